@@ -1,0 +1,258 @@
+"""Blocks: the typed, immutable units of context, and the discriminated union that reads them.
+
+Type names are the wire names of seed 002. A type that is not listed here is kept as a `CustomBlock`. What a block does
+*not* hold: its version, its state and its token count; these belong to the log and to the window.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError, model_validator
+
+from timeline.errors import InvalidBlock
+from timeline.frozen import Frozen, canonical_json, repair_json, repair_text
+
+Text: TypeAlias = Annotated[str, AfterValidator(repair_text)]
+"""Text without lone surrogates."""
+Json: TypeAlias = Annotated[JsonValue, AfterValidator(repair_json)]
+"""Any JSON value, its strings repaired like `Text`."""
+JsonObject: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(repair_json)]
+
+
+def _utc(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise ValueError("needs a time zone, for example datetime.now(UTC)")
+    return at if at.tzinfo is UTC else at.astimezone(UTC)
+
+
+Instant: TypeAlias = Annotated[datetime, AfterValidator(_utc)]
+"""A moment in UTC; a time without a zone is refused."""
+
+
+class Block(Frozen):
+    """What all blocks share.
+
+    Attributes:
+        type: dotted type name.
+        path: address of the block for ever, unique in its conversation; filled in on append.
+        turn_id: the turn that it belongs to; filled in on append.
+        author: who speaks: ``user``, ``assistant``, ``tool``, ``system`` or the name of an agent.
+        call_id: the tool call that this block makes or answers.
+        response_id: the model response that this block is part of.
+        mime: content type of ``text``, or of what ``data`` holds.
+        text: the content as text.
+        data: structured or opaque content (an image, a signature), stored and sent byte for byte.
+        at: when it was said, in UTC; filled in on append.
+        meta: anything else; never sent to a model.
+    """
+
+    type: str
+    author: Text
+    path: Text = ""
+    turn_id: Text = ""
+    call_id: Text | None = None
+    response_id: Text | None = None
+    mime: Text = "text/plain"
+    text: Text = ""
+    data: Json = None
+    at: Instant | None = None
+    meta: JsonObject = {}
+
+    def countable(self) -> str:
+        """Return the text whose tokens are this block's tokens: what a model would be sent of it."""
+        return self.text
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form that the log keeps: the type, and every field that differs from its default."""
+        return {"type": self.type, **self.model_dump(mode="json", exclude_defaults=True)}
+
+
+class TurnHeader(Block):
+    """Opens a turn; shown to the model only when it has a text."""
+
+    type: Literal["turn.header"] = "turn.header"
+    author: Text = "system"
+
+
+class UserPrompt(Block):
+    """What the user asks; opens a turn unless the turn is open already."""
+
+    type: Literal["user.prompt"] = "user.prompt"
+    author: Text = "user"
+
+
+class Attachment(Block):
+    """A file or picture that belongs to a prompt; ``data`` holds the content part, ``meta["file"]`` its name."""
+
+    type: Literal["user.attachment"] = "user.attachment"
+    author: Text = "user"
+
+
+class AssistantCompletion(Block):
+    """Text of the assistant: a turn's answer, or what it says before its calls."""
+
+    type: Literal["assistant.completion"] = "assistant.completion"
+    author: Text = "assistant"
+
+
+class Reasoning(Block):
+    """The model's thinking. ``data`` is the provider's own content part, signature included, kept byte for byte."""
+
+    type: Literal["assistant.reasoning"] = "assistant.reasoning"
+    author: Text = "assistant"
+
+
+class ToolCall(Block):
+    """A call of a tool; ``arguments`` is an object, or the raw text where the model wrote no valid object."""
+
+    type: Literal["react.tool.call"] = "react.tool.call"
+    author: Text = "assistant"
+    call_id: Text = Field(min_length=1)
+    name: Text = Field(min_length=1)
+    arguments: JsonObject | Text = {}
+    pending: bool = False
+    """Waits for an approval: stays open although newer responses follow."""
+
+    def countable(self) -> str:
+        """Return the name and the arguments as JSON, then the text if there is one."""
+        arguments = self.arguments if isinstance(self.arguments, str) else canonical_json(self.arguments)
+        return f"{self.name}{arguments}{self.text}"
+
+
+class ToolResult(Block):
+    """The answer to a call. ``data`` may hold the provider's content parts (pictures); ``text`` is what they say."""
+
+    type: Literal["react.tool.result"] = "react.tool.result"
+    author: Text = "tool"
+    call_id: Text = Field(min_length=1)
+    name: Text = ""
+    is_error: bool = False
+    exit_status: int | None = None
+
+
+class RangeSummary(Block):
+    """A summary of a covered range; its ``meta`` says what it covers, what it carried, and who wrote it."""
+
+    type: Literal["conv.range.summary"] = "conv.range.summary"
+    author: Text = "system"
+
+
+class SystemMessage(Block):
+    """A message of the runtime to the model, in mid-conversation."""
+
+    type: Literal["system.message"] = "system.message"
+    author: Text = "system"
+
+
+class Note(Block):
+    """A pinned fact: never covered, kept verbatim."""
+
+    type: Literal["note"] = "note"
+    author: Text = "system"
+
+
+class StageDigest(Block):
+    """What a stage decided (seed 000); kept in view while the stage is live."""
+
+    type: Literal["stage.digest"] = "stage.digest"
+    author: Text = "system"
+
+
+class CustomBlock(Block):
+    """A block of a type that this library gives no meaning to; kept and shown by its author's role."""
+
+    type: str = Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=100)
+    author: Text = "user"
+    own_types_only: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _type_is_free(self) -> Self:
+        if self.own_types_only and self.type in KNOWN_TYPES:
+            raise ValueError(f"type {self.type!r} has a class of its own; use {KNOWN_TYPES[self.type].__name__}")
+        return self
+
+
+class NewerBlock(CustomBlock):
+    """A block written by a later version of this library: text and addressing as far as they can be read."""
+
+    own_types_only: ClassVar[bool] = False
+
+
+KNOWN_TYPES: Final[dict[str, type[Block]]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        TurnHeader,
+        UserPrompt,
+        Attachment,
+        AssistantCompletion,
+        Reasoning,
+        ToolCall,
+        ToolResult,
+        RangeSummary,
+        SystemMessage,
+        Note,
+        StageDigest,
+    )
+}
+
+IMAGE_TOKENS: Final = 1_600
+"""What a picture costs in a context: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
+
+
+def _tag(value: Any) -> str:
+    type_ = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return type_ if type_ in KNOWN_TYPES else "custom"
+
+
+AnyBlock: TypeAlias = Annotated[
+    Annotated[TurnHeader, Tag("turn.header")]
+    | Annotated[UserPrompt, Tag("user.prompt")]
+    | Annotated[Attachment, Tag("user.attachment")]
+    | Annotated[AssistantCompletion, Tag("assistant.completion")]
+    | Annotated[Reasoning, Tag("assistant.reasoning")]
+    | Annotated[ToolCall, Tag("react.tool.call")]
+    | Annotated[ToolResult, Tag("react.tool.result")]
+    | Annotated[RangeSummary, Tag("conv.range.summary")]
+    | Annotated[SystemMessage, Tag("system.message")]
+    | Annotated[Note, Tag("note")]
+    | Annotated[StageDigest, Tag("stage.digest")]
+    | Annotated[CustomBlock, Tag("custom")],
+    Discriminator(_tag),
+]
+"""Every block, told apart by its type; an unknown dotted type is a `CustomBlock`."""
+
+BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(AnyBlock)
+
+
+def parse_block(value: Any) -> Block:
+    """Read a block from its JSON form, or check one that is a block already.
+
+    Raises:
+        InvalidBlock: with the field that does not hold.
+    """
+    try:
+        block: Block = BLOCK.validate_python(value)
+    except ValidationError as error:
+        raise invalid_block(error) from None
+    return block
+
+
+def invalid_block(error: ValidationError) -> InvalidBlock:
+    """Turn pydantic's first complaint into an `InvalidBlock` that names the field."""
+    first = error.errors(include_url=False)[0]
+    location = [str(part) for part in first["loc"] if part not in KNOWN_TYPES and part != "custom"]
+    return InvalidBlock(".".join(location) or "type", first["msg"])
+
+
+def newer_block(value: dict[str, Any]) -> NewerBlock:
+    """Read what can be read of a block that a later version wrote; the whole of it stays in ``data``."""
+    kept = {k: value[k] for k in ("path", "turn_id", "author", "text") if isinstance(value.get(k), str)}
+    return NewerBlock(type=str(value.get("type", "unknown")), data=value, **kept)
+
+
+def image_count(block: Block) -> int:
+    """Count the pictures that a block carries in its content parts."""
+    parts = block.data if isinstance(block.data, list) else [block.data]
+    return sum(isinstance(p, dict) and p.get("type") in {"image", "image_url", "input_image"} for p in parts)

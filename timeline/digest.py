@@ -1,0 +1,99 @@
+"""The digest: a deterministic, structured record of what a compaction covered.
+
+Only the values; `timeline.planning.digest` builds them. Lists keep the order of the log.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from timeline.frozen import Frozen
+
+
+class Artifact(Frozen):
+    """Something a turn produced or was given: a file, an attachment, a source."""
+
+    path: str
+    mime: str = "text/plain"
+    visibility: str = "visible"
+    sources_used: tuple[str, ...] = ()
+
+
+class ToolOutputs(Frozen):
+    """All outputs of one tool: how many, their tokens, how many were errors, and where to read them."""
+
+    tool: str
+    count: int
+    tokens: int
+    errors: int = 0
+    paths: tuple[str, ...] = ()
+
+
+class FileUse(Frozen):
+    """A file that was read or written; ``path`` is the block that did it last, ``times`` how often."""
+
+    file: str
+    tool: str
+    path: str
+    times: int = 1
+
+
+class Command(Frozen):
+    """A shell command, its exit status where it is known, and whether it failed."""
+
+    command: str
+    path: str
+    exit_status: int | None = None
+    failed: bool = False
+    output: str = ""
+    """First words of a failing command's output."""
+
+
+class Search(Frozen):
+    """A search (files, text, memory or web), how many hits it had where that shows, and the hits' own paths."""
+
+    query: str
+    tool: str
+    path: str
+    hits: int | None = None
+    hit_paths: tuple[str, ...] = ()
+
+
+class HiddenBlock(Frozen):
+    """A block that was hidden when it was covered, and the text that stood for it."""
+
+    path: str
+    replacement: str
+
+
+class Problem(Frozen):
+    """A failed tool call that is no shell command."""
+
+    tool: str
+    path: str
+    message: str
+
+
+class Digest(Frozen):
+    """What a covered range did. ``more`` says, by list name, how many items a shortened copy leaves out."""
+
+    artifacts: tuple[Artifact, ...] = ()
+    tool_outputs: tuple[ToolOutputs, ...] = ()
+    files_read: tuple[FileUse, ...] = ()
+    files_written: tuple[FileUse, ...] = ()
+    commands: tuple[Command, ...] = ()
+    searches: tuple[Search, ...] = ()
+    hidden: tuple[HiddenBlock, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    stages: tuple[str, ...] = ()
+    more: dict[str, int] = {}
+
+    def shortened(self, most: int) -> Digest:
+        """Return a copy with at most ``most`` items a list, the newest ones, and a count of what is left out."""
+        lists = {name: getattr(self, name) for name in type(self).model_fields if name != "more"}
+        more = {name: len(items) - most for name, items in lists.items() if len(items) > most}
+        return self.model_copy(update={**{name: items[-most:] for name, items in lists.items()}, "more": more})
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form without empty lists."""
+        return self.model_dump(mode="json", exclude_defaults=True)

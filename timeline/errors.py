@@ -1,0 +1,211 @@
+"""The one error tree. Each error keeps its facts as attributes and names the cure in its message.
+
+TimelineError
+├── InvalidBlock (ValueError)            a block or event that may not be written
+├── InvalidPolicy (ValueError)           a policy field that does not hold
+├── ImportFailed                         a file that is no recording
+├── MissingExtra (ImportError)           an optional dependency is not installed
+├── BlockNotFound (LookupError)          no block at that path
+├── StoreError
+│   ├── ConversationNotFound (LookupError)
+│   ├── VersionConflict                  somebody else appended first
+│   ├── DuplicateEvent                   an event id is in the log already, with other company or content
+│   ├── PathTaken                        a path is in use in this conversation
+│   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
+│   └── StoreCorrupt
+│       ├── NotAStore                    the file is something else
+│       └── StoreTooNew                  written by a later version
+├── CompactionError
+│   ├── CompactionRefused                nothing worth doing; the typed reason says why
+│   ├── CompactionSuperseded             the log changed inside the planned range
+│   └── SummarizerFailed                 every summarizer of the chain failed
+└── BudgetError
+    ├── ContextOverflow                  the context cannot be made to fit the limit
+    └── BudgetImpossible                 the fixed part alone leaves no room
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class TimelineError(Exception):
+    """Root of everything that this library raises on purpose."""
+
+
+class InvalidBlock(TimelineError, ValueError):
+    """A block or event was refused before anything was written; ``field`` names the offending field."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"Invalid block, field {field!r}: {problem}. Nothing was written.")
+
+
+class InvalidPolicy(TimelineError, ValueError):
+    """A policy field does not hold; ``field`` names it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"Invalid policy, field {field!r}: {problem}.")
+
+
+class ImportFailed(TimelineError):
+    """The file is no recording that can be read; nothing was imported."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        self.problem = problem
+        super().__init__(f"{source}: {problem}")
+
+
+class MissingExtra(TimelineError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{package} is not installed. Install it with: pip install 'timeline-engine[{extra}]'")
+
+
+class BlockNotFound(TimelineError, LookupError):
+    """No block of the conversation has this path."""
+
+    def __init__(self, conversation: str, path: str) -> None:
+        self.conversation = conversation
+        self.path = path
+        super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+
+
+class StoreError(TimelineError):
+    """The store could not do what was asked; nothing that was acknowledged is lost."""
+
+
+class ConversationNotFound(StoreError, LookupError):
+    """The store holds no conversation of this id."""
+
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        super().__init__(f"No conversation {conversation!r} in this store. `timeline ls` lists what it holds.")
+
+
+class VersionConflict(StoreError):
+    """The conversation is not at the expected version; nothing was written. Read again, then retry."""
+
+    def __init__(self, conversation: str, expected: object, actual: int) -> None:
+        self.conversation = conversation
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"Conversation {conversation!r} is at version {actual}, not {expected}: somebody else appended. "
+            "Read the new events and append again."
+        )
+
+
+class DuplicateEvent(StoreError):
+    """Event ids are in the log already, but not as the same append; nothing was written."""
+
+    def __init__(self, conversation: str, event_id: str, problem: str) -> None:
+        self.conversation = conversation
+        self.event_id = event_id
+        super().__init__(f"Event {event_id} of conversation {conversation!r}: {problem}. Use a new id for a new event.")
+
+
+class PathTaken(StoreError):
+    """A path is the address of one block for ever; nothing was written."""
+
+    def __init__(self, conversation: str, path: str) -> None:
+        self.conversation = conversation
+        self.path = path
+        super().__init__(
+            f"Path {path!r} is in use in conversation {conversation!r}. Leave the path empty to get a free one."
+        )
+
+
+class StoreLocked(StoreError):
+    """Another process holds the database's write lock; nothing was written. Try again when it is done."""
+
+
+class StoreReadOnly(StoreError):
+    """The database file or its folder may not be written to."""
+
+
+class StoreFull(StoreError):
+    """The disk or the database is full; what was stored before is intact. Free some space and try again."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed. Open it again with `open_store`."""
+
+
+class StoreCorrupt(StoreError):
+    """The database or one of its events is damaged; restore a backup, or export what still reads."""
+
+
+class NotAStore(StoreCorrupt):
+    """The file is not a timeline store."""
+
+
+class StoreTooNew(StoreCorrupt):
+    """The store was written by a later version of this library. Upgrade timeline-engine to open it."""
+
+
+class CompactionError(TimelineError):
+    """A compaction did not happen; the conversation is as it was."""
+
+
+class CompactionRefused(CompactionError):
+    """Compacting now would gain nothing. ``reason`` is one of the values of ``RefusalReason``."""
+
+    def __init__(self, reason: str, facts: Mapping[str, Any]) -> None:
+        self.reason = reason
+        self.facts = dict(facts)
+        detail = ", ".join(f"{k} {v}" for k, v in self.facts.items())
+        super().__init__(f"Compaction refused ({reason}): {detail}. The context is unchanged.")
+
+
+class CompactionSuperseded(CompactionError):
+    """The log changed inside the planned range while the summary was written, twice; nothing was covered."""
+
+
+class SummarizerFailed(CompactionError):
+    """Every summarizer of the chain failed; ``problems`` says how each one did."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("No summary: " + "; ".join(self.problems))
+
+
+class BudgetError(TimelineError):
+    """The context and the limit cannot be brought together."""
+
+
+class ContextOverflow(BudgetError):
+    """The context is above the limit and cannot be made smaller.
+
+    ``account`` is the token account by category, ``largest_blocks`` lists ``(path, tokens)``, largest first.
+    """
+
+    def __init__(self, account: Mapping[str, int], largest_blocks: Sequence[tuple[str, int]]) -> None:
+        self.account = dict(account)
+        self.largest_blocks = list(largest_blocks)
+        largest = ", ".join(f"{path} ({tokens})" for path, tokens in self.largest_blocks[:3])
+        super().__init__(
+            f"The context needs {self.account.get('total')} tokens and the limit is {self.account.get('limit')}. "
+            f"Largest blocks: {largest}. Raise max_tokens, or hide one of them."
+        )
+
+
+class BudgetImpossible(BudgetError):
+    """System prompt, tools and reserves alone leave no room for a conversation."""
+
+    def __init__(self, account: Mapping[str, int]) -> None:
+        self.account = dict(account)
+        super().__init__(
+            f"The fixed part takes {self.account.get('fixed')} of {self.account.get('limit')} tokens and leaves no "
+            "room for a summary and the newest messages. Raise max_tokens, or shorten the system prompt and tools."
+        )

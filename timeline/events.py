@@ -1,0 +1,389 @@
+"""Events: the records of the log, their payloads, and the way between payloads and stored JSON.
+
+A payload that this version does not know (a later type, or a later schema version of a known one) is kept as an
+`UnknownPayload` and written back unchanged: reading a log never fails for it, and exporting loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from uuid import UUID
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from timeline.blocks import AnyBlock, Instant, RangeSummary, invalid_block, newer_block
+from timeline.digest import Digest
+from timeline.errors import StoreCorrupt
+from timeline.frozen import Frozen, canonical_json, sha256_hex
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.blocks import Block
+
+
+class Payload(Frozen):
+    """What an event says; ``type`` is the event's type."""
+
+    schema_version: ClassVar[int] = 1
+    type: str
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form that the log keeps, without the type (it has a column of its own) and defaults."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
+
+
+class ParentLink(Frozen):
+    """Where a conversation comes from: a fork, or a subagent's call."""
+
+    conversation: str
+    version: int | None = None
+    path: str | None = None
+    relation: Literal["fork", "subagent"] = "subagent"
+
+
+class ConversationOpened(Payload):
+    """First event of every conversation."""
+
+    type: Literal["conversation.opened"] = "conversation.opened"
+    title: str = ""
+    parent: ParentLink | None = None
+    source: str = ""
+    """Where an imported conversation was recorded: the format's name."""
+
+
+class BlockAppended(Payload):
+    """One block, with its tokens under the counter of that name; the count is never taken again."""
+
+    type: Literal["block.appended"] = "block.appended"
+    block: AnyBlock
+    tokens: int
+    counter: str
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form; the block's own dump keeps its type."""
+        return {"block": self.block.dump(), "counter": self.counter, "tokens": self.tokens}
+
+
+class Replacement(Frozen):
+    """What is shown instead of a hidden block: a text, or an arguments object for a call."""
+
+    version: int
+    text: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    tokens: int = 0
+
+
+class BlocksHidden(Payload):
+    """Blocks are hidden from now on: shown as their replacement, or omitted."""
+
+    type: Literal["blocks.hidden"] = "blocks.hidden"
+    mode: Literal["replace", "omit"] = "replace"
+    reason: str
+    blocks: tuple[Replacement, ...]
+
+
+class BlocksRevealed(Payload):
+    """Hidden blocks are shown again."""
+
+    type: Literal["blocks.revealed"] = "blocks.revealed"
+    versions: tuple[int, ...]
+
+
+class BlocksPinned(Payload):
+    """Blocks, with their groups, are never covered or hidden."""
+
+    type: Literal["blocks.pinned"] = "blocks.pinned"
+    versions: tuple[int, ...]
+
+
+class BlocksUnpinned(Payload):
+    """The pins of blocks are taken off."""
+
+    type: Literal["blocks.unpinned"] = "blocks.unpinned"
+    versions: tuple[int, ...]
+
+
+class BlockRedacted(Payload):
+    """A block's content was erased; a tombstone stays."""
+
+    type: Literal["block.redacted"] = "block.redacted"
+    version: int
+    reason: str = ""
+
+
+class Covers(Frozen):
+    """What a compaction covers: disjoint, rising, inclusive version ranges, and the summaries that it supersedes."""
+
+    ranges: tuple[tuple[int, int], ...]
+    summaries: tuple[int, ...] = ()
+
+    def __contains__(self, version: int) -> bool:
+        """Say whether a version lies in one of the ranges or is a superseded summary."""
+        return version in self.summaries or any(first <= version <= last for first, last in self.ranges)
+
+
+class SummaryParts(Frozen):
+    """The two halves of a summary: finished history, and the prefix of the turn that the cut split."""
+
+    history: str = ""
+    turn_prefix: str = ""
+
+
+class WrittenBy(Frozen):
+    """Who wrote a summary; ``fallback_reason`` says why it was not the first choice."""
+
+    summarizer: str
+    model: str | None = None
+    prompt_version: str | None = None
+    fallback_reason: str | None = None
+
+
+class CompactionCompleted(Payload):
+    """A compaction: its summary block, what it covers, and what it carries. The block stands in the log here.
+
+    ``digest`` is the full one; the block's ``meta.compaction_digest`` is its shortened copy.
+    """
+
+    type: Literal["compaction.completed"] = "compaction.completed"
+    block: RangeSummary
+    tokens: int
+    counter: str
+    covers: Covers
+    carried: tuple[int, ...] = ()
+    parts: SummaryParts = SummaryParts()
+    split_turn_id: str | None = None
+    round: int = 1
+    reason: Literal["over_trigger", "forced", "imported"] = "over_trigger"
+    source: Literal["engine", "imported"] = "engine"
+    keep_recent_tokens: int = 0
+    target_missed: bool = False
+    before_tokens: int = 0
+    after_tokens: int = 0
+    compacted_tokens: int = 0
+    written_by: WrittenBy
+    digest: Digest = Digest()
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form; the block's own dump keeps its type."""
+        return {**super().dump(), "block": self.block.dump()}
+
+
+RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress"]
+FailureReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "superseded", "summarizer", "cancelled"]
+
+
+class CompactionFailed(Payload):
+    """A compaction that was refused or failed. No new try follows until the visible tokens grew by ``retry_after``."""
+
+    type: Literal["compaction.failed"] = "compaction.failed"
+    reason: FailureReason
+    detail: str = ""
+    visible_tokens: int = 0
+    retry_after: int = 0
+
+
+class HookFailed(Payload):
+    """A hook of the application raised; the compaction went on without it."""
+
+    type: Literal["hook.failed"] = "hook.failed"
+    hook: str
+    error: str
+
+
+class PolicyChanged(Payload):
+    """From now on another policy is in force; its text is a content-addressed value."""
+
+    type: Literal["policy.changed"] = "policy.changed"
+    policy: str
+
+
+class Usage(Frozen):
+    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+
+
+class ModelCalled(Payload):
+    """A model call: usage, how it ended, and the version of the render that it answers."""
+
+    type: Literal["model.called"] = "model.called"
+    model: str = ""
+    response_id: str | None = None
+    usage: Usage = Usage()
+    finish_reason: str | None = None
+    started_at: Instant | None = None
+    answers: int | None = None
+
+
+class ContextRendered(Payload):
+    """A context as it was sent: enough to build it again byte for byte (design, invariant 5).
+
+    ``version`` is the log's version that it was projected from. ``policy``, ``system``, ``tools`` and ``ephemeral`` are
+    hashes of content-addressed values; with ``record = "hash"`` the values themselves were not stored.
+    """
+
+    type: Literal["context.rendered"] = "context.rendered"
+    version: int
+    projection: int
+    fingerprint: str
+    policy: str
+    system: str | None = None
+    tools: str | None = None
+    ephemeral: str | None = None
+    record: Literal["full", "hash"] = "full"
+    tokens: int = 0
+    overflow: bool = False
+
+
+class UnknownPayload(Payload):
+    """A payload of a later version of this library, kept as it is."""
+
+    type: str
+    data: dict[str, JsonValue]
+    stored_schema_version: int = 1
+
+    def dump(self) -> dict[str, Any]:
+        """Return what was read."""
+        return dict(self.data)
+
+
+PAYLOADS: Final[dict[str, type[Payload]]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        ConversationOpened,
+        BlockAppended,
+        BlocksHidden,
+        BlocksRevealed,
+        BlocksPinned,
+        BlocksUnpinned,
+        BlockRedacted,
+        CompactionCompleted,
+        CompactionFailed,
+        HookFailed,
+        PolicyChanged,
+        ModelCalled,
+        ContextRendered,
+    )
+}
+
+
+class NewEvent(Frozen):
+    """An event on its way to the log. The id makes a retry of the same append harmless."""
+
+    id: UUID
+    at: Instant
+    payload: Payload
+
+    @property
+    def type(self) -> str:
+        """The event's type."""
+        return self.payload.type
+
+    @property
+    def schema_version(self) -> int:
+        """The schema version that the payload is written in."""
+        return (
+            self.payload.stored_schema_version
+            if isinstance(self.payload, UnknownPayload)
+            else self.payload.schema_version
+        )
+
+
+class Event(NewEvent):
+    """A record of the log.
+
+    Attributes:
+        conversation: the log that it belongs to.
+        version: 1, 2, 3 … without gaps in a conversation.
+        position: rising over the whole store, with possible gaps.
+        checksum: sha256 over conversation, version, id, type, schema version, time and payload text.
+    """
+
+    conversation: str
+    version: int
+    position: int
+    checksum: str
+
+
+def event_id(at: datetime) -> UUID:
+    """Make a UUIDv7: milliseconds of ``at``, then randomness."""
+    return _uuid7(at, secrets.randbits(74))
+
+
+def derived_event_id(at: datetime, *parts: str) -> UUID:
+    """Make the UUIDv7 that belongs to a recorded thing: importing it again gives the same id."""
+    return _uuid7(at, int(sha256_hex(canonical_json(parts)), 16) & ((1 << 74) - 1))
+
+
+def _uuid7(at: datetime, bits: int) -> UUID:
+    milliseconds = int(at.timestamp() * 1000) & ((1 << 48) - 1)
+    return UUID(int=(milliseconds << 80) | (7 << 76) | ((bits >> 62) << 64) | (0b10 << 62) | (bits & ((1 << 62) - 1)))
+
+
+def appended_block(payload: Payload) -> Block | None:
+    """Return the block that an event adds to the timeline, or None."""
+    if isinstance(payload, BlockAppended | CompactionCompleted):
+        return payload.block
+    if isinstance(payload, UnknownPayload):
+        block = payload.data.get("block")
+        return newer_block(block) if isinstance(block, dict) else None
+    return None
+
+
+def encode_payload(payload: Payload) -> str:
+    """Write a payload as canonical JSON, the text that is stored and hashed."""
+    return canonical_json(payload.dump())
+
+
+def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
+    """Read a stored payload. What this version cannot know becomes an `UnknownPayload`.
+
+    Raises:
+        StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON object")
+    cls = PAYLOADS.get(type_)
+    if cls is None or schema_version > cls.schema_version:
+        return UnknownPayload(type=type_, data=data, stored_schema_version=schema_version)
+    try:
+        return cls.model_validate(data)
+    except ValidationError as error:
+        raise StoreCorrupt(
+            f"an event of type {type_!r} does not hold its fields: {invalid_block(error).problem}"
+        ) from None
+
+
+def checksum(  # noqa: PLR0917 - the order of the parts is the format
+    conversation: str, version: int, id_: UUID, type_: str, schema_version: int, at: str, payload: str
+) -> str:
+    """Hash an event over everything that the log says of it except its store-wide position."""
+    return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")
+
+
+def instant_text(at: datetime) -> str:
+    """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond:06d}Z"
+
+
+INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
+
+
+def parse_instant(text: str) -> datetime:
+    """Read a moment with its time zone.
+
+    Raises:
+        ValueError: the text is no moment, or has no zone.
+    """
+    return INSTANT.validate_python(text)

@@ -1,0 +1,60 @@
+"""The base of every value in the library: frozen, and closed to fields that it does not know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Frozen(BaseModel):
+    """A frozen pydantic model that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def canonical_json(value: Any) -> str:
+    """Write JSON in the one form that is hashed: sorted keys, no spaces, no NaN, no escapes beyond the necessary.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity, or refers to itself.
+        TypeError: the value holds something that JSON has no form for.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def sha256_hex(text: str) -> str:
+    """Hash a text's UTF-8 bytes; lone surrogates never reach this point (see ``repair_text``)."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def repair_text(text: str) -> str:
+    """Replace lone surrogates as tiktoken itself does, so that counter, hash and database agree about the text."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def repair_json(value: Any) -> Any:
+    """Repair every string in a JSON value, keys included; a value that needs none comes back as it is."""
+    if isinstance(value, str):
+        return repair_text(value)
+    if isinstance(value, dict):
+        return {repair_text(k): repair_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [repair_json(v) for v in value]
+    return value
+
+
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the fields that hold nothing (None, empty text, empty list or mapping); 0 and False stay."""
+    return {k: v for k, v in fields.items() if v is not None and v not in ("", [], {}, ())}

@@ -1,0 +1,62 @@
+"""Paths: the address of every block, unique in its conversation, for ever.
+
+``.`` and ``:`` separate the parts of a path, so they are percent-encoded inside ids, as are ``%``, ``~`` (it numbers
+repeated call ids), white space and control characters. What is not here: the choice among several blocks that would
+have the same path; the fold's counters make that (`numbered`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from timeline.blocks import AssistantCompletion, Attachment, RangeSummary, ToolCall, ToolResult, UserPrompt
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+
+_RESERVED: Final = re.compile(r"[.:%~\s\x00-\x1f\x7f]")
+
+
+def quote_id(id_: str) -> str:
+    """Make an id fit to stand inside a path."""
+    return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
+
+
+def unquote_id(part: str) -> str:
+    """Give back the id that `quote_id` was given."""
+    return unquote(part)
+
+
+def stem(block: Block) -> str:
+    """Return the path of a block as if it were the first of its kind in its turn.
+
+    Calls and results carry their call id; everything else is told apart by a number (see `numbered`).
+    """
+    turn = quote_id(block.turn_id)
+    match block:
+        case UserPrompt():
+            return f"ar:{turn}.user.prompt"
+        case AssistantCompletion():
+            return f"ar:{turn}.assistant.completion"
+        case ToolCall():
+            return f"tc:{turn}.{quote_id(block.call_id)}.call"
+        case ToolResult():
+            return f"tc:{turn}.{quote_id(block.call_id)}.result"
+        case Attachment():
+            return f"fi:{turn}.{quote_id(str(block.meta.get('file') or 'attachment'))}"
+        case RangeSummary():
+            return f"su:{turn}.conv.range.summary"
+        case _:
+            return f"bl:{turn}.{block.type}"
+
+
+def numbered(stem_: str, n: int) -> str:
+    """Return the n-th path of a stem: ``….2`` in general, ``…call~2.call`` for a repeated call id."""
+    if n == 1:
+        return stem_
+    if stem_.startswith("tc:"):
+        head, _, kind = stem_.rpartition(".")
+        return f"{head}~{n}.{kind}"
+    return f"{stem_}.{n}"

@@ -1,0 +1,285 @@
+"""Ports: what the core asks of the outside, as Protocols; `store`, `summarizers` and `timeline.tokens` implement them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+from timeline.frozen import Frozen
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from timeline.blocks import Block
+    from timeline.events import Event, NewEvent, ParentLink, Usage
+
+
+class Expected(Enum):
+    """What an append may expect of a conversation, besides an exact version (an int; 0 is an empty one)."""
+
+    ANY = "any"
+    NO_STREAM = "no_stream"
+    STREAM_EXISTS = "stream_exists"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where an append went: versions ``first_version`` to ``version``, and the position of the last event.
+
+    ``repeated`` says that the very same append was in the log already and nothing was written.
+    """
+
+    first_version: int
+    version: int
+    position: int
+    repeated: bool = False
+
+
+class Snapshot(Frozen):
+    """The small state of the fold at a version: what a running agent loads instead of the history.
+
+    ``window_start`` is the lowest version of a visible block that is not carried; ``blocks`` are the versions below it
+    whose events the window needs too (carried blocks); ``state`` is the fold's own, without block bodies.
+    """
+
+    version: int
+    window_start: int
+    blocks: tuple[int, ...] = ()
+    state: dict[str, JsonValue] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationInfo:
+    """What the store knows of a conversation without reading its events. Times are UTC."""
+
+    id: str
+    version: int
+    window_start: int
+    created_at: datetime
+    updated_at: datetime
+    title: str = ""
+    parent: ParentLink | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWindow:
+    """What opening a conversation reads: the snapshot (None before the first compaction), and the events to fold.
+
+    ``events`` are those of ``snapshot.blocks``, then every event from ``window_start`` on, by version.
+    """
+
+    info: ConversationInfo
+    snapshot: Snapshot | None
+    events: Sequence[Event]
+
+
+class EventStore(Protocol):
+    """An append-only store of conversations. `store.testing.StoreContract` is this docstring as tests.
+
+    Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
+    appends. Cancelling a call never leaves half an append, and never a store that cannot be used.
+    """
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = ...,
+        snapshot: Snapshot | None = None,
+    ) -> Appended:
+        """Append events, in order, at the end of a conversation; the first append opens it.
+
+        An append that is in the log already (same ids in the same order, same content, where ``expected`` puts them)
+        is answered with its own versions and writes nothing. No events: nothing is written, the current version comes
+        back. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
+
+        Raises:
+            VersionConflict: the conversation is not where ``expected`` says.
+            DuplicateEvent: ids are in the log already, in other company or with other content.
+            PathTaken: a block's path is in use in the conversation.
+            StoreError: the database is locked, read-only, full, damaged or closed.
+        """
+        ...
+
+    def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over events with ``after < version <= until``, by version, of the given types.
+
+        Reads ``page`` events at a time; no lock or cursor is held between two pages.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreCorrupt: an event does not match its checksum.
+        """
+        ...
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        ...
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        ...
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        ...
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the event ids that the conversation holds; empty for an unknown conversation."""
+        ...
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read what a running agent needs; the cost does not depend on the history before the window.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return what is known of one conversation.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        ...
+
+    def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        ...
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values that the store holds of these hashes."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what is being written, then close; a second call does nothing."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text. Counting never fails: special tokens are ordinary text here."""
+
+    @property
+    def name(self) -> str:
+        """The name that is stored beside every count, such as ``o200k_base``."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count one text's tokens."""
+        ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count many texts, on several cores where that helps."""
+        ...
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Return the longest prefix of a text, at a character boundary, that counts at most ``tokens``."""
+        ...
+
+
+SummaryKind: TypeAlias = Literal["history", "turn_prefix"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What a summarizer is asked for.
+
+    Attributes:
+        kind: finished history, or the prefix of the turn that goes on after the summary.
+        blocks: what to summarise, in timeline order, each as the model saw it; never empty.
+        previous: the summary to integrate, if there is one.
+        task: the prompt of the split turn (``turn_prefix``) or of the conversation's newest covered turn.
+        max_tokens: hard cap of the answer.
+        counter: the policy's counter, to keep the cap with.
+        instructions: extra wishes of the caller, such as what to focus on.
+    """
+
+    kind: SummaryKind
+    blocks: tuple[Block, ...]
+    previous: str | None
+    task: str | None
+    max_tokens: int
+    counter: TokenCounter
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summarizer's answer, and who gave it."""
+
+    text: str
+    summarizer: str
+    model: str | None = None
+    prompt_version: str | None = None
+    usage: Usage | None = None
+    fallback_reason: str | None = None
+
+
+class Summarizer(Protocol):
+    """Writes summaries. It never sees a lock, and may be slow, fail or be cancelled."""
+
+    @property
+    def name(self) -> str:
+        """The name that is stored beside every summary."""
+        ...
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer a request; the text counts at most ``request.max_tokens``.
+
+        Raises:
+            SummarizerFailed: there is no usable answer.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Where time enters."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        ...
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        return datetime.now(UTC)
+
+
+Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Functions of the application, awaited around a compaction; an error in one is recorded, never fatal (seed 002).
+
+    ``on_before_compaction`` is given ``{before_tokens}``, ``on_after_compaction``
+    ``{before_tokens, after_tokens, compacted_tokens}``.
+    """
+
+    on_before_compaction: Hook | None = field(default=None)
+    on_after_compaction: Hook | None = field(default=None)
