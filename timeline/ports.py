@@ -1,4 +1,4 @@
-"""Ports: what the core asks of the outside, as Protocols; `store`, `summarizers` and `timeline.tokens` implement them."""
+"""Ports: what the core asks of the outside, as Protocols, which store, summarizers and tokens implement."""
 
 from __future__ import annotations
 
