@@ -1,3 +1,76 @@
-"""."""
+"""Recorded conversations of other programs, read into events of the log.
+
+The format is told by content, never by the file's name. Reading is tolerant: what is damaged is recovered or reported,
+and a file is refused only when it is no recording at all.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from timeline.errors import ImportFailed
+from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
+from timeline.importers.lines import read_records
+from timeline.importers.recording import (
+    ImportedCompaction,
+    ImportedHide,
+    RecordedEvent,
+    Recording,
+    Report,
+)
+
+__all__ = [
+    "FORMATS",
+    "ImportedCompaction",
+    "ImportedHide",
+    "RecordedEvent",
+    "Recording",
+    "Report",
+    "read_recording",
+]
+
+FORMATS: Final = (
+    "Claude Code sessions (JSON Lines)",
+    "OpenAI chat messages (JSON)",
+    "Anthropic messages (JSON)",
+)
+"""The formats that can be read, in words."""
+
+
+def read_recording(path: Path | str) -> list[Recording]:
+    """Read a recorded file: its main conversation first, then those of its subagents.
+
+    Raises:
+        ImportFailed: the file is missing, empty, unreadable, no regular file, or no recording of a known format.
+    """
+    source = Path(path)
+    data = _read(source)
+    if not data.strip(b" \t\r\n\x00\xef\xbb\xbf"):
+        raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
+    if _looks_like_claude_code(data):
+        recordings = read_claude_code(data, source.stem)
+    else:
+        raise ImportFailed(str(path), f"the format is not known. What can be read: {', '.join(FORMATS)}.")
+    if not recordings:
+        raise ImportFailed(str(path), "no message is in it. Give a recording in which something was said.")
+    return recordings
+
+
+def _read(source: Path) -> bytes:
+    try:
+        if source.is_dir():
+            raise ImportFailed(str(source), "this is a folder. Give a file, or several: timeline import FOLDER/*.jsonl")
+        if source.exists() and not source.is_file():
+            raise ImportFailed(str(source), "this is no regular file. Copy the recording to a file first.")
+        return source.read_bytes()
+    except FileNotFoundError:
+        raise ImportFailed(str(source), "there is no such file. Check the path.") from None
+    except PermissionError:
+        raise ImportFailed(str(source), "the file may not be read. Change its permissions, or copy it.") from None
+    except (OSError, ValueError) as error:
+        raise ImportFailed(str(source), f"the file cannot be read: {error}. Copy it and try again.") from None
+
+
+def _looks_like_claude_code(data: bytes) -> bool:
+    return any(is_claude_code(record.value) for record in read_records(data, Report(), opening=OPENING))

@@ -13,19 +13,46 @@ if TYPE_CHECKING:
 
 FindingKind: TypeAlias = Literal[
     "glued",  # two records on one line, both read
+    "split",  # one record on several lines (a raw line break inside a string), put together again
     "torn",  # the last line ends in mid-record
     "quarantined",  # a line that holds no record that can be read; kept aside in the report
     "encoding",  # bytes that are no UTF-8, read with replacement characters
     "unknown_record",  # a record type that is not conversation
-    "duplicate_call",
+    "duplicate_record",  # a record written twice under one id; read once
+    "duplicate_call",  # a call id, or a call's result, that was met before
     "orphan_result",
     "unanswered_call",
     "clock_back",
     "missing_time",
     "invalid",  # a record of a known type whose fields do not hold
+    "second_conversation",  # records of another conversation in the same file, kept in file order
 ]
 
 MOST_FINDINGS: Final = 50
+"""How many findings of a kind a report keeps; it counts them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCompaction:
+    """A compaction that the recorded client made: its summary stands for everything before it.
+
+    The importer knows no versions, so the shell makes the `CompactionCompleted` event. ``trigger`` is the client's own
+    word (``auto``, ``manual``), ``pre_tokens`` the size that the client measured before; 0 where it did not say.
+    """
+
+    summary: str
+    trigger: str = ""
+    pre_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedHide:
+    """Tool results that the recorded client stopped sending; the shell makes the `BlocksHidden` event."""
+
+    call_ids: tuple[str, ...]
+    trigger: str = ""
+    pre_tokens: int = 0
+    tokens_saved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +60,20 @@ class RecordedEvent:
     """One event of a recording. ``key`` is stable: reading the same file again gives the same key.
 
     Blocks come without a path; their turn ids are the importer's (``turn_1`` …) and their response ids the provider's.
+    A `BlockAppended` comes uncounted: 0 tokens under the counter ``""``.
     """
 
-    payload: Payload
+    payload: Payload | ImportedCompaction | ImportedHide
     at: datetime
     key: str
 
 
 @dataclass(slots=True)
 class Report:
-    """What was met while reading: counts by kind, and the first findings with their line numbers."""
+    """What was met while reading: counts by kind, and the first findings of each kind with their line numbers.
+
+    ``counts["skipped"]`` is the number of records that are a client's own bookkeeping and no conversation.
+    """
 
     format: str = ""
     lines: int = 0
@@ -51,9 +82,9 @@ class Report:
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     def note(self, kind: FindingKind, line: int, detail: str = "") -> None:
-        """Count a finding, and keep it while there are few."""
+        """Count a finding, and keep it while there are few of its kind."""
         self.counts[kind] += 1
-        if len(self.findings) < MOST_FINDINGS:
+        if self.counts[kind] <= MOST_FINDINGS:
             self.findings.append({"kind": kind, "line": line, "detail": detail[:200]})
 
     def dump(self) -> dict[str, Any]:
@@ -69,7 +100,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One conversation of a file. A file gives its main conversation first, then its subagents' own."""
+    """One conversation of a file. A file gives its main conversation first, then its subagents' own.
+
+    The `ConversationOpened` event is left to the shell, which makes it of ``title``, ``parent`` and ``report.format``.
+    """
 
     id: str
     events: tuple[RecordedEvent, ...]

@@ -1,0 +1,189 @@
+"""Puts a recording in the order of a timeline: a response's blocks, the model call, its results, whatever came between.
+
+Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
+next one begins. What is told here: turns, keys, times, and which call a result answers. What a row means is each
+format's own business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, cast
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.events import BlockAppended
+from timeline.importers.recording import RecordedEvent
+from timeline.paths import stem
+
+if TYPE_CHECKING:
+    from timeline.blocks import AnyBlock, Block
+    from timeline.events import ModelCalled
+    from timeline.importers.recording import ImportedCompaction, ImportedHide, Report
+
+UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Where time begins in a recording that has no times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a block was read: its stable key, its line, and its time, None where the record gives none."""
+
+    key: str
+    line: int
+    at: datetime | None
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A place in the recording: one event alone, or a response with its model call and its results."""
+
+    turn: int
+    events: list[RecordedEvent] = field(default_factory=list)
+    call: RecordedEvent | None = None
+    results: list[RecordedEvent] = field(default_factory=list)
+
+    def in_order(self) -> list[RecordedEvent]:
+        return [*self.events, *([self.call] if self.call else []), *self.results]
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that was met: where it is answered, and whether it was."""
+
+    slot: _Slot
+    name: str
+    line: int
+    answered: bool = False
+
+
+class RecordingBuilder:
+    """Collects one conversation. Blocks are given in file order; `finish` returns the events in timeline order."""
+
+    def __init__(self, report: Report, *, first_time: datetime | None = None) -> None:
+        self._report = report
+        self._time = first_time or UNKNOWN_TIME
+        self._slots: list[_Slot] = []
+        self._responses: dict[str, _Slot] = {}
+        self._newest: _Slot | None = None
+        self._calls: dict[str, _Call] = {}
+        self._paths: dict[str, str] = {}
+        self._early: list[tuple[_Slot, ToolResult, int]] = []
+        self._keys: Counter[str] = Counter()
+        self._turn = 1
+        self._turn_is_open = False
+
+    def path_of_call(self, call_id: str) -> str | None:
+        """Return the path that the first call of this id will have in the log."""
+        return self._paths.get(call_id)
+
+    def open_turn(self) -> None:
+        """Begin a new turn, unless nobody has prompted or answered in the present one."""
+        if self._turn_is_open:
+            self._turn += 1
+        self._turn_is_open = True
+
+    def add(self, block: Block, origin: Origin) -> None:
+        """Append a block that is no part of a response."""
+        slot = self._slot()
+        slot.events.append(self._event(block, origin, self._turn))
+
+    def add_event(self, payload: ImportedCompaction | ImportedHide, origin: Origin) -> None:
+        """Append a decision of the recorded client; results that come later stay behind it."""
+        self._slot().events.append(RecordedEvent(payload, self._at(origin), self._key(origin.key)))
+        self._newest = None
+
+    def add_to_response(self, response_id: str, block: Block, origin: Origin) -> None:
+        """Append a block to a response, which begins with its first block."""
+        slot = self._response(response_id)
+        slot.events.append(self._event(block, origin, slot.turn))
+        if isinstance(block, ToolCall):
+            self._paths.setdefault(block.call_id, stem(block.model_copy(update={"turn_id": f"turn_{slot.turn}"})))
+            if block.call_id in self._calls:
+                self._report.note("duplicate_call", origin.line, block.call_id)
+            self._calls[block.call_id] = _Call(slot, block.name, origin.line)
+
+    def set_model_call(self, response_id: str, payload: ModelCalled, origin: Origin) -> None:
+        """Say what a response cost; of several reports the last one stands."""
+        slot = self._response(response_id)
+        key = slot.call.key if slot.call else self._key(f"{response_id}.called")
+        slot.call = RecordedEvent(payload, self._at(origin), key)
+
+    def add_result(self, block: ToolResult, origin: Origin) -> None:
+        """Append a result behind its response, or where it stands if another response has begun since."""
+        call = self._calls.get(block.call_id)
+        if call is None:
+            slot = self._slot()
+            slot.events.append(self._event(block, origin, self._turn))
+            self._early.append((slot, block, origin.line))
+            return
+        self._answer(call, block, origin.line)
+        named = block if block.name else block.model_copy(update={"name": call.name})
+        if call.slot is self._newest:
+            call.slot.results.append(self._event(named, origin, call.slot.turn))
+        else:
+            self._slot().events.append(self._event(named, origin, self._turn))
+
+    def finish(self) -> tuple[RecordedEvent, ...]:
+        """Return the events, and report calls without results and results without calls."""
+        for slot, block, line in self._early:
+            self._place_early_result(slot, block, line)
+        for call_id, call in self._calls.items():
+            if not call.answered:
+                self._report.note("unanswered_call", call.line, call_id)
+        return tuple(event for slot in self._slots for event in slot.in_order())
+
+    def _place_early_result(self, slot: _Slot, block: ToolResult, line: int) -> None:
+        call = self._calls.get(block.call_id)
+        if call is None:
+            self._report.note("orphan_result", line, block.call_id)
+            return
+        self._answer(call, block, line)
+        event = slot.events.pop()
+        turn_id = f"turn_{call.slot.turn}"
+        named = block.model_copy(update={"name": block.name or call.name, "turn_id": turn_id, "at": event.at})
+        call.slot.results.append(replace(event, payload=_appended(named)))
+
+    def _answer(self, call: _Call, block: ToolResult, line: int) -> None:
+        if call.answered:
+            self._report.note("duplicate_call", line, f"a second result for {block.call_id}")
+        call.answered = True
+
+    def _slot(self) -> _Slot:
+        slot = _Slot(self._turn)
+        self._slots.append(slot)
+        return slot
+
+    def _response(self, response_id: str) -> _Slot:
+        slot = self._responses.get(response_id)
+        if slot is None:
+            slot = self._responses[response_id] = self._newest = self._slot()
+            self._turn_is_open = True
+        return slot
+
+    def _event(self, block: Block, origin: Origin, turn: int) -> RecordedEvent:
+        at = self._at(origin)
+        placed = block.model_copy(update={"turn_id": f"turn_{turn}", "at": at})
+        return RecordedEvent(_appended(placed), at, self._key(origin.key))
+
+    def _at(self, origin: Origin) -> datetime:
+        if origin.at is None:
+            self._report.note("missing_time", origin.line)
+            return self._time
+        if origin.at < self._time:
+            self._report.note("clock_back", origin.line, f"by {self._time - origin.at}")
+        self._time = origin.at
+        return origin.at
+
+    def _key(self, key: str) -> str:
+        unique = key
+        while unique in self._keys:
+            self._keys[key] += 1
+            unique = f"{key}~{self._keys[key]}"
+        self._keys[unique] += 1
+        return unique
+
+
+def _appended(block: Block) -> BlockAppended:
+    return BlockAppended(block=cast("AnyBlock", block), tokens=0, counter="")

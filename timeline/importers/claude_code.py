@@ -1,0 +1,176 @@
+"""Claude Code sessions (JSON Lines, versions 2.0.64 to 2.1.42): rows into recordings, subagents into their own.
+
+File order is the order: `parentUuid` forks at every parallel call and loses a fifth of the results to whoever walks it,
+and clocks step back. A row that is written again under its own uuid (the client does so when a session is resumed by a
+later version) is the same row. What one row becomes is `claude_rows`' business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.events import ParentLink
+from timeline.importers.claude_rows import SessionReader
+from timeline.importers.lines import read_records
+from timeline.importers.recording import Recording, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.importers.lines import Record
+
+FORMAT: Final = "claude-code"
+OPENING: Final = '{"parentUuid":'
+"""How a conversation's row begins in every version seen; no value inside a row begins so."""
+TITLE_LENGTH: Final = 80
+
+CONVERSATION: Final = frozenset({"user", "assistant"})
+BOOKKEEPING: Final = frozenset(
+    {"progress", "file-history-snapshot", "queue-operation", "summary", "system", "pr-link", "attachment"}
+)
+"""Rows that are the client's own state. A system row may still mark a compaction."""
+
+
+def is_claude_code(value: Any) -> bool:
+    """Say whether a JSON value is a row of a Claude Code session."""
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sessionId", "uuid", "type"))
+
+
+def read_claude_code(data: bytes, stem_: str) -> list[Recording]:
+    """Read the bytes of a session file; the list is empty when it holds no conversation.
+
+    Args:
+        data: the file.
+        stem_: the file's name without its extension: the id where no row tells one.
+    """
+    report = Report(format=FORMAT)
+    return _Session(list(read_records(data, report, opening=OPENING)), report, stem_).recordings()
+
+
+def parse_time(value: Any) -> datetime | None:
+    """Read a row's time; a time without a zone is UTC, and what is no time is None."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+class _Session:
+    """One file: its rows told apart into the main conversation and the subagents'."""
+
+    def __init__(self, records: Sequence[Record], report: Report, stem_: str) -> None:
+        self._records = records
+        self._report = report
+        rows = [r.value for r in records if is_claude_code(r.value)]
+        self._id = rows[0]["sessionId"] if rows else stem_
+        self._parents = {r["uuid"]: r.get("parentUuid") for r in rows if r.get("isSidechain") is True}
+        self._first_time = next(filter(None, (parse_time(r.get("timestamp")) for r in rows)), None)
+        self._main = SessionReader(report, self._first_time)
+        self._agents: dict[str, SessionReader] = {}
+        self._call_of_agent: dict[str, str] = {}
+
+    def recordings(self) -> list[Recording]:
+        """Read all rows; the main conversation comes first, and only if there is one."""
+        for record in self._records:
+            self._read(record)
+        self._note_other_conversations()
+        events = self._main.finish()
+        found = [Recording(self._id, events, self._report, self._title())] if events else []
+        for agent, reader in self._agents.items():
+            if events := reader.finish():
+                parent = ParentLink(conversation=self._id, path=self._path_of_agent(agent), relation="subagent")
+                id_ = f"{self._id}.agent-{agent}"
+                found.append(Recording(id_, events, reader.report, _short(reader.first_prompt), parent))
+        return found
+
+    def _read(self, record: Record) -> None:
+        row = record.value
+        type_ = row.get("type")
+        if type_ in CONVERSATION:
+            self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
+            self._note_agent(row)
+        elif type_ == "system" and str(row.get("subtype")).endswith("compact_boundary"):
+            self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
+        elif type_ == "progress" and (data := _agent_progress(row)):
+            self._read_progress(data, row, record.line)
+        elif type_ in BOOKKEEPING:
+            self._report.counts["skipped"] += 1
+        else:
+            self._report.note("unknown_record", record.line, str(type_))
+
+    def _reader_of(self, row: dict[str, Any]) -> SessionReader:
+        if row.get("isSidechain") is not True:
+            return self._main
+        return self._agent(str(row.get("agentId") or self._root(str(row.get("uuid")))))
+
+    def _agent(self, agent: str) -> SessionReader:
+        if agent not in self._agents:
+            self._agents[agent] = SessionReader(Report(format=FORMAT), self._first_time)
+        return self._agents[agent]
+
+    def _root(self, uuid: str) -> str:
+        """Walk up a side chain to the row that has no parent in it; what was walked is shortened for the next one."""
+        walked: list[str] = []
+        while (parent := self._parents.get(uuid)) in self._parents and parent not in walked[-1:]:
+            walked.append(uuid)
+            uuid = str(parent)
+            if len(walked) > len(self._parents):
+                return min(walked)
+        self._parents.update(dict.fromkeys(walked, uuid))
+        return uuid
+
+    def _read_progress(self, data: dict[str, Any], row: dict[str, Any], line: int) -> None:
+        """Read a subagent's step: `normalizedMessages` holds texts that have no progress row of their own."""
+        agent = data["agentId"]
+        if isinstance(call := row.get("parentToolUseID"), str):
+            self._call_of_agent.setdefault(agent, call)
+        told = data.get("normalizedMessages")
+        reader = self._agent(agent)
+        for message in (*(told if isinstance(told, list) else ()), data["message"]):
+            if isinstance(message, dict) and message.get("type") in CONVERSATION and not reader.knows(message):
+                reader.read(message, line, parse_time(message.get("timestamp") or row.get("timestamp")))
+
+    def _note_agent(self, row: dict[str, Any]) -> None:
+        twin = row.get("toolUseResult")
+        agent = twin.get("agentId") if isinstance(twin, dict) else None
+        if isinstance(agent, str) and isinstance(content := row["message"]["content"], list):
+            calls = [p.get("tool_use_id") for p in content if isinstance(p, dict) and p.get("type") == "tool_result"]
+            if calls and isinstance(calls[0], str):
+                self._call_of_agent.setdefault(agent, calls[0])
+
+    def _path_of_agent(self, agent: str) -> str | None:
+        return self._main.path_of_call(self._call_of_agent.get(agent, ""))
+
+    def _title(self) -> str:
+        """Take the newest title of a row in this file: a summary row may carry another session's title."""
+        uuids = {r.value.get("uuid") for r in self._records if is_claude_code(r.value)}
+        titles = [r.value for r in self._records if r.value.get("type") == "summary"]
+        own = [str(t.get("summary") or "") for t in titles if t.get("leafUuid") in uuids]
+        return _short(own[-1] if own else self._main.first_prompt)
+
+    def _note_other_conversations(self) -> None:
+        others = Counter(
+            (r.value["sessionId"])
+            for r in self._records
+            if is_claude_code(r.value) and r.value["sessionId"] != self._id
+        )
+        for session, rows in others.items():
+            line = next(r.line for r in self._records if r.value.get("sessionId") == session)
+            self._report.note("second_conversation", line, f"{rows} rows of session {session}")
+
+
+def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:
+    data = row.get("data")
+    if not isinstance(data, dict) or data.get("type") != "agent_progress":
+        return None
+    return data if isinstance(data.get("agentId"), str) and isinstance(data.get("message"), dict) else None
+
+
+def _short(text: str) -> str:
+    first = next(iter(text.strip().splitlines()), "")
+    return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"

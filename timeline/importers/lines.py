@@ -1,0 +1,191 @@
+r"""Reading JSON Lines that a crash, two writers or a full disk may have damaged.
+
+Lines end at ``\n`` and nowhere else: U+2028 may stand inside a string (copilot-cli#2490). Glued records (``…}{…``,
+qwen-code#3606) yield both, a record that a raw line break tore in two is put together again (copilot-cli#2649), and
+what cannot be read is reported with its line number. A damaged line never costs its neighbours. Reading is linear in
+the size of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.frozen import repair_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.importers.recording import Report
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+MOST_RESTARTS: Final = 100
+"""How often reading starts anew within one line: a bound, so that a hostile line stays linear."""
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=str, strict=False)
+
+
+class Record(NamedTuple):
+    """One JSON object of a file, and the line that it begins on."""
+
+    line: int
+    value: dict[str, Any]
+
+
+def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
+    """Decode the first JSON value of a text, and say where it ends.
+
+    Control characters inside strings are let through; numbers that JSON has no form for (NaN, 1e999) become text, and
+    lone surrogates are repaired, so that every value can be written again.
+
+    Raises:
+        ValueError: no JSON value begins there, it does not end, or it is nested too deeply.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, _skip_space(text, start))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _SURROGATE.search(text, start, end):
+        value = repair_json(value)
+    return value, end
+
+
+def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Record]:
+    """Read the JSON objects of a file's bytes, in order, and report what was damaged.
+
+    Args:
+        data: the file.
+        report: where findings go; its ``lines`` and ``records`` are counted here.
+        opening: how a record of this format begins, and nothing inside one does; where reading starts anew behind
+            a record that broke off in mid-line.
+    """
+    unfinished = _Unfinished(report, opening)
+    body = data.removeprefix(BYTE_ORDER_MARK)
+    for number, raw in enumerate(_split(body), start=1):
+        report.lines = number
+        text = _text(raw, number, report)
+        if not text.strip():
+            continue
+        if unfinished.pieces and not text.lstrip().startswith('{"'):
+            unfinished.pieces.append(text)
+            continue
+        for record in (*unfinished.resolve(), *_read_line(text, number, unfinished)):
+            report.records += 1
+            yield record
+    for record in unfinished.resolve(at_end=not body.endswith(b"\n")):
+        report.records += 1
+        yield record
+
+
+def _split(body: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(body):
+        end = body.find(b"\n", start)
+        end = len(body) if end < 0 else end
+        yield body[start:end]
+        start = end + 1
+
+
+def _text(raw: bytes, number: int, report: Report) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        report.note("encoding", number, str(error))
+        return raw.decode(errors="replace")
+
+
+def _skip_space(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+@dataclass(slots=True)
+class _Unfinished:
+    """A record that its line did not finish, with the lines behind it that may be the rest of it."""
+
+    report: Report
+    opening: str
+    line: int = 0
+    pieces: list[str] = field(default_factory=list)
+
+    def resolve(self, *, at_end: bool = False) -> list[Record]:
+        """Put the pieces together, or read each one alone; ``at_end`` says that the file breaks off behind them."""
+        pieces, line, self.pieces = self.pieces, self.line, []
+        if not pieces:
+            return []
+        whole = _decode("\n".join(pieces), self.opening)
+        if whole.values and not whole.junk:
+            self.report.note("split", line, f"a record on {len(pieces)} lines")
+            self._quarantine(line, whole.tail)
+            return [Record(line, value) for value in whole.values]
+        self.report.note("torn" if at_end and len(pieces) == 1 else "quarantined", line, pieces[0])
+        records = []
+        for number, piece in enumerate(pieces[1:], start=line + 1):
+            alone = _decode(piece, self.opening)
+            self._quarantine(number, *alone.junk, alone.tail)
+            records += [Record(number, value) for value in alone.values]
+        return records
+
+    def _quarantine(self, line: int, *texts: str) -> None:
+        for text in filter(None, texts):
+            self.report.note("quarantined", line, text)
+
+
+def _read_line(text: str, number: int, unfinished: _Unfinished) -> list[Record]:
+    report = unfinished.report
+    decoded = _decode(text, unfinished.opening)
+    if len(decoded.values) > 1:
+        report.note("glued", number, f"{len(decoded.values)} records")
+    for junk in decoded.junk:
+        report.note("quarantined", number, junk)
+    if decoded.tail:
+        unfinished.line = number
+        unfinished.pieces = [decoded.tail]
+    return [Record(number, value) for value in decoded.values]
+
+
+class _Decoded(NamedTuple):
+    """The objects of a text, what stood between them, and a last one that did not end."""
+
+    values: list[dict[str, Any]]
+    junk: list[str]
+    tail: str
+
+
+def _decode(text: str, opening: str) -> _Decoded:
+    values: list[dict[str, Any]] = []
+    junk: list[str] = []
+    restarts = 0
+    at = _skip_space(text, 0)
+    while at < len(text):
+        if text[at] != "{":
+            end = text.find("{", at)
+            end = len(text) if end < 0 else end
+            junk.append(text[at : min(end, at + 200)])
+            at = end
+            continue
+        try:
+            value, at = decode_value(text, at)
+        except ValueError:
+            end = text.find(opening, at + 1)
+            restarts += 1
+            if end < 0 or restarts > MOST_RESTARTS:
+                return _Decoded(values, junk, text[at:])
+            junk.append(text[at : min(end, at + 200)])
+            at = end
+        else:
+            values.append(value)
+            at = _skip_space(text, at)
+    return _Decoded(values, junk, "")
