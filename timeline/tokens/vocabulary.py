@@ -1,0 +1,130 @@
+"""The vocabularies that ship with the library, since tiktoken itself carries none and would download them.
+
+A pack is the xz-compressed sequence of all tokens in rank order, each behind one byte that holds its length: ranks are
+exactly 0 … n-1 and the longest token has 128 bytes. `timeline.tokens.pack` writes packs; the sha256 is the one that
+tiktoken expects of the same vocabulary in its own base64 form, so a pack can be proven to be the real thing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import lzma
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LONGEST_TOKEN: Final = 128
+"""Bytes of the longest token of both vocabularies (a run of spaces)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What is known of a vocabulary besides its tokens.
+
+    Attributes:
+        name: tiktoken's name of the encoding.
+        sha256: hash of the vocabulary in tiktoken's base64 form, as `tiktoken_ext.openai_public` expects it.
+        pattern: the expression that splits a text into the pieces that are encoded one by one.
+        special_tokens: special tokens and their ids; tiktoken wants them, counting never uses them.
+    """
+
+    name: str
+    sha256: str
+    pattern: str
+    special_tokens: Mapping[str, int]
+
+    @property
+    def pack_name(self) -> str:
+        """The pack's file name inside this package."""
+        return f"{self.name}.tokens.xz"
+
+    def tokens(self) -> list[bytes]:
+        """Read the packed tokens in rank order."""
+        return unpack(resources.files(__package__).joinpath(self.pack_name).read_bytes())
+
+
+# Patterns and special tokens are copied from tiktoken_ext.openai_public, whose functions cannot be called without
+# fetching the vocabulary first; a test compares them with the installed tiktoken.
+O200K_BASE: Final = Vocabulary(
+    name="o200k_base",
+    sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    pattern="|".join(  # noqa: FLY002 - one alternative a line, as tiktoken writes them
+        (
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
+            r"\s+(?!\S)",
+            r"\s+",
+        )
+    ),
+    special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+)
+CL100K_BASE: Final = Vocabulary(
+    name="cl100k_base",
+    sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    pattern="|".join(  # noqa: FLY002 - the same
+        (
+            r"'(?i:[sdmt]|ll|ve|re)",
+            r"[^\r\n\p{L}\p{N}]?+\p{L}++",
+            r"\p{N}{1,3}+",
+            r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
+            r"\s++$",
+            r"\s*[\r\n]",
+            r"\s+(?!\S)",
+            r"\s",
+        )
+    ),
+    special_tokens={
+        "<|endoftext|>": 100257,
+        "<|fim_prefix|>": 100258,
+        "<|fim_middle|>": 100259,
+        "<|fim_suffix|>": 100260,
+        "<|endofprompt|>": 100276,
+    },
+)
+VOCABULARIES: Final[Mapping[str, Vocabulary]] = {v.name: v for v in (O200K_BASE, CL100K_BASE)}
+
+
+def pack(tokens: Iterable[bytes]) -> bytes:
+    """Compress tokens, given in rank order, to a pack."""
+    plain = b"".join(bytes((len(token),)) + token for token in tokens)
+    return lzma.compress(plain, preset=9 | lzma.PRESET_EXTREME)
+
+
+def unpack(packed: bytes) -> list[bytes]:
+    """Read the tokens of a pack, in rank order."""
+    plain = lzma.decompress(packed)
+    tokens: list[bytes] = []
+    start = 0
+    while start < len(plain):
+        end = start + 1 + plain[start]
+        tokens.append(plain[start + 1 : end])
+        start = end
+    return tokens
+
+
+def parse_tiktoken(text: bytes) -> list[bytes]:
+    """Read tiktoken's own form: a line a token, base64 and rank.
+
+    Raises:
+        ValueError: the ranks are not 0 … n-1 in order, or a line is something else.
+    """
+    tokens: list[bytes] = []
+    for rank, line in enumerate(text.splitlines()):
+        encoded, number = line.split()
+        if int(number) != rank:
+            raise ValueError(f"line {rank + 1} holds rank {int(number)}, not {rank}")
+        tokens.append(base64.b64decode(encoded, validate=True))
+    return tokens
+
+
+def tiktoken_sha256(tokens: Iterable[bytes]) -> str:
+    """Hash tokens in tiktoken's own form, the hash that tiktoken checks a download with."""
+    lines = (base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
