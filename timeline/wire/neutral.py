@@ -1,8 +1,8 @@
 """The neutral context: what every wire format encodes, and the bytes that are fingerprinted.
 
 Entries stand in timeline order and are only ever appended to between two decisions, so that the neutral bytes before
-the previous tail never change (design, invariant 8). Putting results beside their calls, merging roles and answering calls
-that have no result is each wire's own work.
+the previous tail never change (design, invariant 8). Putting results beside their calls, merging roles and answering
+calls that have no result is each wire's own work.
 """
 
 from __future__ import annotations

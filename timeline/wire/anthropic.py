@@ -1,0 +1,293 @@
+"""Anthropic's Messages API: a context into ``system``, ``tools`` and ``messages``, and messages into blocks.
+
+What the API demands: the first message is the user's, roles alternate, every `tool_use` is answered by a `tool_result`
+at the head of the very next message, no text is blank, and reasoning is sent as it was signed or not at all. Where
+cache markers go is `markers`' business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.frozen import canonical_json
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.markers import placed_markers
+from timeline.wire.media import anthropic_media, content_parts, mime_of, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.providers import ANTHROPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.wire.gather import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+RAW: Final = "_raw"
+"""The key under which arguments go out that are no object: the API takes nothing but objects."""
+NO_OUTPUT: Final = "[no output]"
+"""What a failed call says that said nothing: the API refuses an error without content."""
+
+_SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+"""The keys of signed reasoning, by its type; the last one may not be empty."""
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
+    writer = _Writer()
+    for item in gather(context.entries):
+        writer.add(item)
+    system = placed_markers(context, writer.parts, writer.place)
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    body = {"system": system, "tools": list(context.tools), "messages": writer.messages}
+    return {key: value for key, value in body.items() if value or key == "messages"}
+
+
+class _Writer:
+    """Writes messages part by part; a part never moves once it is written."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.parts: list[Part] = []
+        self.place: dict[int, int] = {}
+        """By entry number: the position in ``parts`` of the last part that the entry became."""
+        self._ids = Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length)
+
+    def add(self, item: Placed | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+            return
+        for part in _user_parts(item.entry):
+            self._write("user", part, item.number)
+
+    def _add_response(self, response: Response) -> None:
+        said = [(part, number) for number, part in self._said(response)]
+        while said and said[-1][0]["type"] in ANTHROPIC.unmarkable:
+            said.pop()  # a message may not end in reasoning
+        for part, number in said:
+            self._write("assistant", part, number)
+        uses = [part for part, _ in said if part["type"] == "tool_use"]
+        for call, use in zip(response.calls, uses, strict=True):
+            result = call.result
+            if result is None:
+                self._write("user", {"type": "tool_result", "tool_use_id": use["id"], "content": INTERRUPTED}, None)
+            else:
+                self._write("user", _result_part(result.entry, use["id"]), result.number)
+
+    def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
+        for said in response.parts:
+            if isinstance(said, Call):
+                number, entry = said.placed
+                if entry.text.strip():
+                    yield number, _text_part(entry.text)
+                yield number, self._use(entry)
+            else:
+                for part in _assistant_parts(said.entry):
+                    yield said.number, part
+
+    def _use(self, entry: Entry) -> Part:
+        return {
+            "type": "tool_use",
+            "id": self._ids.give(str(entry.call_id)),
+            "name": fit(entry.name or "unknown", ANTHROPIC.name_pattern, ANTHROPIC.name_length),
+            "input": _sorted(entry.arguments) if isinstance(entry.arguments, dict) else _raw(entry.arguments),
+        }
+
+    def _write(self, role: str, part: Part, number: int | None) -> None:
+        if not self.messages and role == "assistant":
+            self._write("user", _text_part(OPENING_LINE), None)
+        if not self.messages or self.messages[-1]["role"] != role:
+            self.messages.append({"role": role, "content": []})
+        self.messages[-1]["content"].append(part)
+        self.parts.append(part)
+        if number is not None:
+            self.place[number] = len(self.parts) - 1
+
+
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _raw(arguments: JsonValue) -> Part:
+    return {RAW: arguments} if arguments else {}
+
+
+def _sorted(value: JsonValue) -> Any:
+    """Sort the keys of an object at every depth: one that was stored and one that was not go out as the same bytes."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(v) for v in value] if isinstance(value, list) else value
+
+
+def _media_parts(entry: Entry) -> list[Part]:
+    return [
+        anthropic_media(part, ANTHROPIC) or _text_part(unseen_line(entry, part)) for part in content_parts(entry.data)
+    ]
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
+
+
+def _assistant_parts(entry: Entry) -> list[Part]:
+    if entry.type == "assistant.reasoning":
+        return [entry.data] if isinstance(entry.data, dict) and _is_signed(entry.data) and not entry.rewritten else []
+    if entry.text.strip():
+        return [_text_part(entry.text)]
+    return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
+
+
+def _is_signed(data: Part) -> bool:
+    """Say whether a part is reasoning that the provider signed: what it takes back, and byte for byte only."""
+    needed = _SIGNED_KEYS.get(str(data.get("type")))
+    if needed is None or data.keys() != {"type", *needed}:
+        return False
+    return all(isinstance(data[key], str) for key in needed) and bool(data[needed[-1]])
+
+
+def _result_part(entry: Entry, use_id: str) -> Part:
+    media = _media_parts(entry)
+    part: Part = {"type": "tool_result", "tool_use_id": use_id}
+    if media:
+        part["content"] = [*([_text_part(entry.text)] if entry.text.strip() else []), *media]
+    elif entry.text.strip():
+        part["content"] = entry.text
+    elif entry.is_error:
+        part["content"] = NO_OUTPUT
+    return {**part, "is_error": True} if entry.is_error else part
+
+
+def decode(body: Any) -> list[Block]:
+    """Read a request body, or its list of messages, into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    messages = body.get("messages") if isinstance(body, dict) else body
+    system = body.get("system") if isinstance(body, dict) else None
+    blocks: list[Block] = [SystemMessage(text=text)] if (text := joined_text(system)) else []
+    decoder = MessageDecoder()
+    for message in messages if isinstance(messages, list) else []:
+        blocks += decoder.decode(message)
+    return blocks
+
+
+class MessageDecoder:
+    """Reads messages one by one; it remembers how many there were, and the names of the calls."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._names: dict[str, str] = {}
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one message; what is no message gives no block."""
+        self._number += 1
+        if not isinstance(message, dict):
+            return []
+        parts = parts_of(message.get("content"))
+        if message.get("role") == "assistant":
+            id_ = message.get("id")
+            response = id_ if isinstance(id_, str) and id_ else f"response_{self._number}"
+            read = [assistant_block(p, response, f"call_{self._number}_{i}") for i, p in enumerate(parts)]
+        elif message.get("role") == "system":
+            read = [SystemMessage(text=text) for text in map(text_of, parts) if text]
+        else:
+            read = [self._user_block(part) for part in parts]
+        blocks: list[Block] = [block for block in read if block is not None]
+        self._names |= {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
+        return blocks
+
+    def _user_block(self, part: Part) -> Block | None:
+        if part.get("type") == "tool_result":
+            result = result_block(part)
+            if result.text == INTERRUPTED:
+                return None
+            return result.model_copy(update={"name": self._names.get(result.call_id, "")})
+        if part.get("type") == "text":
+            text = text_of(part)
+            return UserPrompt(text=text) if text and text != OPENING_LINE else None
+        return attachment_block(part)
+
+
+def parts_of(content: Any) -> list[Part]:
+    """Give content one form, a list of parts; a string is one text part."""
+    told = content if isinstance(content, list) else [content]
+    return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
+
+
+def text_of(part: Part, key: str = "text") -> str:
+    """Return a part's text, or nothing where it has none."""
+    value = part.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def joined_text(content: Any) -> str:
+    """Return what a content string or list of parts says, a line for each text."""
+    return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
+
+
+def attachment_block(part: Part, author: str = "user") -> Attachment:
+    """Read a picture or document: the part itself is kept."""
+    title = text_of(part, "title")
+    return Attachment(author=author, data=part, mime=mime_of(part), meta={"file": title} if title else {})
+
+
+def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
+    """Read one content part of a response.
+
+    Args:
+        part: the part.
+        response_id: the response that it belongs to.
+        call_id: the id that a call gets which has none.
+    """
+    match part.get("type"):
+        case "text":
+            text = text_of(part)
+            return AssistantCompletion(text=text, response_id=response_id) if text else None
+        case "thinking":
+            return Reasoning(text=text_of(part, "thinking"), data=part, response_id=response_id)
+        case "redacted_thinking":
+            return Reasoning(data=part, response_id=response_id)
+        case "tool_use":
+            return ToolCall(
+                call_id=text_of(part, "id") or call_id,
+                name=text_of(part, "name") or "unknown",
+                arguments=_arguments(part.get("input", {})),
+                response_id=response_id,
+            )
+        case _:
+            return CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response_id)
+
+
+def result_block(part: Part) -> ToolResult:
+    """Read a tool result; its content parts are kept where they hold more than text."""
+    content = part.get("content")
+    holds_more = isinstance(content, list) and any(p.get("type") != "text" for p in parts_of(content))
+    return ToolResult(
+        call_id=text_of(part, "tool_use_id") or "unknown",
+        text=joined_text(content),
+        data=content if holds_more else None,
+        is_error=part.get("is_error") is True,
+    )
+
+
+def _arguments(told: Any) -> dict[str, JsonValue] | str:
+    if isinstance(told, dict):
+        raw = told.get(RAW)
+        return raw if isinstance(raw, str) and len(told) == 1 else told
+    return told if isinstance(told, str) else canonical_json(told)

@@ -1,0 +1,117 @@
+"""Pictures and other content parts, between the forms of the providers.
+
+A part that a wire has no form for goes out as one line of text that names the block's path and content type, so that
+the model knows of it and can ask for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from timeline.wire.neutral import Entry
+    from timeline.wire.providers import ProviderFacts
+
+_DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.+)", re.DOTALL)
+_SOURCE_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "base64": ("media_type", "data"),
+    "text": ("media_type", "data"),
+    "url": ("url",),
+    "file": ("file_id",),
+}
+"""The keys that a source of the Messages API needs, by its type."""
+_OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "input_audio": ("input_audio", ("data", "format")),
+    "file": ("file", ()),
+}
+"""The object inside a content part of Chat Completions, and the keys that it needs, by the part's type."""
+
+Part = dict[str, Any]
+
+
+def content_parts(data: JsonValue) -> list[Part]:
+    """Return the content parts that a block's data holds, texts left out: the block's own text says them."""
+    parts = data if isinstance(data, list) else [data]
+    return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] != "text"]
+
+
+def unseen_line(entry: Entry, part: Part | None = None) -> str:
+    """Return the line that stands for content which this wire cannot send."""
+    kind = part.get("type") if part else entry.type
+    return f"[not shown here: {kind}, {entry.mime}, {entry.path}]"
+
+
+def anthropic_media(part: Part, facts: ProviderFacts) -> Part | None:
+    """Return a content part in the form of the Messages API, without cache markers; None if it has none."""
+    if part["type"] == "image_url":
+        return _anthropic_picture(part, facts)
+    source = part.get("source")
+    if part["type"] not in {"image", "document"} or not isinstance(source, dict) or not _is_source(source):
+        return None
+    if part["type"] == "image" and source["type"] == "text":
+        return None
+    if part["type"] == "image" and source["type"] == "base64" and source["media_type"] not in facts.picture_types:
+        return None
+    return {"type": part["type"], "source": source, **_optional_texts(part, ("title", "context"))}
+
+
+def openai_media(part: Part, facts: ProviderFacts) -> Part | None:
+    """Return a content part in the form of Chat Completions; None if it has none."""
+    if part["type"] == "image_url":
+        url = _url_of(part)
+        detail = part["image_url"].get("detail") if isinstance(part.get("image_url"), dict) else None
+        more = {"detail": detail} if detail in {"auto", "low", "high"} else {}
+        return {"type": "image_url", "image_url": {"url": url, **more}} if url else None
+    if part["type"] in _OPENAI_KEYS:
+        key, needed = _OPENAI_KEYS[part["type"]]
+        inner = part.get(key)
+        holds = isinstance(inner, dict) and inner and all(isinstance(inner.get(k), str) for k in needed)
+        return {"type": part["type"], key: inner} if holds else None
+    source = part.get("source")
+    if part["type"] != "image" or not isinstance(source, dict) or not _is_source(source):
+        return None
+    if source["type"] == "url":
+        return {"type": "image_url", "image_url": {"url": source["url"]}}
+    if source["type"] == "base64" and source["media_type"] in facts.picture_types:
+        return {"type": "image_url", "image_url": {"url": f"data:{source['media_type']};base64,{source['data']}"}}
+    return None
+
+
+def mime_of(part: Part) -> str:
+    """Return the content type that a part names, or the general one."""
+    source = part.get("source")
+    if isinstance(source, dict) and isinstance(source.get("media_type"), str):
+        return str(source["media_type"])
+    url = _url_of(part)
+    matched = _DATA_URL.match(url) if url else None
+    return matched.group(1) if matched else "application/octet-stream"
+
+
+def _is_source(source: Part) -> bool:
+    needed = _SOURCE_KEYS.get(str(source.get("type")))
+    return needed is not None and all(isinstance(source.get(key), str) and source[key] for key in needed)
+
+
+def _optional_texts(part: Part, keys: tuple[str, ...]) -> Part:
+    return {k: part[k] for k in keys if part["type"] == "document" and isinstance(part.get(k), str)}
+
+
+def _url_of(part: Part) -> str | None:
+    told = part.get("image_url")
+    url = told.get("url") if isinstance(told, dict) else told
+    return url if isinstance(url, str) and url else None
+
+
+def _anthropic_picture(part: Part, facts: ProviderFacts) -> Part | None:
+    url = _url_of(part)
+    if url is None:
+        return None
+    if not url.startswith("data:"):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    matched = _DATA_URL.fullmatch(url)
+    if matched is None or matched.group(1) not in facts.picture_types:
+        return None
+    return {"type": "image", "source": {"type": "base64", "media_type": matched.group(1), "data": matched.group(2)}}

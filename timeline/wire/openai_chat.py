@@ -1,0 +1,257 @@
+"""OpenAI's Chat Completions: a context into ``messages`` and ``tools``, and messages into blocks.
+
+What the API demands: an assistant message with `tool_calls` is followed at once by one `tool` message for each of them.
+Reasoning has no form here and is left out. Caching is automatic, so nothing is marked.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.frozen import canonical_json
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.providers import OPENAI_CHAT
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.wire.gather import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+Message = dict[str, Any]
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return the body of a request: ``tools`` only where given, the system prompt as the only system message."""
+    writer = _Writer()
+    for item in gather(context.entries):
+        writer.add(item)
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    body: dict[str, Any] = {"messages": [*_system_message(context.system), *writer.messages]}
+    return {**body, "tools": list(context.tools)} if context.tools else body
+
+
+def _system_message(system: JsonValue) -> list[Message]:
+    if isinstance(system, str):
+        return [{"role": "system", "content": system}] if system.strip() else []
+    texts = [_text_part(text) for part in parts_of(system) if (text := _text_of(part)).strip()]
+    return [{"role": "system", "content": texts}] if texts else []
+
+
+class _Writer:
+    """Writes messages; one that is written never moves."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
+
+    def add(self, item: Placed | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+        elif parts := _user_parts(item.entry):
+            self.messages.append({"role": "user", "content": _content(parts)})
+
+    def _add_response(self, response: Response) -> None:
+        texts = [_text_part(text) for said in response.parts if (text := _said(said)).strip()]
+        calls = [(call, self._call(call.placed.entry)) for call in response.calls]
+        if not texts and not calls:
+            return
+        if not self.messages:
+            self.messages.append({"role": "user", "content": OPENING_LINE})
+        message: Message = {"role": "assistant", "content": _content(texts) if texts else None}
+        if calls:
+            message["tool_calls"] = [told for _, told in calls]
+        self.messages.append(message)
+        pictures: list[Part] = []
+        for call, told in calls:
+            entry = call.result.entry if call.result else None
+            content = entry.text if entry else INTERRUPTED
+            shown = [_media(entry, part) for part in content_parts(entry.data)] if entry else []
+            lines = [part["text"] for part in shown if part["type"] == "text"]
+            self.messages.append(
+                {"role": "tool", "tool_call_id": told["id"], "content": "\n".join(filter(None, [content, *lines]))}
+            )
+            seen = [part for part in shown if part["type"] != "text"]
+            if entry and seen:
+                pictures += [_text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *seen]
+        if pictures:  # a tool message takes text only
+            self.messages.append({"role": "user", "content": pictures})
+
+    def _call(self, entry: Entry) -> Part:
+        arguments = entry.arguments if isinstance(entry.arguments, str) else canonical_json(entry.arguments or {})
+        name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
+        return {
+            "id": self._ids.give(str(entry.call_id)),
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
+
+
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _content(parts: list[Part]) -> str | list[Part]:
+    """Write one text as a plain string, which every compatible server takes, and anything else as parts."""
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _said(said: Placed | Call) -> str:
+    entry = said.placed.entry if isinstance(said, Call) else said.entry
+    if entry.type == "assistant.reasoning":
+        return ""
+    return entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data))
+
+
+def _media(entry: Entry, part: Part) -> Part:
+    return openai_media(part, OPENAI_CHAT) or _text_part(unseen_line(entry, part))
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    media = [_media(entry, part) for part in content_parts(entry.data)]
+    return [*([_text_part(text)] if text.strip() else []), *media]
+
+
+def decode(body: Any) -> list[Block]:
+    """Read a request body, or its list of messages, into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    messages = body.get("messages") if isinstance(body, dict) else body
+    decoder = MessageDecoder()
+    return [block for message in messages for block in decoder.decode(message)] if isinstance(messages, list) else []
+
+
+class MessageDecoder:
+    """Reads messages one by one; it remembers how many there were, and the calls that results may answer."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._names: dict[str, str] = {}
+        self._functions: dict[str, str] = {}
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one message; what is no message gives no block."""
+        self._number += 1
+        if not isinstance(message, dict):
+            return []
+        match message.get("role"):
+            case "assistant":
+                return self._assistant(message)
+            case "tool" | "function":
+                return self._result(message)
+            case "system" | "developer":
+                return [SystemMessage(text=text) for text in map(_text_of, parts_of(message.get("content"))) if text]
+            case "user":
+                return [block for part in parts_of(message.get("content")) if (block := _user_block(part))]
+            case role:
+                return [
+                    CustomBlock(
+                        type="chat.message", author=role if isinstance(role, str) and role else "user", text=text
+                    )
+                    for text in map(_text_of, parts_of(message.get("content")))
+                    if text
+                ]
+
+    def _assistant(self, message: Message) -> list[Block]:
+        id_ = message.get("id")
+        response = id_ if isinstance(id_, str) and id_ else f"response_{self._number}"
+        thought = message.get("reasoning_content")
+        blocks: list[Block] = []
+        if isinstance(thought, str) and thought:
+            blocks.append(Reasoning(text=thought, response_id=response))
+        for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal"))):
+            if text := _text_of(part):
+                blocks.append(AssistantCompletion(text=text, response_id=response))
+            else:
+                blocks.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
+        told = message.get("tool_calls")
+        for index, call in enumerate(told if isinstance(told, list) else []):
+            if isinstance(call, dict):
+                blocks.append(self._call(call, response, f"call_{self._number}_{index}"))
+        if isinstance(legacy := message.get("function_call"), dict):
+            call = self._call({"function": legacy}, response, f"call_{self._number}_0")
+            self._functions[call.name] = call.call_id
+            blocks.append(call)
+        return blocks
+
+    def _call(self, told: Part, response: str, call_id: str) -> ToolCall:
+        """Read a call. Arguments that are no JSON object are kept as the text they are."""
+        inner = told.get("function") if isinstance(told.get("function"), dict) else told.get("custom")
+        function = inner if isinstance(inner, dict) else {}
+        id_, name = told.get("id"), function.get("name")
+        call = ToolCall(
+            call_id=id_ if isinstance(id_, str) and id_ else call_id,
+            name=name if isinstance(name, str) and name else "unknown",
+            arguments=_arguments(function.get("arguments", function.get("input", ""))),
+            response_id=response,
+        )
+        self._names[call.call_id] = call.name
+        return call
+
+    def _result(self, message: Message) -> list[Block]:
+        name = message.get("name")
+        id_ = message.get("tool_call_id") or self._functions.get(str(name))
+        call_id = id_ if isinstance(id_, str) else f"call_{self._number}"
+        parts = parts_of(message.get("content"))
+        text = "\n".join(filter(None, map(_text_of, parts)))
+        if text == INTERRUPTED:
+            return []
+        holds_more = any(not _text_of(part) for part in parts)
+        known = name if isinstance(name, str) else self._names.get(call_id, "")
+        return [ToolResult(call_id=call_id, name=known, text=text, data=message["content"] if holds_more else None)]
+
+
+def parts_of(content: Any) -> list[Part]:
+    """Give content one form, a list of parts; a string is one text part, an empty one is none."""
+    told = content if isinstance(content, list) else [content]
+    return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict) and p]
+
+
+def _text_of(part: Part) -> str:
+    text = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _user_block(part: Part) -> Block | None:
+    if part.get("type") == "text":
+        text = _text_of(part)
+        return UserPrompt(text=text) if text and text != OPENING_LINE else None
+    file = part.get("file")
+    title = file.get("filename") if isinstance(file, dict) else None
+    return Attachment(data=part, mime=mime_of(part), meta={"file": title} if isinstance(title, str) and title else {})
+
+
+def _arguments(told: Any) -> dict[str, JsonValue] | str:
+    if isinstance(told, dict):
+        return told
+    if not isinstance(told, str):
+        return canonical_json(told)
+    try:
+        value = json.loads(told, parse_constant=_refuse)
+        canonical_json(value)
+    except (ValueError, RecursionError):
+        return told
+    return value if isinstance(value, dict) else told
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} has no JSON form")

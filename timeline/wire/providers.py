@@ -1,0 +1,72 @@
+"""What the providers demand of a request, as data with source and date; the wires hold no such number of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderFacts:
+    """The rules of one provider's message format.
+
+    Attributes:
+        name: the wire's name.
+        max_markers: most cache markers in one request; one more is refused. 0 where caching is automatic.
+        unmarkable: content part types that take no cache marker.
+        lookback_blocks: how many content blocks the provider walks back from a marker to find a written entry.
+        id_pattern, id_length: what a tool call id may be.
+        name_pattern, name_length: what a tool's name may be.
+        signed_reasoning: content part types of reasoning that may be sent back, unaltered, while the prefix before them
+            is the one they were made with; where it was rewritten they are dropped.
+        picture_types: picture formats that are taken as base64.
+        source, as_of: where the rules were read, and when.
+    """
+
+    name: str
+    max_markers: int
+    unmarkable: frozenset[str]
+    lookback_blocks: int
+    id_pattern: re.Pattern[str]
+    id_length: int
+    name_pattern: re.Pattern[str]
+    name_length: int
+    signed_reasoning: frozenset[str]
+    picture_types: frozenset[str]
+    source: str
+    as_of: str
+
+
+_WORD: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+ANTHROPIC: Final = ProviderFacts(
+    name="anthropic",
+    max_markers=4,
+    unmarkable=frozenset({"thinking", "redacted_thinking"}),
+    lookback_blocks=20,
+    id_pattern=_WORD,
+    id_length=64,
+    name_pattern=_WORD,
+    name_length=128,
+    signed_reasoning=frozenset({"thinking", "redacted_thinking"}),
+    picture_types=_PICTURES,
+    source="Anthropic documentation: prompt caching, extended thinking, tool use, vision; anthropic SDK 2.12 types",
+    as_of="2026-11",
+)
+
+OPENAI_CHAT: Final = ProviderFacts(
+    name="openai_chat",
+    max_markers=0,
+    unmarkable=frozenset(),
+    lookback_blocks=0,
+    id_pattern=_WORD,
+    id_length=40,
+    name_pattern=_WORD,
+    name_length=64,
+    signed_reasoning=frozenset(),
+    picture_types=_PICTURES,
+    source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them",
+    as_of="2026-11",
+)
