@@ -98,10 +98,9 @@ def test_every_kind_of_text_is_cut_close_to_the_cap(engines: Engines, text: str,
         assert cut == text or tokens - 3 <= counter.count(cut) <= tokens
 
 
-@pytest.mark.parametrize("blank", [" ", "\t"])
-def test_a_long_run_of_white_space_is_counted_too(engines: Engines, blank: str) -> None:
+def test_a_long_run_of_white_space_is_counted_too(engines: Engines) -> None:
     """Where tiktoken's own regex engine gives up, at a million, the count is still exact."""
-    text = f"before{blank * (BLANKS + 51_200)}\nafter"
+    text = f"before{' ' * (BLANKS + 51_200)}\nafter"
     assert engines.tiktoken.count(text) == engines.toktok.count(text)
     assert len(engines.tiktoken.truncate(text, 20)) < len(text)
 

@@ -31,7 +31,7 @@ def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: 
     """Return the longest prefix of a text, at a character boundary, whose count is at most ``tokens``.
 
     In a run of more than 4,096 characters without a seam (a megabyte of one letter) the cut is made at a token's end,
-    and may fall some characters short of the longest. The cost is linear in the length of the result.
+    and may fall some characters short of the longest. The cost is linear in ``tokens``, whatever the text's length.
 
     Args:
         text: text without lone surrogates.
@@ -39,7 +39,8 @@ def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: 
         count: exact number of tokens of a text.
         cut: number of characters that lie wholly in a text's first so many tokens.
     """
-    taken, size = 0, _FIRST_STRETCH * max(tokens, 1)
+    text = text[: max(tokens, 0) * LONGEST_TOKEN]
+    taken, size = 0, _FIRST_STRETCH * tokens
     while taken < len(text) and tokens > 0:
         end = _stretch(text, taken, size)
         needed = count(text[taken:end])
