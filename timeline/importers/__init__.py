@@ -6,12 +6,15 @@ and a file is refused only when it is no recording at all.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from timeline.errors import ImportFailed
+from timeline.frozen import repair_text
+from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
-from timeline.importers.lines import read_records
+from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import (
     ImportedCompaction,
     ImportedHide,
@@ -19,6 +22,7 @@ from timeline.importers.recording import (
     Recording,
     Report,
 )
+from timeline.wire.foreign import decode_value
 
 __all__ = [
     "FORMATS",
@@ -37,6 +41,8 @@ FORMATS: Final = (
 )
 """The formats that can be read, in words."""
 
+_NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
+
 
 def read_recording(path: Path | str) -> list[Recording]:
     """Read a recorded file: its main conversation first, then those of its subagents.
@@ -46,15 +52,29 @@ def read_recording(path: Path | str) -> list[Recording]:
     """
     source = Path(path)
     data = _read(source)
-    if not data.strip(b" \t\r\n\x00\xef\xbb\xbf"):
+    if not data.strip(_NOTHING):
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
-    if _looks_like_claude_code(data):
-        recordings = read_claude_code(data, source.stem)
+    name = repair_text(source.stem)
+    document = _document(data)
+    if messages_of(document) is not None:
+        recordings = read_chat(document, name, sha256(data).hexdigest())
+    elif _looks_like_claude_code(data):
+        recordings = read_claude_code(data, name)
     else:
         raise ImportFailed(str(path), f"the format is not known. What can be read: {', '.join(FORMATS)}.")
     if not recordings:
         raise ImportFailed(str(path), "no message is in it. Give a recording in which something was said.")
     return recordings
+
+
+def _document(data: bytes) -> Any:
+    """Decode a file that is one JSON value; None for any other, a file of lines among them."""
+    text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    try:
+        value, end = decode_value(text)
+    except ValueError:
+        return None
+    return value if not text[end:].strip() else None
 
 
 def _read(source: Path) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events import BlockAppended
@@ -18,7 +18,7 @@ from timeline.importers.recording import RecordedEvent
 from timeline.paths import stem
 
 if TYPE_CHECKING:
-    from timeline.blocks import AnyBlock, Block
+    from timeline.blocks import Block
     from timeline.events import ModelCalled
     from timeline.importers.recording import ImportedCompaction, ImportedHide, Report
 
@@ -186,4 +186,4 @@ class RecordingBuilder:
 
 
 def _appended(block: Block) -> BlockAppended:
-    return BlockAppended(block=cast("AnyBlock", block), tokens=0, counter="")
+    return BlockAppended(block=block, tokens=0, counter="")

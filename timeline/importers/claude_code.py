@@ -15,6 +15,7 @@ from timeline.events import ParentLink
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
 from timeline.importers.recording import Recording, Report
+from timeline.wire.anthropic import parts_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,15 +39,15 @@ def is_claude_code(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sessionId", "uuid", "type"))
 
 
-def read_claude_code(data: bytes, stem_: str) -> list[Recording]:
+def read_claude_code(data: bytes, name: str) -> list[Recording]:
     """Read the bytes of a session file; the list is empty when it holds no conversation.
 
     Args:
         data: the file.
-        stem_: the file's name without its extension: the id where no row tells one.
+        name: the file's name without its extension: the id where no row tells one.
     """
     report = Report(format=FORMAT)
-    return _Session(list(read_records(data, report, opening=OPENING)), report, stem_).recordings()
+    return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
 
 
 def parse_time(value: Any) -> datetime | None:
@@ -63,12 +64,12 @@ def parse_time(value: Any) -> datetime | None:
 class _Session:
     """One file: its rows told apart into the main conversation and the subagents'."""
 
-    def __init__(self, records: Sequence[Record], report: Report, stem_: str) -> None:
+    def __init__(self, records: Sequence[Record], report: Report, name: str) -> None:
         self._records = records
         self._report = report
         rows = [r.value for r in records if is_claude_code(r.value)]
-        self._id = rows[0]["sessionId"] if rows else stem_
-        self._parents = {r["uuid"]: r.get("parentUuid") for r in rows if r.get("isSidechain") is True}
+        self._id = next((r["sessionId"] for r in rows if r["sessionId"]), name)
+        self._parents = {r["uuid"]: str(r.get("parentUuid")) for r in rows if r.get("isSidechain") is True}
         self._first_time = next(filter(None, (parse_time(r.get("timestamp")) for r in rows)), None)
         self._main = SessionReader(report, self._first_time)
         self._agents: dict[str, SessionReader] = {}
@@ -90,7 +91,7 @@ class _Session:
 
     def _read(self, record: Record) -> None:
         row = record.value
-        type_ = row.get("type")
+        type_ = str(row.get("type"))
         if type_ in CONVERSATION:
             self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
             self._note_agent(row)
@@ -101,12 +102,14 @@ class _Session:
         elif type_ in BOOKKEEPING:
             self._report.counts["skipped"] += 1
         else:
-            self._report.note("unknown_record", record.line, str(type_))
+            self._report.note("unknown_record", record.line, type_)
 
     def _reader_of(self, row: dict[str, Any]) -> SessionReader:
         if row.get("isSidechain") is not True:
             return self._main
-        return self._agent(str(row.get("agentId") or self._root(str(row.get("uuid")))))
+        reader = self._agent(str(row.get("agentId") or self._root(str(row.get("uuid")))))
+        reader.report.records += 1
+        return reader
 
     def _agent(self, agent: str) -> SessionReader:
         if agent not in self._agents:
@@ -115,12 +118,10 @@ class _Session:
 
     def _root(self, uuid: str) -> str:
         """Walk up a side chain to the row that has no parent in it; what was walked is shortened for the next one."""
-        walked: list[str] = []
-        while (parent := self._parents.get(uuid)) in self._parents and parent not in walked[-1:]:
-            walked.append(uuid)
-            uuid = str(parent)
-            if len(walked) > len(self._parents):
-                return min(walked)
+        walked: set[str] = set()
+        while uuid not in walked and self._parents.get(uuid) in self._parents:
+            walked.add(uuid)
+            uuid = self._parents[uuid]
         self._parents.update(dict.fromkeys(walked, uuid))
         return uuid
 
@@ -131,37 +132,40 @@ class _Session:
             self._call_of_agent.setdefault(agent, call)
         told = data.get("normalizedMessages")
         reader = self._agent(agent)
+        reader.report.records += 1
         for message in (*(told if isinstance(told, list) else ()), data["message"]):
-            if isinstance(message, dict) and message.get("type") in CONVERSATION and not reader.knows(message):
+            if isinstance(message, dict) and str(message.get("type")) in CONVERSATION and not reader.knows(message):
                 reader.read(message, line, parse_time(message.get("timestamp") or row.get("timestamp")))
 
     def _note_agent(self, row: dict[str, Any]) -> None:
         twin = row.get("toolUseResult")
         agent = twin.get("agentId") if isinstance(twin, dict) else None
-        if isinstance(agent, str) and isinstance(content := row["message"]["content"], list):
-            calls = [p.get("tool_use_id") for p in content if isinstance(p, dict) and p.get("type") == "tool_result"]
-            if calls and isinstance(calls[0], str):
-                self._call_of_agent.setdefault(agent, calls[0])
+        message = row.get("message")
+        if not isinstance(agent, str) or not isinstance(message, dict):
+            return
+        for part in parts_of(message.get("content")):
+            if call := text_of(part, "tool_use_id"):
+                self._call_of_agent.setdefault(agent, call)
 
     def _path_of_agent(self, agent: str) -> str | None:
         return self._main.path_of_call(self._call_of_agent.get(agent, ""))
 
     def _title(self) -> str:
         """Take the newest title of a row in this file: a summary row may carry another session's title."""
-        uuids = {r.value.get("uuid") for r in self._records if is_claude_code(r.value)}
+        uuids = {r.value["uuid"] for r in self._records if is_claude_code(r.value)}
         titles = [r.value for r in self._records if r.value.get("type") == "summary"]
-        own = [str(t.get("summary") or "") for t in titles if t.get("leafUuid") in uuids]
+        own = [text_of(t, "summary") for t in titles if text_of(t, "leafUuid") in uuids]
         return _short(own[-1] if own else self._main.first_prompt)
 
     def _note_other_conversations(self) -> None:
-        others = Counter(
-            (r.value["sessionId"])
-            for r in self._records
-            if is_claude_code(r.value) and r.value["sessionId"] != self._id
-        )
-        for session, rows in others.items():
-            line = next(r.line for r in self._records if r.value.get("sessionId") == session)
-            self._report.note("second_conversation", line, f"{rows} rows of session {session}")
+        rows = Counter[str]()
+        first: dict[str, int] = {}
+        for record in self._records:
+            if is_claude_code(record.value) and record.value["sessionId"] != self._id:
+                rows[record.value["sessionId"]] += 1
+                first.setdefault(record.value["sessionId"], record.line)
+        for session, count in rows.items():
+            self._report.note("second_conversation", first[session], f"{count} rows of session {session}")
 
 
 def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:

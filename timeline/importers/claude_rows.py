@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
-from timeline.events import ModelCalled, Usage
-from timeline.frozen import canonical_json
+from timeline.blocks import CustomBlock, UserPrompt
+from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.importers.usage import anthropic_usage, count_of
+from timeline.wire.anthropic import assistant_block, attachment_block, joined_text, parts_of, result_block, text_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from timeline.blocks import Block
+    from timeline.blocks import Block, ToolResult
     from timeline.importers.recording import RecordedEvent, Report
 
 CLIENT_MESSAGE: Final = "client.message"
@@ -46,7 +47,8 @@ class SessionReader:
 
     def knows(self, row: dict[str, Any]) -> bool:
         """Say whether a row of this uuid was read."""
-        return row.get("uuid") in self._seen
+        uuid = row.get("uuid")
+        return isinstance(uuid, str) and uuid in self._seen
 
     def read(self, row: dict[str, Any], line: int, at: datetime | None) -> None:
         """Read a user or assistant row."""
@@ -76,8 +78,8 @@ class SessionReader:
             hide = ImportedHide(
                 tuple(i for i in ids if isinstance(i, str)) if isinstance(ids, list) else (),
                 str(micro.get("trigger") or ""),
-                _count(micro, "preTokens"),
-                _count(micro, "tokensSaved"),
+                count_of(micro, "preTokens"),
+                count_of(micro, "tokensSaved"),
             )
             self._builder.add_event(hide, Origin(str(uuid or f"line-{line}"), line, at))
             return
@@ -85,7 +87,7 @@ class SessionReader:
             self.report.note("invalid", line, "the compaction before this one has no summary")
         told = row.get("compactMetadata")
         metadata = told if isinstance(told, dict) else {}
-        self._boundary = ImportedCompaction("", str(metadata.get("trigger") or ""), _count(metadata, "preTokens"))
+        self._boundary = ImportedCompaction("", str(metadata.get("trigger") or ""), count_of(metadata, "preTokens"))
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call will have in the log."""
@@ -101,11 +103,11 @@ class SessionReader:
         if row.get("isCompactSummary") is True:
             told = self._boundary or ImportedCompaction("")
             self._boundary = None
-            self._builder.add_event(ImportedCompaction(_joined(content), told.trigger, told.pre_tokens), origin)
+            self._builder.add_event(ImportedCompaction(joined_text(content), told.trigger, told.pre_tokens), origin)
             return
         is_meta = row.get("isMeta") is True
         opens = True
-        for index, part in enumerate(_parts(content)):
+        for index, part in enumerate(parts_of(content)):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
             if part.get("type") == "tool_result":
                 self._builder.add_result(_result(part, row.get("toolUseResult")), place)
@@ -126,11 +128,11 @@ class SessionReader:
         id_ = message.get("id")
         response = id_ if isinstance(id_, str) and id_ else f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
-            self._builder.add(_client_message(_joined(content)), origin)
+            self._builder.add(_client_message(joined_text(content)), origin)
             return
-        for index, part in enumerate(_parts(content)):
+        for index, part in enumerate(parts_of(content)):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
-            block = _assistant_block(part, response, place.key)
+            block = assistant_block(part, response, f"call-{place.key}")
             if block is not None:
                 self._builder.add_to_response(response, block, place)
         if message.get("model") != SYNTHETIC:
@@ -139,113 +141,34 @@ class SessionReader:
             self._builder.set_model_call(response, _model_call(message, response, started), origin)
 
 
-def claude_usage(usage: Any) -> Usage:
-    """Read a usage object of the Messages API; creation without a breakdown was written for five minutes."""
-    told = usage if isinstance(usage, dict) else {}
-    by_lifetime = told.get("cache_creation")
-    split = by_lifetime if isinstance(by_lifetime, dict) else {}
-    one_hour = _count(split, "ephemeral_1h_input_tokens")
-    return Usage(
-        input_tokens=_count(told, "input_tokens"),
-        output_tokens=_count(told, "output_tokens"),
-        cache_read_tokens=_count(told, "cache_read_input_tokens"),
-        cache_write_5m_tokens=_count(split, "ephemeral_5m_input_tokens")
-        if split
-        else _count(told, "cache_creation_input_tokens"),
-        cache_write_1h_tokens=one_hour,
-    )
-
-
-def _count(fields: dict[str, Any], key: str) -> int:
-    value = fields.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
 def _model_call(message: dict[str, Any], response: str, started: datetime | None) -> ModelCalled:
     finish = message.get("stop_reason")
     return ModelCalled(
         model=str(message.get("model") or ""),
         response_id=response,
-        usage=claude_usage(message.get("usage")),
+        usage=anthropic_usage(message.get("usage")),
         finish_reason=finish if isinstance(finish, str) else None,
         started_at=started,
     )
 
 
-def _parts(content: str | list[Any]) -> list[dict[str, Any]]:
-    """Give content one form: a list of parts."""
-    told = content if isinstance(content, list) else [content]
-    return [{"type": "text", "text": p} if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
-
-
-def _text(part: dict[str, Any], key: str = "text") -> str:
-    value = part.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _joined(content: Any) -> str:
-    """Join the texts of a content string or list."""
-    parts = _parts(content) if isinstance(content, str | list) else []
-    return "\n".join(_text(p) for p in parts if p.get("type") == "text")
-
-
-def _client_message(text: str, data: dict[str, Any] | None = None) -> CustomBlock:
-    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text, data=data)
+def _client_message(text: str) -> CustomBlock:
+    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text)
 
 
 def _user_block(part: dict[str, Any], *, is_meta: bool) -> Block | None:
-    if part.get("type") == "text":
-        text = _text(part)
-        if not text:
-            return None
-        return _client_message(text) if is_meta or CHATTER.match(text) else UserPrompt(text=text)
-    if is_meta:
-        return _client_message("", part)
-    source = part.get("source")
-    mime = _text(source, "media_type") if isinstance(source, dict) else ""
-    title = _text(part, "title")
-    return Attachment(data=part, mime=mime or "application/octet-stream", meta={"file": title} if title else {})
-
-
-def _assistant_block(part: dict[str, Any], response: str, key: str) -> Block | None:
-    match part.get("type"):
-        case "text":
-            text = _text(part)
-            return AssistantCompletion(text=text, response_id=response) if text else None
-        case "thinking":
-            return Reasoning(text=_text(part, "thinking"), data=part, response_id=response)
-        case "redacted_thinking":
-            return Reasoning(data=part, response_id=response)
-        case "tool_use":
-            return _tool_call(part, response, key)
-        case _:
-            return CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response)
-
-
-def _tool_call(part: dict[str, Any], response: str, key: str) -> ToolCall:
-    arguments = part.get("input", {})
-    if not isinstance(arguments, dict | str):
-        arguments = canonical_json(arguments)
-    return ToolCall(
-        call_id=_text(part, "id") or f"call-{key}",
-        name=_text(part, "name") or "unknown",
-        arguments=arguments,
-        response_id=response,
-    )
+    if part.get("type") != "text":
+        return attachment_block(part, author="client" if is_meta else "user")
+    text = text_of(part)
+    if not text:
+        return None
+    return _client_message(text) if is_meta or CHATTER.match(text) else UserPrompt(text=text)
 
 
 def _result(part: dict[str, Any], twin: Any) -> ToolResult:
-    content = part.get("content")
-    is_error = part.get("is_error") is True
-    text = _joined(content)
-    holds_more = isinstance(content, list) and any(p.get("type") != "text" for p in _parts(content))
-    return ToolResult(
-        call_id=_text(part, "tool_use_id") or "unknown",
-        text=text,
-        data=content if holds_more else None,
-        is_error=is_error,
-        exit_status=_exit_status(text, twin, is_error=is_error),
-    )
+    result = result_block(part)
+    status = _exit_status(result.text, twin, is_error=result.is_error)
+    return result if status is None else result.model_copy(update={"exit_status": status})
 
 
 def _exit_status(text: str, twin: Any, *, is_error: bool) -> int | None:

@@ -8,13 +8,10 @@ the size of the file.
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.frozen import repair_json
+from timeline.wire.foreign import decode_value, skip_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,41 +22,12 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 MOST_RESTARTS: Final = 100
 """How often reading starts anew within one line: a bound, so that a hostile line stays linear."""
 
-_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-def _finite(text: str) -> float | str:
-    number = float(text)
-    return number if math.isfinite(number) else text
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=str, strict=False)
-
 
 class Record(NamedTuple):
     """One JSON object of a file, and the line that it begins on."""
 
     line: int
     value: dict[str, Any]
-
-
-def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
-    """Decode the first JSON value of a text, and say where it ends.
-
-    Control characters inside strings are let through; numbers that JSON has no form for (NaN, 1e999) become text, and
-    lone surrogates are repaired, so that every value can be written again.
-
-    Raises:
-        ValueError: no JSON value begins there, it does not end, or it is nested too deeply.
-    """
-    try:
-        value, end = _DECODER.raw_decode(text, _skip_space(text, start))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if _SURROGATE.search(text, start, end):
-        value = repair_json(value)
-    return value, end
 
 
 def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Record]:
@@ -104,11 +72,6 @@ def _text(raw: bytes, number: int, report: Report) -> str:
     except UnicodeDecodeError as error:
         report.note("encoding", number, str(error))
         return raw.decode(errors="replace")
-
-
-def _skip_space(text: str, start: int) -> int:
-    match = _SPACE.match(text, start)
-    return match.end() if match else start
 
 
 @dataclass(slots=True)
@@ -168,7 +131,7 @@ def _decode(text: str, opening: str) -> _Decoded:
     values: list[dict[str, Any]] = []
     junk: list[str] = []
     restarts = 0
-    at = _skip_space(text, 0)
+    at = skip_space(text, 0)
     while at < len(text):
         if text[at] != "{":
             end = text.find("{", at)
@@ -187,5 +150,5 @@ def _decode(text: str, opening: str) -> _Decoded:
             at = end
         else:
             values.append(value)
-            at = _skip_space(text, at)
+            at = skip_space(text, at)
     return _Decoded(values, junk, "")

@@ -54,7 +54,11 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     body = {"system": system, "tools": list(context.tools), "messages": writer.messages}
-    return {key: value for key, value in body.items() if value or key == "messages"}
+    return {key: value for key, value in body.items() if key == "messages" or (value and not _is_blank(value))}
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 class _Writer:

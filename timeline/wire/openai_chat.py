@@ -20,6 +20,8 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import canonical_json
+from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
+from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
@@ -250,7 +252,7 @@ def _arguments(told: Any) -> dict[str, JsonValue] | str:
         canonical_json(value)
     except (ValueError, RecursionError):
         return told
-    return value if isinstance(value, dict) else told
+    return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else told
 
 
 def _refuse(constant: str) -> Any:

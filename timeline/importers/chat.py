@@ -1,0 +1,127 @@
+"""Chat JSON: one document of messages, as OpenAI's Chat Completions or Anthropic's Messages API take them.
+
+It has no ids and no times: keys and times are derived from the position, the id from the content, so that reading the
+same document again gives the same recording.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from timeline.blocks import SystemMessage, ToolResult, UserPrompt
+from timeline.events import ModelCalled, Usage
+from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
+from timeline.importers.recording import Recording, Report
+from timeline.importers.usage import anthropic_usage, openai_usage
+from timeline.wire import anthropic, openai_chat
+from timeline.wire.anthropic import joined_text
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+
+Dialect: TypeAlias = Literal["anthropic", "openai_chat"]
+
+_ANTHROPIC_PARTS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+_OPENAI_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
+_OPENAI_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
+_OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
+"""What only one of the two APIs has; a document that shows neither is read as Chat Completions."""
+
+
+def messages_of(document: Any) -> list[Any] | None:
+    """Return the messages of a chat document, or None if it is none."""
+    messages = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(messages, list) or not messages:
+        return None
+    return messages if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages) else None
+
+
+def dialect_of(document: Any) -> Dialect:
+    """Tell the two APIs apart by what only one of them has."""
+    for message in messages_of(document) or []:
+        types = {str(p.get("type")) for p in _list(message.get("content")) if isinstance(p, dict)}
+        if types & _ANTHROPIC_PARTS:
+            return "anthropic"
+        if types & _OPENAI_PARTS or message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS):
+            return "openai_chat"
+    return "anthropic" if isinstance(document, dict) and document.get("system") else "openai_chat"
+
+
+def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
+    """Read a chat document; the list is empty when nothing was said in it.
+
+    Args:
+        document: the decoded JSON.
+        name: the file's name without its extension, the beginning of the conversation's id.
+        digest: the hash of the file, the rest of it.
+    """
+    dialect = dialect_of(document)
+    messages = messages_of(document) or []
+    report = Report(format=dialect.replace("_", "-"), lines=len(messages), records=len(messages))
+    report.note("missing_time", 1, "times are derived from the position, a second a message")
+    reader = _Reader(dialect, report)
+    if isinstance(document, dict) and dialect == "anthropic" and (system := joined_text(document.get("system"))):
+        reader.add_system(system)
+    for number, message in enumerate(messages, start=1):
+        reader.read(message, number)
+    events = reader.builder.finish()
+    return [Recording(f"{name}-{digest[:12]}", events, report, reader.title)] if events else []
+
+
+class _Reader:
+    """Reads messages in order; a message in which a user asks something opens a turn."""
+
+    def __init__(self, dialect: Dialect, report: Report) -> None:
+        self.builder = RecordingBuilder(report)
+        self.title = ""
+        self._report = report
+        self._usage = anthropic_usage if dialect == "anthropic" else openai_usage
+        wire = anthropic if dialect == "anthropic" else openai_chat
+        self._decoder = wire.MessageDecoder()
+
+    def add_system(self, text: str) -> None:
+        """Add the system prompt that stands beside the messages."""
+        self.builder.add(SystemMessage(text=text), Origin("system", 0, UNKNOWN_TIME))
+
+    def read(self, message: dict[str, Any], number: int) -> None:
+        """Read one message."""
+        at = UNKNOWN_TIME + timedelta(seconds=number)
+        blocks = self._decoder.decode(message)
+        if not blocks:
+            self._report.note("unknown_record", number, f"a {message['role']} message that says nothing")
+            return
+        prompt = next((block for block in blocks if isinstance(block, UserPrompt)), None)
+        opens = prompt is not None
+        for index, block in enumerate(blocks):
+            if opens and block.author == "user":
+                self.builder.open_turn()
+                opens = False
+            self._add(block, Origin(f"message-{number}.{index}", number, at))
+        if prompt is not None and not self.title:
+            self.title = prompt.text
+        if isinstance(message.get("usage"), dict) and (response := blocks[-1].response_id):
+            call = self._model_call(message, response)
+            self.builder.set_model_call(response, call, Origin(f"message-{number}", number, at))
+
+    def _add(self, block: Block, origin: Origin) -> None:
+        if isinstance(block, ToolResult):
+            self.builder.add_result(block, origin)
+        elif block.response_id is not None:
+            self.builder.add_to_response(block.response_id, block, origin)
+        else:
+            self.builder.add(block, origin)
+
+    def _model_call(self, message: dict[str, Any], response: str) -> ModelCalled:
+        usage: Usage = self._usage(message["usage"])
+        model, finish = message.get("model"), message.get("stop_reason") or message.get("finish_reason")
+        return ModelCalled(
+            model=model if isinstance(model, str) else "",
+            response_id=response,
+            usage=usage,
+            finish_reason=finish if isinstance(finish, str) else None,
+        )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

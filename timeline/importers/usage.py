@@ -1,0 +1,40 @@
+"""Usage as the providers report it, read leniently: what is no count is 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from timeline.events import Usage
+
+
+def count_of(fields: Any, key: str) -> int:
+    """Return a count out of an object, or 0 where there is none."""
+    value = fields.get(key) if isinstance(fields, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def anthropic_usage(told: Any) -> Usage:
+    """Read the Messages API's usage; a cache write without a breakdown by lifetime was for five minutes."""
+    by_lifetime = told.get("cache_creation") if isinstance(told, dict) else None
+    split = isinstance(by_lifetime, dict) and bool(by_lifetime)
+    return Usage(
+        input_tokens=count_of(told, "input_tokens"),
+        output_tokens=count_of(told, "output_tokens"),
+        cache_read_tokens=count_of(told, "cache_read_input_tokens"),
+        cache_write_5m_tokens=count_of(by_lifetime, "ephemeral_5m_input_tokens")
+        if split
+        else count_of(told, "cache_creation_input_tokens"),
+        cache_write_1h_tokens=count_of(by_lifetime, "ephemeral_1h_input_tokens"),
+    )
+
+
+def openai_usage(told: Any) -> Usage:
+    """Read Chat Completions' usage, where ``prompt_tokens`` includes what the cache answered and took in."""
+    details = told.get("prompt_tokens_details") if isinstance(told, dict) else None
+    read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, count_of(told, "prompt_tokens") - read - written),
+        output_tokens=count_of(told, "completion_tokens"),
+        cache_read_tokens=read,
+        cache_write_5m_tokens=written,
+    )

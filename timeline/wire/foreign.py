@@ -1,0 +1,69 @@
+"""Reading JSON that others wrote, so that whatever is read can be written again.
+
+Python reads more than JSON allows to be written: NaN, infinities, lone surrogates, and nesting that the next program
+gives up on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final
+
+from timeline.frozen import repair_json
+
+MOST_NESTING: Final = 200
+"""Levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=str, strict=False)
+
+
+def skip_space(text: str, start: int) -> int:
+    """Return where the white space that begins at ``start`` ends."""
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
+    """Decode the first JSON value of a text, and say where it ends.
+
+    Control characters inside strings are let through; numbers that JSON has no form for (NaN, 1e999) become text, and
+    lone surrogates are repaired.
+
+    Raises:
+        ValueError: no JSON value begins there, it does not end, or it is nested too deeply.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, skip_space(text, start))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if is_nested_deeper(value, MOST_NESTING):
+        raise ValueError("nested too deeply")
+    if _SURROGATE.search(text, start, end):
+        value = repair_json(value)
+    return value, end
+
+
+def is_nested_deeper(value: Any, levels: int) -> bool:
+    """Say whether a JSON value has more than so many levels of objects and lists."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [
+            child
+            for outer in level
+            if isinstance(outer, dict | list)
+            for child in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
