@@ -1,3 +1,28 @@
-"""."""
+"""Stores: where conversations are kept. `open_store` is the way in; `store.testing` checks a store of your own.
+
+Importing this package is cheap: the SQLite store and its libraries are imported when one is opened.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from store.opening import Opening, open_store
+
+if TYPE_CHECKING:
+    from store.memory import MemoryStore as MemoryStore
+    from store.sqlite import SQLiteStore as SQLiteStore
+
+__all__ = ["MemoryStore", "Opening", "SQLiteStore", "open_store"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SQLiteStore":
+        from store.sqlite import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
+
+        return SQLiteStore
+    if name == "MemoryStore":
+        from store.memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
+
+        return MemoryStore
+    raise AttributeError(f"module 'store' has no attribute {name!r}")

@@ -1,3 +1,80 @@
-"""."""
+"""The schema's history: ordered steps, applied in one transaction each, their names kept in the database.
+
+A store of a later version is refused; one of an earlier version is brought up to date when it is opened for writing.
+Rows of the log are never rewritten by a migration.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from store import statements
+from store.migrations import create
+from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from pathlib import Path
+
+MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] = (("create the tables", create.apply),)
+"""In order; the first has number 1. A step that was released is never changed."""
+
+APPLICATION_ID: Final = 0x544C_4E45
+"""``TLNE`` in the header of the file: this SQLite database is a timeline store (https://sqlite.org/pragma.html)."""
+
+
+def migrate(connection: sqlite3.Connection, file: Path) -> None:
+    """Bring a new or an older store up to date.
+
+    Raises:
+        StoreTooNew: a later version of this library wrote it; nothing was changed.
+        NotAStore: it holds the tables of something else.
+        StoreCorrupt: it holds no record of its migrations.
+    """
+    if _version(connection, file) == len(MIGRATIONS):
+        return
+    for number, (name, apply) in enumerate(MIGRATIONS, 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Asked again inside the transaction: another process may be opening the same new file.
+            if _version(connection, file) < number:
+                apply(connection)
+                connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def check_version(connection: sqlite3.Connection, file: Path) -> None:
+    """Check that a store can be read as it is.
+
+    Raises:
+        StoreTooNew: a later version of this library wrote it.
+        StoreCorrupt: it holds no record of its migrations, or needs one that only a writer can apply.
+    """
+    version = _version(connection, file)
+    if version < len(MIGRATIONS):
+        raise StoreCorrupt(f"{file}: the store is of an earlier version. Open it once without readonly to update it.")
+
+
+def _version(connection: sqlite3.Connection, file: Path) -> int:
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if "migrations" not in names:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application == APPLICATION_ID:
+            raise StoreCorrupt(f"{file}: the store has lost its tables. Restore a backup.")
+        if names:
+            raise NotAStore(f"{file} is a SQLite database of something else, not a timeline store. It was not changed.")
+        return 0
+    (version,) = connection.execute(statements.SCHEMA_VERSION).fetchone()
+    if version is None:
+        raise StoreCorrupt(f"{file}: the store has lost the record of its migrations. Restore a backup.")
+    if version > len(MIGRATIONS):
+        raise StoreTooNew(
+            f"{file}: a later version of timeline-engine wrote this store (schema {version}, this version knows "
+            f"{len(MIGRATIONS)}). Upgrade timeline-engine; nothing was changed."
+        )
+    return int(version)

@@ -1,0 +1,124 @@
+"""One append on one SQLite connection: the function that the writer thread runs, transaction and all.
+
+The code that begins the transaction ends it, in one call, out of reach of any cancellation. Nothing here knows of
+threads or of asyncio.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from store import placing, statements
+from timeline.frozen import sha256_hex
+from timeline.ports import Appended
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from store.codec import Batch, Draft
+
+_NOWHERE: Final = 0
+
+
+class SQLiteLog:
+    """What a conversation's stored events say of themselves; see `placing.Log`. ``key`` is 0 if there is none."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
+        self._connection = connection
+        head = connection.execute(statements.HEAD, (conversation,)).fetchone()
+        self.key: int
+        self.version: int
+        self.key, self.version = head or (_NOWHERE, 0)
+
+    def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
+        """Return ``(event id, checksum, position)`` of a range of versions."""
+        return self._connection.execute(statements.STORED_BETWEEN, (self.key, first, last)).fetchall()
+
+    def versions_of(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the versions of those ids that the log holds."""
+        return dict(self._connection.execute(statements.VERSIONS_OF_IDS, (json.dumps(list(ids)), self.key)))
+
+    def taken(self, paths: Collection[str]) -> set[str]:
+        """Return those of the paths that are in use."""
+        rows = self._connection.execute(statements.PATHS_IN_USE, (json.dumps(list(paths)), self.key))
+        return {path for (path,) in rows}
+
+    def last_position(self) -> int:
+        """Return the position of the newest event; 0 if there is none."""
+        newest = self.events(self.version, self.version)
+        return newest[0][2] if newest else 0
+
+
+def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
+    """Append a batch in one transaction, or raise and leave nothing behind.
+
+    ``BEGIN IMMEDIATE``, because a transaction that reads first and then wants to write is refused at once, without
+    waiting for the busy timeout.
+
+    Raises:
+        VersionConflict, DuplicateEvent, PathTaken: as `EventStore.append` says.
+        sqlite3.Error: the database could not do it; nothing was written.
+    """
+    if not batch.drafts:
+        log = SQLiteLog(connection, batch.conversation)
+        return Appended(log.version + 1, log.version, log.last_position())
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        appended = _append(connection, batch)
+        connection.execute("COMMIT")
+    finally:
+        # A full disk rolls back by itself; then there is nothing left to do.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return appended
+
+
+def _append(connection: sqlite3.Connection, batch: Batch) -> Appended:
+    log = SQLiteLog(connection, batch.conversation)
+    after = placing.starting_version(batch, log.version)
+    if after < log.version:
+        return placing.repetition(batch, log, after)
+    try:
+        return _write(connection, batch, log)
+    except sqlite3.IntegrityError:
+        # The unique indexes look for known ids and paths, so that an append pays for no look-up of its own. What
+        # they refused is looked up now, in a transaction without the rows that are in already.
+        connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        appended = placing.collision(batch, SQLiteLog(connection, batch.conversation))
+        if appended is None:
+            raise
+        return appended
+
+
+def _write(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog) -> Appended:
+    first, last = log.version + 1, log.version + len(batch.drafts)
+    key = _write_conversation(connection, batch, log.key, last)
+    if batch.values:
+        connection.executemany(statements.INSERT_VALUES, batch.values.items())
+    if batch.snapshot is not None:
+        version, window_start, body = batch.snapshot
+        connection.execute(statements.REPLACE_SNAPSHOT, (key, version, body, sha256_hex(body)))
+        connection.execute(statements.UPDATE_WINDOW_START, (window_start, key))
+    rows = [
+        (key, version, *draft, draft.checksum(batch.conversation, version))
+        for version, draft in enumerate(batch.drafts, first)
+    ]
+    connection.executemany(statements.INSERT_EVENTS, rows)
+    # Written last, so that the newest row of the connection is the newest event. RETURNING would cost a third.
+    (position,) = connection.execute(statements.LAST_POSITION).fetchone()
+    return Appended(first, last, position)
+
+
+def _write_conversation(connection: sqlite3.Connection, batch: Batch, key: int, version: int) -> int:
+    newest: Draft = batch.drafts[-1]
+    if key != _NOWHERE:
+        connection.execute(statements.UPDATE_CONVERSATION, (version, newest.at, key))
+        return key
+    oldest = batch.drafts[0]
+    row = (batch.conversation, version, batch.title, batch.parent, oldest.at, newest.at)
+    new_key = connection.execute(statements.INSERT_CONVERSATION, row).lastrowid
+    assert new_key is not None  # noqa: S101 - an INSERT that did not raise has a row
+    return new_key

@@ -1,0 +1,320 @@
+"""Events to rows and back.
+
+`encode` checks and writes everything of an append that does not depend on where in the log it will go, so that the
+writer has only versions and checksums left to do. `decode` verifies the checksum of every event that it reads: SQLite
+itself does not notice a flipped byte inside a row.
+
+The definition of the stored bytes is `timeline.events.encode_payload`. For the one payload that fills a log there is
+a faster way to the same bytes here; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from json.encoder import encode_basestring
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from pydantic import ValidationError
+from pydantic_core import PydanticUndefined, to_json
+
+from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
+from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
+from timeline.events import (
+    BlockAppended,
+    CompactionCompleted,
+    ConversationOpened,
+    Event,
+    NewEvent,
+    ParentLink,
+    Payload,
+    UnknownPayload,
+    appended_block,
+    checksum,
+    decode_payload,
+    encode_payload,
+    instant_text,
+)
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.ports import ConversationInfo, Expected, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Row: TypeAlias = tuple[Any, ...]
+"""``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database gave it."""
+
+NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
+_LARGEST: Final = 2**63 - 1
+
+
+class Draft(NamedTuple):
+    """An encoded event without a place: the columns between ``version`` and ``checksum``, in their order."""
+
+    event_id: str
+    type: str
+    schema_version: int
+    at: str
+    path: str | None
+    turn_id: str | None
+    tokens: int | None
+    payload: str
+
+    def checksum(self, conversation: str, version: int) -> str:
+        """Hash the event as it would stand at a version."""
+        return checksum(conversation, version, self.event_id, self.type, self.schema_version, self.at, self.payload)
+
+
+class SnapshotDraft(NamedTuple):
+    """An encoded snapshot: its version, where the window starts, and its text."""
+
+    version: int
+    window_start: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One append, checked and encoded."""
+
+    conversation: str
+    drafts: Sequence[Draft]
+    expected: int | Expected
+    values: Mapping[str, str]
+    snapshot: SnapshotDraft | None
+    title: str
+    parent: str | None
+
+    @property
+    def ids(self) -> list[str]:
+        """The event ids, in order."""
+        return [draft.event_id for draft in self.drafts]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the blocks that the events append, in order."""
+        return [draft.path for draft in self.drafts if draft.path is not None]
+
+    @property
+    def size(self) -> int:
+        """Characters of text that the append writes."""
+        return sum(len(draft.payload) for draft in self.drafts) + sum(map(len, self.values.values()))
+
+
+def encode(
+    conversation: str,
+    events: Sequence[NewEvent],
+    expected: int | Expected,
+    values: Mapping[str, str],
+    snapshot: Snapshot | None,
+) -> Batch:
+    """Check and encode an append.
+
+    Raises:
+        InvalidBlock: something cannot be stored: NaN, a text that UTF-8 cannot hold, a value under a wrong hash.
+        DuplicateEvent: one id stands twice in the append.
+        PathTaken: one path stands twice in the append.
+    """
+    _check_text("conversation", conversation)
+    drafts = [_draft(event) for event in events]
+    _check_unique(conversation, drafts)
+    for key, text in values.items():
+        _check_text("values", text)
+        if sha256_hex(text) != key:
+            raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
+    opened = next((e.payload for e in events if isinstance(e.payload, ConversationOpened)), ConversationOpened())
+    return Batch(
+        conversation=conversation,
+        drafts=drafts,
+        expected=expected,
+        values=dict(values),
+        snapshot=None if snapshot is None else _snapshot_draft(snapshot),
+        title=opened.title,
+        parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),
+    )
+
+
+def _check_text(field: str, text: str) -> None:
+    if not text and field == "conversation":
+        raise InvalidBlock(field, "needs an id")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidBlock(field, "holds a lone surrogate, which UTF-8 cannot write") from None
+
+
+def _check_unique(conversation: str, drafts: Sequence[Draft]) -> None:
+    if len({draft.event_id for draft in drafts}) < len(drafts):
+        raise DuplicateEvent(conversation, _repeated(d.event_id for d in drafts), "stands twice in one append")
+    paths = [draft.path for draft in drafts if draft.path is not None]
+    if len(set(paths)) < len(paths):
+        raise PathTaken(conversation, _repeated(paths))
+
+
+def _repeated(items: Iterable[str]) -> str:
+    seen: set[str] = set()
+    return next(item for item in items if item in seen or seen.add(item))  # type: ignore[func-returns-value] # set.add
+
+
+def _draft(event: NewEvent) -> Draft:
+    payload = event.payload
+    at = instant_text(event.at)
+    try:
+        text = payload_text(payload, event.at, at)
+        if not text.isascii():
+            text.encode()
+    except ValueError as error:
+        raise InvalidBlock("payload", f"an event of type {payload.type!r} cannot be stored: {error}") from None
+    block, tokens = (payload.block, payload.tokens) if type(payload) is BlockAppended else _block_and_tokens(payload)
+    if event.schema_version > _LARGEST or (tokens or 0) > _LARGEST:
+        raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
+    return Draft(
+        str(event.id),
+        payload.type,
+        event.schema_version,
+        at,
+        None if block is None else block.path or None,
+        None if block is None else block.turn_id or None,
+        tokens,
+        text,
+    )
+
+
+def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
+    block = appended_block(payload)
+    if isinstance(payload, CompactionCompleted):
+        return block, payload.tokens
+    tokens = payload.data.get("tokens") if isinstance(payload, UnknownPayload) else None
+    # A later version may mean something else by "tokens"; only what the column can hold is taken over.
+    return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
+
+
+def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
+    if not 1 <= snapshot.window_start <= _LARGEST:
+        raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
+    try:
+        body = canonical_json(snapshot.model_dump(mode="json"))
+    except ValueError as error:
+        raise InvalidBlock("snapshot", str(error)) from None
+    return SnapshotDraft(snapshot.version, snapshot.window_start, body)
+
+
+def payload_text(payload: Payload, at: datetime, at_text: str) -> str:
+    """Write a payload exactly as `encode_payload` does; three times as fast for an appended block.
+
+    ``at`` is the event's time and ``at_text`` the same as text: mostly it is the block's time too.
+    """
+    if type(payload) is not BlockAppended or type(payload.block) not in _FIELDS:
+        return encode_payload(payload)
+    block = _block_text(payload.block, at, at_text)
+    return f'{{"block":{block},"counter":{encode_basestring(payload.counter)},"tokens":{payload.tokens}}}'
+
+
+_FAST: Final[tuple[type[Block], ...]] = (*KNOWN_TYPES.values(), CustomBlock, NewerBlock)
+_FIELDS: Final[dict[type[Block], tuple[tuple[str, str, Any], ...]]] = {
+    cls: tuple(
+        (name, f'"{name}":', PydanticUndefined if name == "type" else cls.model_fields[name].default)
+        for name in sorted(cls.model_fields)
+    )
+    for cls in _FAST
+}
+"""By class: each field in the order of canonical JSON, its key as text, and the default at which it is left out."""
+
+
+def _block_text(block: Block, at: datetime, at_text: str) -> str:
+    values = block.__dict__
+    parts = []
+    for name, key, default in _FIELDS[type(block)]:
+        value = values[name]
+        if value == default:
+            continue
+        if type(value) is str:
+            # The two writers escape alike; the second is faster on a long text, the first on a short one.
+            text = encode_basestring(value) if len(value) < 100 else to_json(value).decode()
+        elif name == "at":
+            # Blocks say no microseconds where there are none, events always do.
+            moment = at_text if value == at else instant_text(value.astimezone(UTC))
+            text = f'"{moment.replace(".000000Z", "Z")}"'
+        else:
+            text = canonical_json(value)
+        parts.append(key + text)
+    return "{" + ",".join(parts) + "}"
+
+
+def decode(conversation: str, row: Row, where: str) -> Event:
+    """Read an event from its row; ``where`` names the store in the error.
+
+    Raises:
+        StoreCorrupt: the row does not match its checksum, or does not hold what its type promises.
+    """
+    position, version, event_id, type_, schema_version, at, payload, stored = row
+    place = f"{where}: event {version} of conversation {conversation!r} (position {position}) is damaged"
+    if checksum(conversation, version, event_id, type_, schema_version, at, payload) != stored:
+        raise StoreCorrupt(f"{place}: it does not match its checksum. Restore a backup; other events still read.")
+    try:
+        return Event(
+            id=UUID(event_id),
+            at=datetime.fromisoformat(at),
+            payload=decode_payload(type_, schema_version, payload),
+            conversation=conversation,
+            version=version,
+            position=position,
+            checksum=stored,
+        )
+    except (StoreCorrupt, ValueError) as error:
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. Restore a backup; other events still read.") from None
+
+
+def decode_info(row: Row, where: str) -> ConversationInfo:
+    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at)``.
+
+    Raises:
+        StoreCorrupt: a column does not hold what it should.
+    """
+    _, id_, version, window_start, title, parent, created_at, updated_at = row
+    try:
+        return ConversationInfo(
+            id=id_,
+            version=version,
+            window_start=window_start,
+            created_at=datetime.fromisoformat(created_at),
+            updated_at=datetime.fromisoformat(updated_at),
+            title=title,
+            parent=None if parent is None else ParentLink.model_validate_json(parent),
+        )
+    except ValueError as error:
+        raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None
+
+
+def decode_snapshot(conversation: str, body: str, stored: str, where: str) -> Snapshot:
+    """Read a snapshot.
+
+    Raises:
+        StoreCorrupt: it does not match its checksum, or is no snapshot.
+    """
+    place = f"{where}: the snapshot of conversation {conversation!r} is damaged"
+    if sha256_hex(body) != stored:
+        raise StoreCorrupt(f"{place}: it does not match its checksum. Restore a backup.")
+    try:
+        return Snapshot.model_validate_json(body)
+    except ValidationError as error:
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. Restore a backup.") from None
+
+
+def decode_value(key: str, text: str, where: str) -> str:
+    """Check a content-addressed value against its hash.
+
+    Raises:
+        StoreCorrupt: the text has another hash.
+    """
+    if sha256_hex(text) != key:
+        raise StoreCorrupt(f"{where}: the stored value {key} is damaged. Restore a backup.")
+    return text
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return error.errors(include_url=False)[0]["msg"]
+    return str(error)

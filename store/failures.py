@@ -1,0 +1,76 @@
+"""SQLite's errors in the words of `timeline.errors`: one line that names the file and the cure."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOCKED: Final = (StoreLocked, "another process is writing to it. Nothing was written; try again when it is done")
+_READ_ONLY: Final = (
+    StoreReadOnly,
+    "it may not be written to. Make the file and its folder writable; nothing was written",
+)
+_FULL: Final = (StoreFull, "the disk or the database is full. What was stored is intact; free some space and try again")
+_CORRUPT: Final = (StoreCorrupt, "the database is damaged. Restore a backup, or export what still reads")
+_IO: Final = (
+    StoreError,
+    "the disk or its file system failed. What was acknowledged is stored; check the disk, try again",
+)
+_UNOPENABLE: Final = (StoreError, "it cannot be opened. Check that the file and its folder may be read")
+
+_BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_PROTOCOL: _LOCKED,
+    sqlite3.SQLITE_IOERR_BLOCKED: _LOCKED,
+    sqlite3.SQLITE_IOERR_LOCK: _LOCKED,
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
+    sqlite3.SQLITE_PERM: _READ_ONLY,
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_CORRUPT: _CORRUPT,
+    sqlite3.SQLITE_NOTADB: _CORRUPT,
+    sqlite3.SQLITE_FORMAT: _CORRUPT,
+    sqlite3.SQLITE_IOERR_CORRUPTFS: _CORRUPT,
+    sqlite3.SQLITE_IOERR_SHORT_READ: _CORRUPT,
+    sqlite3.SQLITE_IOERR: _IO,
+    sqlite3.SQLITE_CANTOPEN: _UNOPENABLE,
+    sqlite3.SQLITE_TOOBIG: (StoreError, "a text is longer than SQLite can hold. Nothing was written; split the block"),
+}
+"""By extended code, else by primary code (the low byte); see https://sqlite.org/rescode.html."""
+
+
+def store_error(error: sqlite3.Error, file: Path) -> StoreError:
+    """Return the store error that says what an error of the driver means for a file."""
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return closed(file)
+    code = getattr(error, "sqlite_errorcode", None)
+    kind, meaning = StoreError, "the database refused. Nothing was written"
+    if code is not None:
+        kind, meaning = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or (kind, meaning)
+    return kind(f"{file}: {meaning} (SQLite says: {error}).")
+
+
+def read_only(file: Path, error: sqlite3.Error) -> StoreReadOnly:
+    """Return the error of a file that cannot be opened for writing, whatever SQLite calls it."""
+    return StoreReadOnly(f"{file}: {_READ_ONLY[1]} (SQLite says: {error}).")
+
+
+def closed(where: object) -> StoreClosed:
+    """Return the error of a store that was closed."""
+    return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")
+
+
+def checked_page(page: int) -> int:
+    """Return the size of a page.
+
+    Raises:
+        ValueError: it is not positive.
+    """
+    if page < 1:
+        raise ValueError(f"a page holds at least one row, not {page}")
+    return page

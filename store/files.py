@@ -1,0 +1,158 @@
+"""Database files: what stands at a path, and the connections to it.
+
+A file is looked at before it is opened for writing: what is no store of ours is never changed, not even by the side
+files that SQLite makes beside a database in WAL mode.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from store.failures import read_only, store_error
+from store.migrations import APPLICATION_ID, check_version, migrate
+from timeline.errors import NotAStore, StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Durability: TypeAlias = Literal["full", "normal"]
+"""``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
+
+_OLDEST_SQLITE: Final = (3, 38, 0)
+_WAL_RESET_FIXED: Final = (3, 51, 3)
+
+
+def advice() -> list[str]:
+    """Say what to know about the SQLite library in use. Nothing is wrong as long as one process writes to a file."""
+    if sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
+        return []
+    version = sqlite3.sqlite_version
+    race = f"SQLite {version} has a race by which several processes that write to one file at once can damage it"
+    return [f"{race} (fixed in 3.51.3). Let one process write to a file, or upgrade SQLite."]
+
+
+def exists(file: Path, *, readonly: bool) -> bool:
+    """Say whether a store stands at a path (True), or one may be made there (False: no file, or an empty one).
+
+    Raises:
+        NotAStore: the file is something else.
+        StoreError: there is a folder at the path, or no folder to make the file in, or it may not be read.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old. Use a Python with SQLite 3.38 or later.")
+    if file.is_dir():
+        raise StoreError(f"{file} is a folder. Name a file in it, for example {file / 'agent.db'}.")
+    if not file.parent.is_dir():
+        raise StoreError(f"{file}: the folder {file.parent} does not exist. Make it first.")
+    if not file.exists() or file.stat().st_size == 0:
+        if readonly:
+            raise StoreError(f"{file}: there is no store to read. Check the path, or open it without readonly.")
+        return False
+    _check_application(file)
+    return True
+
+
+def _check_application(file: Path) -> None:
+    # Immutable: SQLite takes no lock and makes no side file. The application id is in the main file from the first
+    # commit on (migrations run before the database goes to WAL mode), so a stale view of it is right too.
+    try:
+        with closing(sqlite3.connect(uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise NotAStore(f"{file} is not a timeline store, nor any SQLite database. It was not changed.") from None
+        raise store_error(error, file) from error
+    if application != APPLICATION_ID:
+        raise NotAStore(f"{file} is a SQLite database of something else, not a timeline store. It was not changed.")
+
+
+def uri(file: Path, query: str) -> str:
+    """Write the SQLite URI of a file; every special character of the path is escaped."""
+    return f"{file.absolute().as_uri()}?{query}"
+
+
+def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> sqlite3.Connection:
+    """Open the connection that writes, and bring the schema up to date. Runs in the writer's thread.
+
+    Raises:
+        StoreReadOnly: the file or its folder may not be written to.
+        StoreError: what `exists` raises, and what the database says.
+    """
+    mode = "rw" if exists(file, readonly=False) else "rwc"
+    try:
+        connection = sqlite3.connect(uri(file, f"mode={mode}"), uri=True, isolation_level=None, timeout=busy_timeout)
+        try:
+            _prepare_writer(connection, file, durability)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        # The file may be read (`exists` has done so) or is not there yet: what cannot be opened is the way to write.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+            raise read_only(file, error) from error
+        raise store_error(error, file) from error
+    return connection
+
+
+def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability) -> None:
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # Counts for a new file only.
+    migrate(connection, file)
+    connection.execute("PRAGMA journal_mode = WAL")
+    for pragma in (
+        f"synchronous = {durability.upper()}",
+        "foreign_keys = ON",
+        "cache_size = -16000",
+        "temp_store = MEMORY",
+        "journal_size_limit = 67108864",
+        "trusted_schema = OFF",
+        # The writer checkpoints by itself, after it has acknowledged (see `Writer`); this is the net below it.
+        "wal_autocheckpoint = 10000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+class ReadConnection(sqlite3.Connection):
+    """A connection that cannot write, and that reads damaged text as text, so that the checksum can speak of it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.text_factory = partial(str, encoding="utf-8", errors="replace")
+        for pragma in ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY", "trusted_schema = OFF"):
+            self.execute(f"PRAGMA {pragma}")
+
+
+def reading_uri(file: Path, *, writable: bool) -> str:
+    """Choose how to read a file: as the writer's companion, read-only, or (where no side file can be made) immutable.
+
+    Raises:
+        StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
+    """
+    if writable:
+        return uri(file, "mode=rw")
+    exists(file, readonly=True)
+    try:
+        _probe(uri(file, "mode=ro"), file)
+    except sqlite3.OperationalError as error:
+        # A database in WAL mode needs its side files, and here they can be neither found nor made.
+        log = file.with_name(f"{file.name}-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise StoreError(
+                f"{file}: its newest events are still in {log.name}, which cannot be read here. "
+                "Copy both files to a folder that may be written to, and open the copy."
+            ) from error
+        try:
+            _probe(uri(file, "mode=ro&immutable=1"), file)
+        except sqlite3.Error as damage:
+            raise store_error(damage, file) from damage
+        return uri(file, "mode=ro&immutable=1")
+    except sqlite3.Error as error:
+        raise store_error(error, file) from error
+    return uri(file, "mode=ro")
+
+
+def _probe(address: str, file: Path) -> None:
+    with closing(sqlite3.connect(address, uri=True)) as connection:
+        check_version(connection, file)

@@ -1,0 +1,218 @@
+"""The store in memory: for tests, and for a run that keeps nothing.
+
+It keeps encoded rows and reads them through the same codec as a database, so that what comes back was really written;
+and it places appends by the same rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from store import placing
+from store.codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from store.failures import checked_page, closed
+from timeline.errors import ConversationNotFound
+from timeline.frozen import sha256_hex
+from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from uuid import UUID
+
+    from store.codec import Batch, Row, SnapshotDraft
+    from timeline.events import Event, NewEvent
+
+T = TypeVar("T")
+
+_WHERE: Final = "memory://"
+
+
+@dataclass(slots=True)
+class _Log:
+    """One conversation: its row, and its events by version, with the two indexes that a database has."""
+
+    id: str
+    title: str
+    parent: str | None
+    created_at: str
+    updated_at: str
+    window_start: int = 1
+    snapshot: SnapshotDraft | None = None
+    rows: list[Row] = field(default_factory=list)
+    ids: dict[str, int] = field(default_factory=dict)
+    paths: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        return len(self.rows)
+
+    def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
+        return [(row[2], row[7], row[0]) for row in self.rows[max(first, 1) - 1 : last]]
+
+    def versions_of(self, ids: Collection[str]) -> dict[str, int]:
+        return {id_: self.ids[id_] for id_ in ids if id_ in self.ids}
+
+    def taken(self, paths: Collection[str]) -> set[str]:
+        return {path for path in paths if path in self.paths}
+
+    def info(self) -> ConversationInfo:
+        row = (0, self.id, self.version, self.window_start, self.title, self.parent, self.created_at, self.updated_at)
+        return decode_info(row, _WHERE)
+
+
+class MemoryStore:
+    """An `EventStore` that is gone with the process. Nothing in it awaits: a cancelled call was done, or not begun."""
+
+    def __init__(self) -> None:
+        self.advice: list[str] = []
+        self._logs: dict[str, _Log] = {}
+        self._order: list[_Log] = []
+        self._all: list[tuple[str, Row]] = []
+        self._values: dict[str, str] = {}
+        self._closed = False
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = NO_VALUES,
+        snapshot: Snapshot | None = None,
+    ) -> Appended:
+        """Append events at the end of a conversation; see `EventStore.append`."""
+        self._check_open()
+        batch = encode(conversation, events, expected, values, snapshot)
+        log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
+        if not batch.drafts:
+            return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
+        after = placing.starting_version(batch, log.version)
+        if after < log.version:
+            return placing.repetition(batch, log, after)
+        return placing.collision(batch, log) or self._write(batch, log)
+
+    def _write(self, batch: Batch, log: _Log) -> Appended:
+        first = log.version + 1
+        for version, draft in enumerate(batch.drafts, first):
+            row = (len(self._all) + 1, version, *draft[:4], draft.payload, draft.checksum(batch.conversation, version))
+            log.rows.append(row)
+            log.ids[draft.event_id] = version
+            if draft.path is not None:
+                log.paths[draft.path] = version
+            self._all.append((batch.conversation, row))
+        log.created_at = log.created_at or batch.drafts[0].at
+        log.updated_at = batch.drafts[-1].at
+        if batch.snapshot is not None:
+            log.snapshot, log.window_start = batch.snapshot, batch.snapshot.window_start
+        self._values.update(batch.values)
+        if batch.conversation not in self._logs:
+            self._logs[batch.conversation] = log
+            self._order.append(log)
+        return Appended(first, log.version, len(self._all))
+
+    async def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        log = self._log(conversation)
+        last = log.version if until is None else min(max(0, until), log.version)
+        rows = (row for row in islice(log.rows, max(0, after), last) if types is None or row[3] in types)
+        for row in self._paged(rows, page):
+            yield decode(conversation, row, _WHERE)
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        self._check_open()
+        log = self._logs.get(conversation)
+        existing = [] if log is None else sorted({v for v in versions if 1 <= v <= log.version})
+        return [decode(conversation, log.rows[version - 1], _WHERE) for version in existing if log is not None]
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        self._check_open()
+        log = self._logs.get(conversation)
+        version = None if log is None else log.paths.get(path)
+        return None if log is None or version is None else decode(conversation, log.rows[version - 1], _WHERE)
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        self._check_open()
+        log = self._logs.get(conversation)
+        return set() if log is None else {path for path in log.paths if path.startswith(tuple(stems))}
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the event ids that the conversation holds."""
+        self._check_open()
+        log = self._logs.get(conversation)
+        return set() if log is None else {id_ for id_ in ids if str(id_) in log.ids}
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read what a running agent needs; see `EventStore.load_window`."""
+        log = self._log(conversation)
+        draft, start = log.snapshot, log.window_start
+        snapshot = None if draft is None else decode_snapshot(conversation, draft.body, sha256_hex(draft.body), _WHERE)
+        carried = () if snapshot is None else sorted({v for v in snapshot.blocks if 1 <= v < start})
+        rows = [log.rows[version - 1] for version in carried] + log.rows[start - 1 :]
+        return StoredWindow(log.info(), snapshot, [decode(conversation, row, _WHERE) for row in rows])
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return what is known of one conversation."""
+        return self._log(conversation).info()
+
+    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        for log in self._paged(iter(self._order), page):
+            yield log.info()
+
+    async def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        pairs = ((id_, row) for id_, row in islice(self._all, max(0, after), None) if types is None or row[3] in types)
+        for conversation, row in self._paged(pairs, page):
+            yield decode(conversation, row, _WHERE)
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values that the store holds of these hashes."""
+        self._check_open()
+        return {key: self._values[key] for key in hashes if key in self._values}
+
+    async def aclose(self) -> None:
+        """Close the store; a second call does nothing. What it held is gone."""
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed(_WHERE)
+
+    def _log(self, conversation: str) -> _Log:
+        self._check_open()
+        if conversation not in self._logs:
+            raise ConversationNotFound(conversation)
+        return self._logs[conversation]
+
+    def _paged(self, items: Iterator[T], page: int) -> Iterator[T]:
+        """Hand out items, checking before each page that the store is open, as a database would."""
+        checked_page(page)
+        self._check_open()
+        for number, item in enumerate(items):
+            if number % page == 0:
+                self._check_open()
+            yield item

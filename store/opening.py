@@ -1,0 +1,99 @@
+"""`open_store`: from a path or a URL to an open store."""
+
+from __future__ import annotations
+
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from timeline.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+    from os import PathLike
+    from types import TracebackType
+
+    from store.files import Durability
+    from store.memory import MemoryStore
+    from store.sqlite import SQLiteStore
+
+    AnyStore: TypeAlias = SQLiteStore | MemoryStore
+
+
+class Opening:
+    """A store about to be opened: ``await`` it, or enter it with ``async with``, which also closes it."""
+
+    def __init__(self, opener: Callable[[], Coroutine[Any, Any, AnyStore]]) -> None:
+        self._opener = opener
+        self._store: AnyStore | None = None
+
+    def __await__(self) -> Generator[Any, None, AnyStore]:
+        return self._opener().__await__()
+
+    async def __aenter__(self) -> AnyStore:
+        self._store = await self._opener()
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._store is not None:
+            await self._store.aclose()
+
+
+def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "full", readonly: bool = False) -> Opening:
+    """Open a store.
+
+    Enter what comes back (``async with open_store("agent.db") as store``), or await it and close the store yourself.
+
+    Args:
+        url_or_path: the path of a SQLite file, ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (also with
+            ``sqlite+aiosqlite``), or ``memory://`` for a store that is gone when it is closed.
+        durability: ``full``: what was acknowledged survives a power loss. ``normal``: it survives a killed process.
+        readonly: read only; the file must be there.
+
+    Raises:
+        StoreError: when the store is awaited or entered: it cannot be opened; the message says why.
+    """
+
+    async def opener() -> AnyStore:
+        location = fspath(url_or_path)
+        scheme, separator, rest = location.partition("://")
+        if not separator:
+            return await _open_file(Path(location), durability, readonly=readonly)
+        if scheme == "memory" and not readonly:
+            return _open_memory(location, rest)
+        if scheme in {"sqlite", "sqlite+aiosqlite"}:
+            return await _open_file(_sqlite_path(location, rest), durability, readonly=readonly)
+        raise _unavailable(location, scheme)
+
+    return Opening(opener)
+
+
+async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
+    from store.sqlite import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
+
+    return await SQLiteStore.open(file, durability=durability, readonly=readonly)
+
+
+def _open_memory(location: str, rest: str) -> MemoryStore:
+    from store.memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
+
+    if rest:
+        raise StoreError(f"{location}: memory:// takes no name. For a store that lasts, give a file.")
+    return MemoryStore()
+
+
+def _sqlite_path(location: str, rest: str) -> Path:
+    host, _, path = rest.partition("/")
+    if host or not path or path == ":memory:" or "?" in path:
+        raise StoreError(f"{location}: write sqlite:///folder/agent.db, or memory:// for a store in memory.")
+    return Path(path)
+
+
+def _unavailable(location: str, scheme: str) -> StoreError:
+    if scheme.startswith("postgres"):
+        return StoreError("PostgreSQL stores are not available in this version. Use a SQLite file.")
+    if scheme == "memory":
+        return StoreError("memory:// starts empty, so there is nothing to read. Open it without readonly.")
+    return StoreError(f"{location}: no store of the kind {scheme!r}. Use a path, sqlite:///agent.db or memory://.")

@@ -1,0 +1,125 @@
+"""Where an append goes: the four expectations, and the rules that make a repeated append harmless.
+
+Pure decisions over what a log says of itself, so that every store answers alike. The rules are a table:
+
+=====================  ============================================  =========================================
+expected               the log                                       outcome
+=====================  ============================================  =========================================
+exact n = version      holds none of the ids                         written after n
+exact n = version      holds some                                    `DuplicateEvent`
+exact n < version      has exactly these ids at n+1 … n+k            the original place, nothing is written
+exact n < version      has anything else there                       `VersionConflict`
+exact n > version      anything                                      `VersionConflict`
+NO_STREAM              does not exist                                written as its first events
+NO_STREAM              has exactly these ids at 1 … k                the original place, nothing is written
+NO_STREAM              exists otherwise                              `VersionConflict`
+STREAM_EXISTS          does not exist                                `VersionConflict`
+ANY, STREAM_EXISTS     holds none of the ids                         written at the end
+ANY, STREAM_EXISTS     has exactly these ids, together and in order  the original place, nothing is written
+ANY, STREAM_EXISTS     holds some, or all in other company           `DuplicateEvent`
+=====================  ============================================  =========================================
+
+The same ids with other content are a `DuplicateEvent` in every row that would be a repetition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from timeline.errors import DuplicateEvent, PathTaken, VersionConflict
+from timeline.ports import Appended, Expected
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from store.codec import Batch
+
+
+class Log(Protocol):
+    """What is asked of a conversation's log to place an append."""
+
+    @property
+    def version(self) -> int:
+        """The newest version; 0 if the conversation does not exist."""
+        ...
+
+    def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
+        """Return ``(event id, checksum, position)`` of the versions ``first`` to ``last`` that exist, by version."""
+        ...
+
+    def versions_of(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the versions of those ids that the log holds."""
+        ...
+
+    def taken(self, paths: Collection[str]) -> set[str]:
+        """Return those of the paths that are in use."""
+        ...
+
+
+def starting_version(batch: Batch, version: int) -> int:
+    """Return the version after which ``expected`` puts the append: the log's own, or an earlier one (a repetition?).
+
+    Raises:
+        VersionConflict: the log is not where ``expected`` says.
+    """
+    match batch.expected:
+        case Expected.ANY:
+            return version
+        case Expected.STREAM_EXISTS if version > 0:
+            return version
+        case Expected.NO_STREAM:
+            return 0
+        case int() as exact if 0 <= exact <= version:
+            return exact
+    raise _conflict(batch, version)
+
+
+def repetition(batch: Batch, log: Log, after: int) -> Appended:
+    """Answer an append that ``expected`` puts before the end of the log: it is there already, or too late.
+
+    Raises:
+        VersionConflict: other events stand there.
+        DuplicateEvent: the same ids stand there with other content.
+    """
+    appended = _found(batch, log, after)
+    if appended is None:
+        raise _conflict(batch, log.version)
+    return appended
+
+
+def collision(batch: Batch, log: Log) -> Appended | None:
+    """Look for the ids and paths of an append that belongs at the end of the log. None: all of them are new.
+
+    Raises:
+        DuplicateEvent: ids stand in the log, but not as this append.
+        PathTaken: the ids are new, and a path is in use.
+    """
+    known = log.versions_of(batch.ids)
+    if known:
+        first_known = next(id_ for id_ in batch.ids if id_ in known)
+        if isinstance(batch.expected, Expected) and len(known) == len(batch.drafts):
+            appended = _found(batch, log, known[batch.ids[0]] - 1)
+            if appended is not None:
+                return appended
+        raise DuplicateEvent(batch.conversation, first_known, f"is in the log already, at version {known[first_known]}")
+    taken = log.taken(batch.paths)
+    if taken:
+        raise PathTaken(batch.conversation, next(path for path in batch.paths if path in taken))
+    return None
+
+
+def _found(batch: Batch, log: Log, after: int) -> Appended | None:
+    last = after + len(batch.drafts)
+    stored = log.events(after + 1, last)
+    if [id_ for id_, _, _ in stored] != batch.ids:
+        return None
+    for version, (draft, (id_, checksum, _)) in enumerate(zip(batch.drafts, stored, strict=True), after + 1):
+        if draft.checksum(batch.conversation, version) != checksum:
+            raise DuplicateEvent(
+                batch.conversation, id_, f"is in the log already, at version {version}, as another event"
+            )
+    return Appended(after + 1, last, stored[-1][2], repeated=True)
+
+
+def _conflict(batch: Batch, version: int) -> VersionConflict:
+    return VersionConflict(batch.conversation, batch.expected, version)

@@ -1,0 +1,324 @@
+"""The SQLite store: one thread writes, an aiosqlite connection reads, in WAL mode neither waits for the other.
+
+Every read is one statement that is fetched whole before its rows are handed out: no lock or cursor is ever held
+between two pages. The log only grows, so a conversation's row, read first, says which events belong to what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import warnings
+from concurrent.futures import Future
+from functools import cache, partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
+
+import aiosqlite
+
+from store import appending, statements
+from store.codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from store.failures import checked_page, closed, store_error
+from store.files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
+from store.writer import Writer, log
+from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
+from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+    from os import PathLike
+    from types import TracebackType
+    from uuid import UUID
+
+    from store.codec import Row
+    from timeline.events import Event, NewEvent
+
+T = TypeVar("T")
+
+_LAST: Final = 2**63 - 1
+_WINDOW_PAGE: Final = 2_000
+
+
+class SQLiteStore:
+    """An `EventStore` in one SQLite file. Open it with `SQLiteStore.open` or `timeline.open_store`.
+
+    Attributes:
+        file: the database.
+        advice: what to know about this store and the SQLite library in use; mostly empty.
+    """
+
+    def __init__(self, file: Path, writer: Writer | None, reader: aiosqlite.Connection, advice: list[str]) -> None:
+        self.file = file
+        self.advice = advice
+        self._writer = writer
+        self._reader = reader
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        durability: Durability = "full",
+        readonly: bool = False,
+        busy_timeout: float = 5.0,
+    ) -> Self:
+        """Open a store; a missing or empty file becomes a new one.
+
+        A file that may not be written to can still be read: its appends raise `StoreReadOnly`.
+
+        Args:
+            path: the database file.
+            durability: ``full`` survives a power loss; ``normal`` survives a killed process and is faster.
+            readonly: do not write, and do not make the file.
+            busy_timeout: seconds to wait for another process that is writing.
+
+        Raises:
+            NotAStore: the file is something else; it was not changed.
+            StoreTooNew: a later version of this library wrote it.
+            StoreCorrupt: the file is damaged.
+            StoreReadOnly: there is no file yet, and none may be made.
+            StoreError: the path is a folder, or in a missing one, or cannot be read.
+        """
+        file = Path(path)
+        if durability not in get_args(Durability):
+            raise StoreError(f"{file}: durability is 'full' or 'normal', not {durability!r}.")
+        known = advice()
+        writer = None
+        if not readonly:
+            try:
+                writer = await _started(Writer(partial(connect_writer, file, durability, busy_timeout), str(file)))
+            except StoreReadOnly as refusal:
+                if not exists(file, readonly=False):
+                    raise
+                known.append(str(refusal))
+        try:
+            address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
+            reader = await _connect_reader(address, file, busy_timeout)
+        except BaseException:
+            if writer is not None:
+                writer.stop()
+            raise
+        for advised in known:
+            _advise_once(advised)
+        return cls(file, writer, reader, known)
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = NO_VALUES,
+        snapshot: Snapshot | None = None,
+    ) -> Appended:
+        """Append events at the end of a conversation, in one transaction; see `EventStore.append`.
+
+        Cancelled while it waits for the writer, it writes nothing; cancelled later, it is written whole.
+        """
+        self._check_open()
+        batch = encode(conversation, events, expected, values, snapshot)
+        if self._writer is None:
+            raise StoreReadOnly(f"{self.file}: the store is open for reading only. Nothing was written.")
+        job = self._writer.submit(partial(appending.append, batch=batch), batch.size)
+        try:
+            return await asyncio.wrap_future(job)
+        except sqlite3.Error as error:
+            raise store_error(error, self.file) from error
+
+    async def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        last = (await self.info(conversation)).version
+        if until is not None:
+            last = min(until, last)
+        statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
+        while after < last:
+            rows = await self._rows(statement, conversation, max(after, 0), last, *listed, checked_page(page))
+            for row in rows:
+                yield decode(conversation, row, str(self.file))
+            if len(rows) < page:
+                return
+            after = rows[-1][1]
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        wanted = json.dumps(sorted(set(versions)))
+        rows = await self._rows(statements.BY_VERSION, wanted, conversation)
+        return [decode(conversation, row, str(self.file)) for row in sorted(rows, key=lambda row: row[1])]
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        rows = await self._rows(statements.BY_PATH, conversation, path)
+        return decode(conversation, rows[0], str(self.file)) if rows else None
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        ranges = json.dumps([statements.prefix_bounds(stem) for stem in set(stems)])
+        return {path for (path,) in await self._rows(statements.PATHS_BETWEEN, ranges, conversation)}
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the event ids that the conversation holds."""
+        wanted = {str(id_): id_ for id_ in ids}
+        rows = await self._rows(statements.IDS_KNOWN, json.dumps(list(wanted)), conversation)
+        return {wanted[id_] for (id_,) in rows}
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read what a running agent needs; see `EventStore.load_window`.
+
+        Raises:
+            StoreCorrupt: an event of the window is damaged or missing.
+        """
+        rows = await self._rows(statements.INFO_AND_SNAPSHOT, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        *row, body, stored = rows[0]
+        info = decode_info(tuple(row), str(self.file))
+        snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
+        carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
+        events = await self.read_versions(conversation, carried) if carried else []
+        after = info.window_start - 1
+        while after < info.version:
+            page = await self._rows(statements.PAGE, conversation, after, info.version, _WINDOW_PAGE)
+            events.extend(decode(conversation, row, str(self.file)) for row in page)
+            after = page[-1][1] if page else info.version
+        if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
+            raise StoreCorrupt(
+                f"{self.file}: events of the window of conversation {conversation!r} are missing. Restore a backup."
+            )
+        return StoredWindow(info, snapshot, events)
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return what is known of one conversation."""
+        rows = await self._rows(statements.INFO, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return decode_info(rows[0], str(self.file))
+
+    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        after = 0
+        while rows := await self._rows(statements.CONVERSATIONS, after, checked_page(page)):
+            for row in rows:
+                yield decode_info(row, str(self.file))
+            after = rows[-1][0]
+
+    async def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        statement, listed = _choose(
+            types, statements.PAGE_OF_ALL, statements.PAGE_OF_ALL_OF_TYPES, statements.PAGE_OF_ALL_OF_RARE_TYPES
+        )
+        while rows := await self._rows(statement, min(after, _LAST), *listed, checked_page(page)):
+            for conversation, *row in rows:
+                yield decode(conversation, tuple(row), str(self.file))
+            after = rows[-1][1]
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values that the store holds of these hashes.
+
+        Raises:
+            StoreCorrupt: a text does not have its hash.
+        """
+        rows = await self._rows(statements.VALUES, json.dumps(list(set(hashes))))
+        return {key: decode_value(key, text, str(self.file)) for key, text in rows}
+
+    async def aclose(self) -> None:
+        """Finish what is being written, then close. Cancelled, it goes on closing; a second call waits for the end."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if self._closing is None:
+            if self._writer is not None:
+                self._writer.stop()
+            warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
+
+    async def _close(self) -> None:
+        # The reader first: the last connection to go tidies the write-ahead log away.
+        try:
+            await self._reader.close()
+        finally:
+            if self._writer is not None:
+                self._writer.stop()
+                await asyncio.wrap_future(self._writer.stopped)
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise closed(self.file)
+
+    async def _rows(self, statement: str, *parameters: Any) -> list[Row]:
+        self._check_open()
+        try:
+            return [tuple(row) for row in await self._reader.execute_fetchall(statement, parameters)]
+        except sqlite3.Error as error:
+            raise store_error(error, self.file) from error
+        except UnicodeEncodeError:
+            return []  # Text that UTF-8 cannot write is in no database.
+
+
+async def _started(writer: Writer) -> Writer:
+    try:
+        await asyncio.wrap_future(writer.opened)
+    except BaseException:
+        writer.stop()
+        raise
+    return writer
+
+
+async def _connect_reader(address: str, file: Path, busy_timeout: float) -> aiosqlite.Connection:
+    connection = _in_daemon(
+        partial(
+            aiosqlite.connect,
+            address,
+            uri=True,
+            isolation_level=None,
+            timeout=busy_timeout,
+            factory=ReadConnection,
+        )
+    )
+    try:
+        return await connection
+    except sqlite3.Error as error:
+        raise store_error(error, file) from error
+
+
+def _in_daemon(build: Callable[[], T]) -> T:
+    """Build an object in a daemon thread: the thread that the object makes for itself is then a daemon too.
+
+    An aiosqlite connection that nobody closes would otherwise keep the interpreter from exiting.
+    """
+    built: Future[T] = Future()
+    Thread(target=lambda: built.set_result(build()), daemon=True).start()
+    return built.result()
+
+
+def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> tuple[str, tuple[str, ...]]:
+    """Pick the statement for a choice of types, with its parameter: rare types have indexes of their own."""
+    if types is None:
+        return every, ()
+    return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
+
+
+@cache
+def _advise_once(advised: str) -> None:
+    log.warning("%s", advised)

@@ -1,0 +1,111 @@
+"""Every statement that a store sends to SQLite, so that a test can ask for the plan of each one.
+
+Each is an indexed look-up or a range of an index: no cost depends on the length of a conversation's history, and none
+scans a table. Lists of ids go in as one JSON array, so that their number has no limit. The `CROSS JOIN` and
+`INDEXED BY` fix the plan, whatever the statistics of `PRAGMA optimize` say.
+"""
+
+# ruff: noqa: S608 - the texts are put together from the constants below, never from input
+from __future__ import annotations
+
+from typing import Final
+
+RARE_WHERE: Final = "type NOT IN ('block.appended', 'context.rendered', 'model.called')"
+"""Condition of the two partial indexes; SQLite uses them only where a query repeats it word for word."""
+
+FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
+
+_KEY = "(SELECT key FROM conversations WHERE id = ?)"
+_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at"
+_EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
+_LISTED = "(SELECT value FROM json_each(?))"
+
+# --- the writer ---------------------------------------------------------------------------------------------------
+
+HEAD: Final = "SELECT key, version FROM conversations WHERE id = ?"
+INSERT_CONVERSATION: Final = (
+    "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at)"
+    " VALUES (?, ?, 1, ?, ?, ?, ?)"
+)
+UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?"
+UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
+REPLACE_SNAPSHOT: Final = "INSERT OR REPLACE INTO snapshots (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
+INSERT_VALUES: Final = "INSERT OR IGNORE INTO stored_values (hash, text) VALUES (?, ?)"
+INSERT_EVENTS: Final = (
+    "INSERT INTO events (conversation, version, event_id, type, schema_version, at, path, turn_id, tokens, payload,"
+    " checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+LAST_POSITION: Final = "SELECT last_insert_rowid()"
+STORED_BETWEEN: Final = (
+    "SELECT event_id, checksum, position FROM events"
+    " WHERE conversation = ? AND version BETWEEN ? AND ? ORDER BY version"
+)
+VERSIONS_OF_IDS: Final = (
+    "SELECT e.event_id, e.version FROM json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = ? AND e.event_id = wanted.value"
+)
+PATHS_IN_USE: Final = (
+    "SELECT e.path FROM json_each(?) AS wanted CROSS JOIN events AS e ON e.conversation = ? AND e.path = wanted.value"
+)
+
+# --- the readers --------------------------------------------------------------------------------------------------
+
+INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id = ?"
+INFO_AND_SNAPSHOT: Final = (
+    f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
+    " LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
+)
+CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
+
+PAGE: Final = (
+    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY}"
+    " AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
+)
+PAGE_OF_TYPES: Final = (
+    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY}"
+    f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED} ORDER BY e.version LIMIT ?"
+)
+PAGE_OF_RARE_TYPES: Final = (
+    f"SELECT {_EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = {_KEY} AND version > ? AND version <= ? AND type IN {_LISTED} AND {RARE_WHERE}"
+    " ORDER BY version LIMIT ?) CROSS JOIN events AS e ON e.position = found ORDER BY e.version"
+)
+BY_VERSION: Final = (
+    f"SELECT {_EVENT} FROM json_each(?) AS wanted"
+    f" CROSS JOIN events AS e ON e.conversation = {_KEY} AND e.version = wanted.value"
+)
+BY_PATH: Final = f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY} AND e.path = ?"
+PATHS_BETWEEN: Final = (
+    "SELECT e.path FROM json_each(?) AS bounds"
+    f" CROSS JOIN events AS e ON e.conversation = {_KEY}"
+    " AND e.path >= json_extract(bounds.value, '$[0]') AND e.path < json_extract(bounds.value, '$[1]')"
+)
+IDS_KNOWN: Final = (
+    "SELECT e.event_id FROM json_each(?) AS wanted"
+    f" CROSS JOIN events AS e ON e.conversation = {_KEY} AND e.event_id = wanted.value"
+)
+
+PAGE_OF_ALL: Final = (
+    f"SELECT c.id, {_EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    " WHERE e.position > ? ORDER BY e.position LIMIT ?"
+)
+PAGE_OF_ALL_OF_TYPES: Final = (
+    f"SELECT c.id, {_EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    f" WHERE e.position > ? AND e.type IN {_LISTED} ORDER BY e.position LIMIT ?"
+)
+PAGE_OF_ALL_OF_RARE_TYPES: Final = (
+    f"SELECT c.id, {_EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare"
+    f" WHERE position > ? AND type IN {_LISTED} AND {RARE_WHERE} ORDER BY position LIMIT ?)"
+    " CROSS JOIN events AS e ON e.position = found CROSS JOIN conversations AS c ON c.key = e.conversation"
+    " ORDER BY e.position"
+)
+
+VALUES: Final = (
+    "SELECT v.hash, v.text FROM json_each(?) AS wanted CROSS JOIN stored_values AS v ON v.hash = wanted.value"
+)
+SCHEMA_VERSION: Final = "SELECT max(number) FROM migrations"
+
+
+def prefix_bounds(prefix: str) -> tuple[str, str]:
+    """Return the two ends of the range of paths that begin with a prefix, for `PATHS_BETWEEN`."""
+    return prefix, prefix + "\U0010ffff"  # A noncharacter: no path goes on with it.

@@ -1,0 +1,121 @@
+"""The tables of a store, as SQLModel classes: their DDL is the schema of every database.
+
+They are for the schema, for migrations and for whoever wants to query a store with SQLModel. The write path never
+builds one of these objects (notes: an ORM object costs ten times its row). The registry is their own, so that an
+application's SQLModel classes may use the same names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from sqlalchemy import Index, Text, UniqueConstraint, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.orm import registry
+from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlmodel import Field, SQLModel
+
+from store.statements import RARE_WHERE
+
+
+class Stored(SQLModel, registry=registry()):
+    """Base of the store's tables, with a registry and metadata of their own."""
+
+
+class ConversationRow(Stored, table=True):
+    """One conversation. ``key`` rises in the order in which conversations were opened."""
+
+    __tablename__: ClassVar[Any] = "conversations"
+    __table_args__: ClassVar[Any] = {"sqlite_autoincrement": True, "sqlite_strict": True}
+
+    key: int | None = Field(default=None, primary_key=True)
+    id: str = Field(sa_type=Text, unique=True)
+    version: int
+    window_start: int
+    title: str = Field(sa_type=Text)
+    parent: str | None = Field(default=None, sa_type=Text)
+    """The parent link as canonical JSON."""
+    created_at: str = Field(sa_type=Text)
+    """The time of its first event; ``updated_at`` is that of its newest one."""
+    updated_at: str = Field(sa_type=Text)
+
+
+class EventRow(Stored, table=True):
+    """One event.
+
+    ``path``, ``turn_id`` and ``tokens`` are those of the block that the event appends: addresses and window planning
+    open no payload. AUTOINCREMENT, because a plain rowid is given away again when the newest row goes.
+    """
+
+    __tablename__: ClassVar[Any] = "events"
+    __table_args__: ClassVar[Any] = (
+        UniqueConstraint("conversation", "version"),
+        UniqueConstraint("conversation", "event_id"),
+        Index("events_path", "conversation", "path", unique=True, sqlite_where=text("path IS NOT NULL")),
+        Index("events_rare", "type", "position", sqlite_where=text(RARE_WHERE)),
+        Index("events_rare_within", "conversation", "type", "version", sqlite_where=text(RARE_WHERE)),
+        {"sqlite_autoincrement": True, "sqlite_strict": True},
+    )
+
+    position: int | None = Field(default=None, primary_key=True)
+    conversation: int = Field(foreign_key="conversations.key")
+    version: int
+    event_id: str = Field(sa_type=Text)
+    type: str = Field(sa_type=Text)
+    schema_version: int
+    at: str = Field(sa_type=Text)
+    path: str | None = Field(default=None, sa_type=Text)
+    turn_id: str | None = Field(default=None, sa_type=Text)
+    tokens: int | None = None
+    payload: str = Field(sa_type=Text)
+    checksum: str = Field(sa_type=Text)
+
+
+class SnapshotRow(Stored, table=True):
+    """The newest snapshot of a conversation; a table of its own, so that an append does not rewrite its body."""
+
+    __tablename__: ClassVar[Any] = "snapshots"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    conversation: int = Field(
+        primary_key=True, foreign_key="conversations.key", sa_column_kwargs={"autoincrement": False}
+    )
+    version: int
+    body: str = Field(sa_type=Text)
+    checksum: str = Field(sa_type=Text)
+
+
+class ValueRow(Stored, table=True):
+    """One content-addressed text: ``hash`` is the sha256 of its UTF-8 bytes, in hexadecimal."""
+
+    __tablename__: ClassVar[Any] = "stored_values"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    hash: str = Field(primary_key=True, sa_type=Text)
+    text: str = Field(sa_type=Text)
+
+
+class MigrationRow(Stored, table=True):
+    """One migration that was applied; the highest number is the schema's version."""
+
+    __tablename__: ClassVar[Any] = "migrations"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    name: str = Field(sa_type=Text)
+
+
+TABLES: Final = (ConversationRow, EventRow, SnapshotRow, ValueRow, MigrationRow)
+
+
+def ddl() -> list[str]:
+    """Write the statements that create all tables and indexes in SQLite."""
+    dialect = sqlite.dialect()
+    statements: list[str] = []
+    for table in Stored.metadata.sorted_tables:
+        statements.append(str(CreateTable(table).compile(dialect=dialect)))
+        statements.extend(
+            str(CreateIndex(index).compile(dialect=dialect))
+            for index in sorted(table.indexes, key=lambda i: str(i.name))
+        )
+    return statements
