@@ -7,7 +7,7 @@ Type names are the wire names of seed 002. A type that is not listed here is kep
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError, model_validator
 
@@ -206,21 +206,24 @@ def _tag(value: Any) -> str:
     return type_ if type_ in KNOWN_TYPES else "custom"
 
 
-AnyBlock: TypeAlias = Annotated[
-    Annotated[TurnHeader, Tag("turn.header")]
-    | Annotated[UserPrompt, Tag("user.prompt")]
-    | Annotated[Attachment, Tag("user.attachment")]
-    | Annotated[AssistantCompletion, Tag("assistant.completion")]
-    | Annotated[Reasoning, Tag("assistant.reasoning")]
-    | Annotated[ToolCall, Tag("react.tool.call")]
-    | Annotated[ToolResult, Tag("react.tool.result")]
-    | Annotated[RangeSummary, Tag("conv.range.summary")]
-    | Annotated[SystemMessage, Tag("system.message")]
-    | Annotated[Note, Tag("note")]
-    | Annotated[StageDigest, Tag("stage.digest")]
-    | Annotated[CustomBlock, Tag("custom")],
-    Discriminator(_tag),
-]
+if TYPE_CHECKING:
+    AnyBlock: TypeAlias = Block
+else:
+    AnyBlock = Annotated[
+        Annotated[TurnHeader, Tag("turn.header")]
+        | Annotated[UserPrompt, Tag("user.prompt")]
+        | Annotated[Attachment, Tag("user.attachment")]
+        | Annotated[AssistantCompletion, Tag("assistant.completion")]
+        | Annotated[Reasoning, Tag("assistant.reasoning")]
+        | Annotated[ToolCall, Tag("react.tool.call")]
+        | Annotated[ToolResult, Tag("react.tool.result")]
+        | Annotated[RangeSummary, Tag("conv.range.summary")]
+        | Annotated[SystemMessage, Tag("system.message")]
+        | Annotated[Note, Tag("note")]
+        | Annotated[StageDigest, Tag("stage.digest")]
+        | Annotated[CustomBlock, Tag("custom")],
+        Discriminator(_tag),
+    ]
 """Every block, told apart by its type; an unknown dotted type is a `CustomBlock`."""
 
 BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(AnyBlock)

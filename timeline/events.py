@@ -141,6 +141,9 @@ class WrittenBy(Frozen):
     fallback_reason: str | None = None
 
 
+CompactReason: TypeAlias = Literal["over_trigger", "forced", "imported"]
+
+
 class CompactionCompleted(Payload):
     """A compaction: its summary block, what it covers, and what it carries. The block stands in the log here.
 
@@ -156,7 +159,7 @@ class CompactionCompleted(Payload):
     parts: SummaryParts = SummaryParts()
     split_turn_id: str | None = None
     round: int = 1
-    reason: Literal["over_trigger", "forced", "imported"] = "over_trigger"
+    reason: CompactReason = "over_trigger"
     source: Literal["engine", "imported"] = "engine"
     keep_recent_tokens: int = 0
     target_missed: bool = False
@@ -366,7 +369,7 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
 
 
 def checksum(  # noqa: PLR0917 - the order of the parts is the format
-    conversation: str, version: int, id_: UUID, type_: str, schema_version: int, at: str, payload: str
+    conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
 ) -> str:
     """Hash an event over everything that the log says of it except its store-wide position."""
     return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")
@@ -374,7 +377,7 @@ def checksum(  # noqa: PLR0917 - the order of the parts is the format
 
 def instant_text(at: datetime) -> str:
     """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
-    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond:06d}Z"
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)

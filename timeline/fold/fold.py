@@ -1,0 +1,235 @@
+"""The fold: events in, window out. Incremental, without clock, I/O or randomness.
+
+`Fold` accumulates; `Fold.window` is the frozen value. Applying an event costs its own size, save for a compaction,
+which costs the window's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from timeline.blocks import ToolCall
+from timeline.errors import InvalidBlock
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    CompactionFailed,
+    ContextRendered,
+    PolicyChanged,
+    UnknownPayload,
+    appended_block,
+)
+from timeline.fold.turns import Turns
+from timeline.fold.window import Item, Setback, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+
+
+class Fold:
+    """Accumulates the events of one conversation into a window.
+
+    Attributes:
+        conversation: id of the log.
+        version: of the last event applied; 0 before the first.
+    """
+
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        self.version = 0
+        self._items: list[Item] = []
+        self._index: dict[int, int] = {}
+        self._paths: dict[str, int] = {}
+        self._turns = Turns()
+        self._summaries: list[CompactionCompleted] = []
+        self._rounds = 0
+        self._setback: Setback | None = None
+        self._policy: str | None = None
+        self._rendered: str | None = None
+        self._window: Window | None = None
+
+    @property
+    def turns(self) -> Turns:
+        """Where the conversation stands."""
+        return self._turns
+
+    def resume(
+        self,
+        version: int,
+        *,
+        items: Sequence[Item],
+        turns: Turns,
+        summaries: Sequence[CompactionCompleted],
+        rounds: int,
+        setback: Setback | None,
+        policy: str | None,
+        rendered: str | None,
+    ) -> None:
+        """Take over a state: a snapshot's, or another fold's."""
+        self.version = version
+        self._rebuild(items)
+        self._turns = turns
+        self._summaries = list(summaries)
+        self._rounds, self._setback = rounds, setback
+        self._policy, self._rendered = policy, rendered
+        self._window = None
+
+    def copy(self) -> Fold:
+        """Return an independent copy, for a dry run."""
+        twin = Fold(self.conversation)
+        twin.resume(
+            self.version,
+            items=self._items,
+            turns=self._turns.copy(),
+            summaries=self._summaries,
+            rounds=self._rounds,
+            setback=self._setback,
+            policy=self._policy,
+            rendered=self._rendered,
+        )
+        return twin
+
+    def apply(self, version: int, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
+        """Take in the next event of the log."""
+        self.version = version
+        self._window = None
+        match payload:
+            case BlockAppended():
+                self._append(version, payload.block, payload.tokens)
+            case CompactionCompleted():
+                self._compact(version, payload)
+            case BlocksHidden():
+                self._hide(payload)
+            case BlocksRevealed():
+                self._change(payload.versions, lambda item: replace(item, replacement=None, omitted=False))
+            case BlocksPinned():
+                self._change(payload.versions, lambda item: replace(item, pinned=True))
+            case BlocksUnpinned():
+                self._change(payload.versions, lambda item: replace(item, pinned=False))
+            case BlockRedacted():
+                self._change((payload.version,), _redacted)
+            case CompactionFailed():
+                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after)
+            case PolicyChanged():
+                self._policy = payload.policy
+                self._setback = None
+            case ContextRendered():
+                self._rendered = payload.fingerprint
+            case UnknownPayload():
+                if (block := appended_block(payload)) is not None:
+                    tokens = payload.data.get("tokens")
+                    self._append(version, block, tokens if isinstance(tokens, int) else 0)
+            case _:
+                pass  # usage and hooks leave the window as it is
+
+    @property
+    def window(self) -> Window:
+        """The window as of the last event."""
+        if self._window is None:
+            self._window = Window(
+                conversation=self.conversation,
+                version=self.version,
+                items=tuple(self._items),
+                summaries=tuple(self._summaries),
+                turn_id=self._turns.turn_id,
+                response=self._turns.response,
+                rounds=self._rounds,
+                setback=self._setback,
+                policy=self._policy,
+                rendered=self._rendered,
+            )
+        return self._window
+
+    def address(self, blocks: Iterable[Block], *, avoid: Collection[str] = ()) -> list[Block]:
+        """Fill in turn ids and paths of blocks that are about to be appended, in order.
+
+        The new paths are free as far as the window knows, and none is in ``avoid``: a path of covered history may be in
+        the way, and only the store can say so.
+
+        Raises:
+            InvalidBlock: two of the blocks bring the same path of their own.
+        """
+        turns = self._turns.copy()
+        addressed: dict[str, Block] = {}
+        by_version: dict[int, str] = {}
+        for version, block in enumerate(blocks, start=self.version + 1):
+            turn_id = turns.turn_for(block)
+            placed = block if block.turn_id == turn_id else block.model_copy(update={"turn_id": turn_id})
+            _, answers = turns.advance(placed, version)
+            if not placed.path:
+                call_path = by_version.get(answers) or self._path_of(answers) if answers is not None else None
+                path = turns.path_for(
+                    placed, call_path=call_path, taken=lambda p: p in addressed or p in self._paths or p in avoid
+                )
+                placed = placed.model_copy(update={"path": path})
+            if placed.path in addressed:
+                raise InvalidBlock("path", f"{placed.path!r} is given twice in one append")
+            addressed[placed.path] = placed
+            by_version[version] = placed.path
+        return list(addressed.values())
+
+    def _path_of(self, version: int) -> str | None:
+        position = self._index.get(version)
+        return None if position is None else self._items[position].block.path
+
+    def _append(self, version: int, block: Block, tokens: int) -> None:
+        response, answers = self._turns.advance(block, version)
+        if answers is not None and answers not in self._index:
+            # The call was covered meanwhile: its result stands alone.
+            response, answers = 0, None
+        self._put(Item(version, version, block, tokens, response, answers))
+
+    def _put(self, item: Item) -> None:
+        self._index[item.version] = len(self._items)
+        self._paths[item.block.path] = item.version
+        self._items.append(item)
+
+    def _compact(self, version: int, payload: CompactionCompleted) -> None:
+        """Replace what a compaction covers by its summary; carried items stay, behind it."""
+        covers, carried = payload.covers, set(payload.carried)
+        place = covers.ranges[0][0] if covers.ranges else version
+        live = [replace(i, carried=True) if i.version in carried else i for i in self._items]
+        kept = [i for i in live if i.version in carried or i.version not in covers]
+        superseded = {i.block.path for i in self._items if i.version in covers.summaries}
+        self._summaries = [s for s in self._summaries if s.block.path not in superseded]
+        self._summaries.append(payload)
+        self._rounds = max(self._rounds, payload.round)
+        self._setback = None
+        kept.append(Item(version, place, payload.block, payload.tokens))
+        self._rebuild(sorted(kept, key=lambda item: item.order))
+
+    def _rebuild(self, items: Sequence[Item]) -> None:
+        self._items, self._index, self._paths = [], {}, {}
+        for item in items:
+            self._put(item)
+
+    def _hide(self, payload: BlocksHidden) -> None:
+        stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
+        omitted = payload.mode == "omit"
+        self._change(
+            stand_ins,
+            lambda item: replace(item, omitted=omitted, replacement=None if omitted else stand_ins[item.version]),
+        )
+
+    def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
+        """Change live items; a version that is covered or unknown is left alone: the decision came too late for it."""
+        for version in versions:
+            if (position := self._index.get(version)) is not None:
+                self._items[position] = change(self._items[position])
+
+
+def _redacted(item: Item) -> Item:
+    """Erase a live block's content; the tombstone keeps its address."""
+    tombstone = item.block.model_copy(update={"text": "[redacted]", "data": None})
+    if isinstance(tombstone, ToolCall):
+        tombstone = tombstone.model_copy(update={"arguments": {}})
+    return replace(item, block=tombstone, replacement=None, redacted=True)

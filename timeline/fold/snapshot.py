@@ -1,0 +1,104 @@
+"""Snapshots: the small state of a fold at a version, without block bodies, and the way back.
+
+A window that is restored from a snapshot and the events after it equals the full fold (design, invariant 7); opening a
+conversation costs the same however long its history is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from timeline.errors import StoreCorrupt
+from timeline.events import CompactionCompleted, Replacement, appended_block
+from timeline.fold.fold import Fold
+from timeline.fold.turns import Turns
+from timeline.fold.window import Item, Setback
+from timeline.frozen import without_empty
+from timeline.ports import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.events import Event
+
+
+def take_snapshot(fold: Fold) -> Snapshot:
+    """Write a fold's state down."""
+    window = fold.window
+    return Snapshot(
+        version=window.version,
+        window_start=window.window_start,
+        blocks=tuple(sorted(i.version for i in window.items if i.version < window.window_start)),
+        state={
+            "items": [_dump_item(item) for item in window.items],
+            "turns": fold.turns.dump(),
+            "rounds": window.rounds,
+            "setback": None if window.setback is None else [window.setback.reason, window.setback.retry_at],
+            "policy": window.policy,
+            "rendered": window.rendered,
+        },
+    )
+
+
+def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event]) -> Fold:
+    """Make the fold of a snapshot and the events that opening a conversation reads, oldest first.
+
+    Raises:
+        StoreCorrupt: the snapshot names a version that holds no block.
+    """
+    fold = Fold(conversation)
+    if snapshot is not None:
+        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version})
+    for event in events:
+        if event.version > fold.version:
+            fold.apply(event.version, event.payload)
+    return fold
+
+
+def _dump_item(item: Item) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "version": item.version,
+        "place": item.place,
+        "tokens": item.tokens,
+        "response": item.response or None,
+        "answers": item.answers,
+        "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
+    }
+    flags = {name: True for name in ("carried", "pinned", "omitted", "redacted") if getattr(item, name)}
+    return without_empty({**fields, **flags})
+
+
+def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
+    state: dict[str, Any] = dict(snapshot.state)
+    items: list[Item] = []
+    summaries: list[CompactionCompleted] = []
+    for fields in state["items"]:
+        event = events.get(fields["version"])
+        block = None if event is None else appended_block(event.payload)
+        if event is None or block is None:
+            raise StoreCorrupt(
+                f"the snapshot names version {fields['version']}, which holds no block; run `timeline verify`"
+            )
+        replacement = fields.get("replacement")
+        items.append(
+            Item(
+                **{
+                    **fields,
+                    "block": block,
+                    "replacement": None if replacement is None else Replacement.model_validate(replacement),
+                }
+            )
+        )
+        if isinstance(event.payload, CompactionCompleted):
+            summaries.append(event.payload)
+    setback = state.get("setback")
+    fold.resume(
+        snapshot.version,
+        items=items,
+        turns=Turns.parse(state["turns"]),
+        summaries=summaries,
+        rounds=state["rounds"],
+        setback=None if setback is None else Setback(*setback),
+        policy=state.get("policy"),
+        rendered=state.get("rendered"),
+    )

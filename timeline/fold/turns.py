@@ -1,0 +1,144 @@
+"""Turns, responses and paths: the small running state that gives every new block its place in the conversation.
+
+A copy of it also runs ahead of the log, to address the blocks of an append before they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UserPrompt,
+)
+from timeline.paths import numbered, stem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.blocks import Block
+
+RESPONSE_BLOCKS: Final = (AssistantCompletion, Reasoning, ToolCall)
+"""What a model response is made of."""
+_OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
+
+
+@dataclass(slots=True)
+class Turns:
+    """Where the conversation stands.
+
+    Attributes:
+        count: highest turn number given out.
+        turn_id: the current turn; empty before the first block.
+        fresh: the current turn has a header and no prompt yet.
+        response: running number of the newest response.
+        response_id: its provider id, if it has one.
+        running: the last block was part of that response.
+        calls: unanswered calls by call id, the oldest first: (version, response number, waits for an approval).
+        used: how many blocks of each stem the current turn has.
+    """
+
+    count: int = 0
+    turn_id: str = ""
+    fresh: bool = False
+    response: int = 0
+    response_id: str | None = None
+    running: bool = False
+    calls: dict[str, list[tuple[int, int, bool]]] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> Turns:
+        """Return an independent copy."""
+        return replace(self, calls={k: list(v) for k, v in self.calls.items()}, used=dict(self.used))
+
+    def turn_for(self, block: Block) -> str:
+        """Say which turn a block belongs to: its own, a new one for a prompt or header, else the current one."""
+        if block.turn_id:
+            return block.turn_id
+        if isinstance(block, TurnHeader) or (isinstance(block, UserPrompt) and not self.fresh):
+            return f"turn_{self.count + 1}"
+        return self.turn_id or "turn_0"
+
+    def advance(self, block: Block, version: int) -> tuple[int, int | None]:
+        """Take in a block that is in the log; return its response number and the version of the call it answers."""
+        self._enter(block.turn_id)
+        if isinstance(block, TurnHeader):
+            self.fresh = True
+        elif isinstance(block, UserPrompt):
+            self.fresh = False
+        own_stem = stem(block)
+        if not isinstance(block, ToolCall | ToolResult | Attachment):
+            self.used[own_stem] = self.used.get(own_stem, 0) + 1
+        if isinstance(block, RESPONSE_BLOCKS):
+            self.fresh = False
+            return self._respond(block, version), None
+        self.running = False
+        if isinstance(block, ToolResult):
+            return self._answer(block)
+        return 0, None
+
+    def _enter(self, turn_id: str) -> None:
+        if turn_id == self.turn_id:
+            return
+        self.turn_id, self.fresh, self.used = turn_id, False, {}
+        own_number = _OWN_NUMBER.fullmatch(turn_id)
+        self.count = max(self.count, int(own_number[1])) if own_number else self.count + 1
+
+    def _respond(self, block: Block, version: int) -> int:
+        """Count a response block in: it continues the newest response, or opens the next one."""
+        continues = block.response_id == self.response_id and (block.response_id is not None or self.running)
+        if not continues or not self.response:
+            self.response += 1
+            self.response_id = block.response_id
+            # Calls of earlier responses are dead unless they wait for an approval; a late result goes out as text.
+            waiting = {id_: [call for call in calls if call[2]] for id_, calls in self.calls.items()}
+            self.calls = {id_: calls for id_, calls in waiting.items() if calls}
+        self.running = True
+        if isinstance(block, ToolCall):
+            self.calls.setdefault(block.call_id, []).append((version, self.response, block.pending))
+        return self.response
+
+    def _answer(self, block: ToolResult) -> tuple[int, int | None]:
+        waiting = self.calls.get(block.call_id)
+        if not waiting:
+            return 0, None
+        version, response, _ = waiting.pop(0)
+        return response, version
+
+    def path_for(self, block: Block, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
+        """Give a block that was just taken in (see `advance`) the first free path of its stem.
+
+        ``call_path`` is the path of the call that a result answers; ``taken`` says whether a path is in use, as far as
+        the window knows. The store has the last word.
+        """
+        own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block)
+        n = self.used.get(own_stem, 1)
+        while taken(path := numbered(own_stem, n)):
+            n += 1
+        return path
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form for a snapshot."""
+        return {
+            "count": self.count,
+            "turn_id": self.turn_id,
+            "fresh": self.fresh,
+            "response": self.response,
+            "response_id": self.response_id,
+            "running": self.running,
+            "calls": {k: [list(call) for call in v] for k, v in self.calls.items() if v},
+            "used": self.used,
+        }
+
+    @classmethod
+    def parse(cls, value: dict[str, Any]) -> Turns:
+        """Read what `dump` wrote."""
+        calls = {k: [(int(v), int(r), bool(p)) for v, r, p in waiting] for k, waiting in value["calls"].items()}
+        return cls(**{**value, "calls": calls, "used": dict(value["used"])})

@@ -1,0 +1,156 @@
+"""The window: the live items of a conversation in timeline order, as one frozen value.
+
+A block stands at its own version; a live summary stands at the place of the first version that it covers. What is
+covered is not here: its cost must not grow with the history. `timeline.fold.fold` makes windows out of events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+    from timeline.events import CompactionCompleted, Replacement
+
+State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
+"""The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A live block and what was decided about it.
+
+    Attributes:
+        version: of the event that appended it.
+        place: its key in timeline order: the version, or the first covered version of a summary.
+        block: the block as it was appended.
+        tokens: its count when shown in full.
+        response: running number of the model response that it is part of or answers; 0 for none.
+        answers: version of the call that a result answers; None for an orphan or late result, which goes out as text.
+        carried: inside the covered range of the live summary, kept verbatim after it.
+        pinned: pinned by an event (notes and stage digests are pinned by their type).
+        replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
+    """
+
+    version: int
+    place: int
+    block: Block
+    tokens: int
+    response: int = 0
+    answers: int | None = None
+    carried: bool = False
+    pinned: bool = False
+    replacement: Replacement | None = None
+    omitted: bool = False
+    redacted: bool = False
+
+    @property
+    def state(self) -> State:
+        """The block's one state."""
+        if self.redacted:
+            return "redacted"
+        if self.omitted:
+            return "omitted"
+        if self.replacement is not None:
+            return "hidden"
+        return "carried" if self.carried else "visible"
+
+    @property
+    def shown_tokens(self) -> int:
+        """Tokens of what is shown of it."""
+        if self.omitted:
+            return 0
+        return self.tokens if self.replacement is None else self.replacement.tokens
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a range summary."""
+        return isinstance(self.block, RangeSummary)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether no cover may take it: pinned, or of a type that is pinned by itself."""
+        return self.pinned or isinstance(self.block, Note | StageDigest)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Sort key of timeline order: a summary stands before the block at its place."""
+        return (self.place, 0 if self.is_summary else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A refused or failed compaction: no new try before the visible tokens reach ``retry_at``."""
+
+    reason: str
+    retry_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the model could see now.
+
+    Attributes:
+        conversation: id of the log.
+        version: of the last event folded; 0 before the first.
+        items: live items in timeline order.
+        summaries: the compactions whose summaries are live, oldest place first.
+        turn_id: the current turn; empty before the first block.
+        response: running number of the newest model response.
+        rounds: how many compactions completed so far.
+        setback: the last refusal or failure since the last compaction.
+        policy: hash of the policy in force, when an event set one.
+        rendered: fingerprint of the newest recorded context.
+    """
+
+    conversation: str
+    version: int = 0
+    items: tuple[Item, ...] = ()
+    summaries: tuple[CompactionCompleted, ...] = ()
+    turn_id: str = ""
+    response: int = 0
+    rounds: int = 0
+    setback: Setback | None = None
+    policy: str | None = None
+    rendered: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all that is shown."""
+        return sum(item.shown_tokens for item in self.items)
+
+    @property
+    def window_start(self) -> int:
+        """The lowest version of a visible block that is not carried; the next version when there is none."""
+        own = [i.version for i in self.items if not i.carried and not i.is_summary]
+        return min(own, default=self.version + 1)
+
+    @property
+    def summary(self) -> Item | None:
+        """The newest live summary."""
+        return max((i for i in self.items if i.is_summary), key=lambda i: i.version, default=None)
+
+    @property
+    def compaction(self) -> CompactionCompleted | None:
+        """The compaction of the newest live summary."""
+        return self.summaries[-1] if self.summaries else None
+
+    def unanswered(self) -> tuple[Item, ...]:
+        """Return the calls that no live result answers, oldest first."""
+        answered = {i.answers for i in self.items if i.answers is not None}
+        return tuple(i for i in self.items if isinstance(i.block, ToolCall) and i.version not in answered)
+
+    def open_calls(self) -> tuple[Item, ...]:
+        """Return the calls that may still be answered: of the newest response, or marked pending."""
+        return tuple(
+            i
+            for i in self.unanswered()
+            if i.response == self.response or (isinstance(i.block, ToolCall) and i.block.pending)
+        )
+
+    def late_results(self) -> tuple[Item, ...]:
+        """Return the results that answer no live call: orphans, late ones, results of covered calls."""
+        return tuple(i for i in self.items if isinstance(i.block, ToolResult) and i.answers is None)

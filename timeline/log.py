@@ -1,0 +1,261 @@
+"""The log as a running agent holds it: the store's end of a conversation and the fold of it, kept in step.
+
+`StoredLog` writes; `DryLog` only folds, so that a dry run takes the very same decisions and shows the same bytes. Both
+commit whole batches: the fold moves when the store has acknowledged, or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import anyio
+
+from timeline.errors import PathTaken, StoreLocked, VersionConflict
+from timeline.events import BlockAppended, NewEvent, event_id
+from timeline.fold.snapshot import restore, take_snapshot
+from timeline.paths import stem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from timeline.blocks import Block
+    from timeline.events import Event, Payload
+    from timeline.fold.fold import Fold
+    from timeline.ports import EventStore, Snapshot
+
+_TRIES: Final = 20
+"""How often an append follows another writer before it gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event before it has its place: either a block with its count, or another payload."""
+
+    id: UUID
+    at: datetime
+    block: Block | None = None
+    tokens: int = 0
+    payload: Payload | None = None
+
+
+class Log(Protocol):
+    """What a render or a compaction needs of a log."""
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of all that is known of the log."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Take in what other writers appended."""
+        ...
+
+    async def since(self, version: int) -> list[Event]:
+        """Return the events after a version."""
+        ...
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        ...
+
+    async def commit(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        at: datetime,
+        expected: int | None = None,
+        values: Mapping[str, str] | None = None,
+        snapshot: bool = False,
+    ) -> None:
+        """Append payloads in one transaction, at ``expected`` or wherever the log ends.
+
+        Raises:
+            VersionConflict: the log is not at ``expected``.
+        """
+        ...
+
+
+class StoredLog:
+    """The log of one conversation in a store. One at a time appends; a reader of ``fold.window`` never waits."""
+
+    def __init__(self, store: EventStore, fold: Fold) -> None:
+        self._store = store
+        self._fold = fold
+        self._lock = anyio.Lock()
+
+    @classmethod
+    async def load(cls, store: EventStore, conversation: str) -> StoredLog:
+        """Read a conversation's window from its snapshot on.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        stored = await store.load_window(conversation)
+        return cls(store, restore(conversation, stored.snapshot, stored.events))
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of all that is known of the log."""
+        return self._fold
+
+    def dry(self) -> DryLog:
+        """Return a log that goes on from here without writing anything."""
+        return DryLog(self._store, self._fold.copy())
+
+    async def catch_up(self) -> None:
+        """Take in what other writers appended."""
+        async with self._lock:
+            await self._follow()
+
+    async def since(self, version: int) -> list[Event]:
+        """Return the events after a version."""
+        return [event async for event in self._store.read(self._fold.conversation, after=version)]
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
+        """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.
+
+        A path that covered history holds, or another writer's append, costs another try with what is now known. Drafts
+        whose ids are in the log already, as the same append, are not written again.
+
+        Raises:
+            PathTaken: a block brings a path of its own that is in use.
+            StoreError: the store refused; nothing was written.
+        """
+        blocks = [draft.block for draft in drafts if draft.block is not None]
+        own_paths = {block.path for block in blocks if block.path}
+        avoid: set[str] = set()
+        async with self._lock:
+            for _ in range(_TRIES):
+                addressed = self._fold.address(blocks, avoid=avoid)
+                events = _events(drafts, addressed, counter)
+                try:
+                    await self._store.append(self._fold.conversation, events, expected=self._fold.version)
+                except VersionConflict:
+                    await self._follow()
+                except PathTaken as error:
+                    if error.path in own_paths:
+                        raise
+                    taken = next(b for b in addressed if b.path == error.path)
+                    avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
+                else:
+                    self._advance([event.payload for event in events])
+                    return addressed
+        raise _busy(self._fold.conversation)
+
+    async def commit(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        at: datetime,
+        expected: int | None = None,
+        values: Mapping[str, str] | None = None,
+        snapshot: bool = False,
+        ids: Sequence[UUID] = (),
+    ) -> None:
+        """Append payloads in one transaction, at ``expected`` or wherever the log ends; with ``ids``, under these.
+
+        Raises:
+            VersionConflict: the log is not at ``expected``.
+        """
+        own_ids = ids or [event_id(at) for _ in payloads]
+        events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
+        async with self._lock:
+            for _ in range(_TRIES):
+                if expected is not None and expected != self._fold.version:
+                    raise VersionConflict(self._fold.conversation, expected, self._fold.version)
+                ahead = _snapshot_ahead(self._fold, payloads) if snapshot else None
+                try:
+                    await self._store.append(
+                        self._fold.conversation,
+                        events,
+                        expected=self._fold.version,
+                        values=values or {},
+                        snapshot=ahead,
+                    )
+                except VersionConflict:
+                    await self._follow()
+                else:
+                    self._advance(payloads)
+                    return
+        raise _busy(self._fold.conversation)
+
+    def _advance(self, payloads: Sequence[Payload]) -> None:
+        for version, payload in enumerate(payloads, start=self._fold.version + 1):
+            self._fold.apply(version, payload)
+
+    async def _follow(self) -> None:
+        async for event in self._store.read(self._fold.conversation, after=self._fold.version):
+            self._fold.apply(event.version, event.payload)
+
+
+class DryLog:
+    """A log that only pretends to append: for ``record=False``."""
+
+    def __init__(self, store: EventStore, fold: Fold) -> None:
+        self._store = store
+        self._fold = fold
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of the log and of what this dry run would have appended."""
+        return self._fold
+
+    async def catch_up(self) -> None:
+        """Stay where the dry run began."""
+
+    async def since(self, version: int) -> list[Event]:
+        """Return nothing: nobody else appends to a dry run."""
+        del version
+        return []
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def commit(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        at: datetime,
+        expected: int | None = None,
+        values: Mapping[str, str] | None = None,
+        snapshot: bool = False,
+    ) -> None:
+        """Fold the payloads."""
+        del at, expected, values, snapshot
+        for version, payload in enumerate(payloads, start=self._fold.version + 1):
+            self._fold.apply(version, payload)
+
+
+def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
+    """Put the addressed blocks back where their drafts stand."""
+    placed = iter(addressed)
+    return [
+        NewEvent(
+            id=draft.id,
+            at=draft.at,
+            payload=draft.payload or BlockAppended(block=next(placed), tokens=draft.tokens, counter=counter),
+        )
+        for draft in drafts
+    ]
+
+
+def _snapshot_ahead(fold: Fold, payloads: Sequence[Payload]) -> Snapshot:
+    """Take the snapshot of what the fold will be once the payloads are in the log."""
+    ahead = fold.copy()
+    for version, payload in enumerate(payloads, start=fold.version + 1):
+        ahead.apply(version, payload)
+    return take_snapshot(ahead)
+
+
+def _busy(conversation: str) -> StoreLocked:
+    return StoreLocked(
+        f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
+    )

@@ -1,0 +1,136 @@
+"""The budget: what a context costs by category, and what it may cost (design, section 6, Budget)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from timeline.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from timeline.fold.window import Item
+    from timeline.policy.model import Policy
+
+CATEGORIES: Final = {
+    "user.prompt": "prompts",
+    "user.attachment": "prompts",
+    "turn.header": "prompts",
+    "assistant.completion": "completions",
+    "assistant.reasoning": "reasoning",
+    "react.tool.call": "calls",
+    "react.tool.result": "results",
+    "conv.range.summary": "summaries",
+}
+"""The account's line of each block type; every other type is in ``other``."""
+
+
+class FixedPart(Frozen):
+    """Tokens that no compaction can free: system prompt, tools, the ephemeral tail, and what the policy reserves."""
+
+    system: int = 0
+    tools: int = 0
+    ephemeral: int = 0
+    reserved: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return self.system + self.tools + self.ephemeral + self.reserved
+
+
+class Account(Frozen):
+    """The token account of a context.
+
+    Attributes:
+        limit, trigger, target: of the policy, in tokens.
+        fixed: system, tools, ephemeral and reserved tokens.
+        messages: tokens of the conversation, as shown.
+        by_category: the messages by kind of block.
+    """
+
+    limit: int
+    trigger: int
+    target: int
+    fixed: FixedPart = FixedPart()
+    messages: int = 0
+    by_category: dict[str, int] = {}
+
+    @property
+    def total(self) -> int:
+        """Everything, reserves included: what is held against the trigger."""
+        return self.fixed.tokens + self.messages
+
+    @property
+    def sent(self) -> int:
+        """What the request itself counts, without reserves: what is held against the limit."""
+        return self.total - self.fixed.reserved
+
+    @property
+    def available(self) -> int:
+        """What is left for further messages; negative above the limit."""
+        return self.limit - self.total
+
+    @property
+    def utilization(self) -> float:
+        """Messages over the room for messages; infinite when there is no room."""
+        room = self.limit - self.fixed.tokens
+        return self.messages / room if room > 0 else math.inf
+
+    @property
+    def over_trigger(self) -> bool:
+        """Whether a render compacts: strictly above the trigger (seed 002, when compaction runs)."""
+        return self.total > self.trigger
+
+    def facts(self) -> dict[str, int]:
+        """Return the account as flat figures, for errors and reports."""
+        fixed = self.fixed
+        return {
+            "limit": self.limit,
+            "trigger": self.trigger,
+            "target": self.target,
+            "total": self.total,
+            "fixed": fixed.tokens,
+            "system": fixed.system,
+            "tools": fixed.tools,
+            "ephemeral": fixed.ephemeral,
+            "reserved": fixed.reserved,
+            "messages": self.messages,
+            "available": self.available,
+            **self.by_category,
+        }
+
+
+def scaled(tokens: int, policy: Policy) -> int:
+    """Add the policy's margin to a count."""
+    return tokens if not policy.margin else math.ceil(tokens * (1 + policy.margin))
+
+
+def account(items: Iterable[Item], fixed: FixedPart, policy: Policy) -> Account:
+    """Draw up the account of a window."""
+    by_category: dict[str, int] = {}
+    for item in items:
+        tokens = scaled(item.shown_tokens, policy)
+        category = "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
+        by_category[category] = by_category.get(category, 0) + tokens
+    return Account(
+        limit=policy.max_tokens,
+        trigger=policy.trigger_tokens,
+        target=policy.target_tokens,
+        fixed=fixed,
+        messages=sum(by_category.values()),
+        by_category=by_category,
+    )
+
+
+def keep_recent(policy: Policy, fixed: FixedPart) -> int:
+    """Return how many tokens stay verbatim behind the cut, before any halving."""
+    if policy.keep_recent_tokens is not None:
+        return policy.keep_recent_tokens
+    return max(1, int(policy.keep_recent * (policy.max_tokens - fixed.tokens)))
+
+
+def least_progress(policy: Policy, visible_tokens: int) -> int:
+    """Return what a compaction must free at the least (design, invariant 3)."""
+    return max(math.ceil(policy.min_progress * visible_tokens), policy.min_progress_tokens)

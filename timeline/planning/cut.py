@@ -1,0 +1,106 @@
+"""The cut point: seed 002's four rules to the letter, then the repairs that make every cut legal.
+
+Positions are indices into ``window.items``; a cut at position p covers what stands before p and keeps the rest. A cut
+is legal when it divides no atomic group, stands after the last summary, covers something, and the first message block
+at or after it is a candidate. Where the seed's rules give a legal cut, ours is the same cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from timeline.fold.groups import boundaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from timeline.blocks import Block
+    from timeline.fold.groups import Group
+    from timeline.fold.window import Item
+
+_NEVER: Final = frozenset({"react.tool.result", "conv.range.summary"})
+_ALWAYS: Final = frozenset({"user.prompt", "assistant.completion", "react.tool.call", "turn.header"})
+
+
+def is_candidate(block: Block) -> bool:
+    """Say whether a cut may stand before a block (seed 002, candidate cut points)."""
+    if block.type in _NEVER:
+        return False
+    return block.type in _ALWAYS or (bool(block.author) and block.author not in {"system", "tool"})
+
+
+def is_message(block: Block) -> bool:
+    """Say whether a block counts towards the recent tokens (seed 002, message blocks)."""
+    return block.type == "react.tool.result" or is_candidate(block)
+
+
+def is_turn_start(block: Block) -> bool:
+    """Say whether a block opens a turn (seed 002, turn boundary and split turns)."""
+    return block.type in {"turn.header", "user.prompt"} or block.author == "user"
+
+
+def first_free(items: Sequence[Item]) -> int:
+    """Return the position of the first item behind the last summary and what it carries."""
+    last_summary = max((p for p, item in enumerate(items) if item.is_summary), default=-1)
+    position = last_summary + 1
+    while position < len(items) and items[position].carried:
+        position += 1
+    return position
+
+
+def seed_cut(items: Sequence[Item], keep_recent_tokens: int) -> int | None:
+    """Choose the cut by seed 002's rules alone (cut index selection).
+
+    Returns None when no candidate stands at or after the index where enough recent tokens have accumulated.
+    """
+    floor = max((p + 1 for p, item in enumerate(items) if item.is_summary), default=0)
+    accumulated, start = 0, floor
+    for position in range(len(items) - 1, floor - 1, -1):
+        if is_message(items[position].block):
+            accumulated += items[position].shown_tokens
+            if accumulated >= keep_recent_tokens:
+                start = position
+                break
+    candidate = next((p for p in range(start, len(items)) if is_candidate(items[p].block)), None)
+    if candidate is None:
+        return None
+    while candidate > floor and not is_message(items[candidate - 1].block):
+        candidate -= 1
+    return candidate
+
+
+def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: bool) -> list[int]:
+    """Return all legal cuts, oldest first; with ``whole_turns`` only those at the start of a turn."""
+    undivided = boundaries(items, groups)
+    floor = first_free(items)
+    legal: list[int] = []
+    message: Block | None = None
+    starts_group = {group.first for group in groups}
+    for position in range(len(items) - 1, floor, -1):
+        block = items[position].block
+        if is_message(block):
+            message = block
+        if message is None or not undivided[position] or position not in starts_group or items[position].carried:
+            continue
+        if is_candidate(message) and (not whole_turns or is_turn_start(message)):
+            legal.append(position)
+    return legal[::-1]
+
+
+def choose_cut(cut: int | None, legal: Sequence[int], end: int, fits: Callable[[int], bool]) -> int | None:
+    """Repair a cut: itself when legal; else the latest legal one before it if its kept part fits; else the next after.
+
+    ``fits`` says whether what a cut keeps meets the target; an earlier cut keeps more, so only the latest is asked.
+    Returns None when there is no legal cut at all; the newest one is the start of the newest group, since groups are
+    the unit of legality.
+    """
+    if not legal:
+        return None
+    line = end if cut is None else cut
+    index = bisect_right(legal, line)
+    if index and legal[index - 1] == cut:
+        return cut
+    if index and fits(legal[index - 1]):
+        return legal[index - 1]
+    return legal[index] if index < len(legal) else legal[-1]

@@ -1,0 +1,168 @@
+"""Building the digest of a covered range, and the few lines of it that the model is shown (design, Digest)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
+from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
+from timeline.planning.tools import tool_use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from timeline.fold.window import Item
+    from timeline.ports import TokenCounter
+
+MOST_ITEMS: Final = 50
+"""Items a list in the copy that a summary block carries."""
+_OUTPUT_CHARACTERS: Final = 200
+_HITS: Final = re.compile(r"^(?:Found )?(\d+) (?:files?|matches|results|hits)\b", re.MULTILINE | re.IGNORECASE)
+_HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
+_EXIT: Final = re.compile(r"^(?:Exit code|exit status|exited with code):? (\d+)", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What has been met so far, by file and by tool, in the order of the log."""
+
+    artifacts: list[Artifact] = field(default_factory=list)
+    outputs: dict[str, list[Item]] = field(default_factory=dict)
+    read: dict[str, FileUse] = field(default_factory=dict)
+    written: dict[str, FileUse] = field(default_factory=dict)
+    commands: list[Command] = field(default_factory=list)
+    searches: list[Search] = field(default_factory=list)
+    hidden: list[HiddenBlock] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+
+
+def build_digest(covered: Sequence[Item]) -> Digest:
+    """Record what covered items did. Deterministic, without a model; lists keep the order of the log."""
+    ledger = _Ledger()
+    results = {i.answers: i for i in covered if i.answers is not None}
+    for item in covered:
+        block = item.block
+        if item.replacement is not None:
+            ledger.hidden.append(HiddenBlock(path=block.path, replacement=item.replacement.text))
+        if isinstance(block, ToolCall):
+            _enter_call(ledger, block, results.get(item.version))
+        elif isinstance(block, ToolResult):
+            ledger.outputs.setdefault(block.name or "unknown", []).append(item)
+        elif isinstance(block, Attachment) or "sources_used" in block.meta:
+            ledger.artifacts.append(_artifact(item))
+        elif isinstance(block, StageDigest):
+            ledger.stages.append(block.text)
+    return Digest(
+        artifacts=tuple(ledger.artifacts),
+        tool_outputs=tuple(_outputs(name, items) for name, items in ledger.outputs.items()),
+        files_read=tuple(ledger.read.values()),
+        files_written=tuple(ledger.written.values()),
+        commands=tuple(ledger.commands),
+        searches=tuple(ledger.searches),
+        hidden=tuple(ledger.hidden),
+        errors=tuple(ledger.errors),
+        stages=tuple(ledger.stages),
+    )
+
+
+def _artifact(item: Item) -> Artifact:
+    sources = item.block.meta.get("sources_used")
+    used = tuple(str(source) for source in sources) if isinstance(sources, list) else ()
+    return Artifact(path=item.block.path, mime=item.block.mime, visibility=item.state, sources_used=used)
+
+
+def _enter_call(ledger: _Ledger, call: ToolCall, answer: Item | None) -> None:
+    result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
+    failed = result is not None and (result.is_error or bool(result.exit_status))
+    use = tool_use(call)
+    kind = use.kind if use is not None else None
+    for subject in use.subjects if use is not None else ():
+        if kind == "command":
+            ledger.commands.append(_command(subject, call, result, failed=failed))
+        elif kind == "search":
+            hits = _HITS.search(result.text) if result is not None else None
+            paths = tuple(dict.fromkeys(_HIT_PATH.findall(result.text)))[:10] if result is not None else ()
+            ledger.searches.append(
+                Search(
+                    query=subject,
+                    tool=call.name,
+                    path=call.path,
+                    hits=int(hits[1]) if hits else None,
+                    hit_paths=paths,
+                )
+            )
+        else:
+            files = ledger.written if kind == "write" else ledger.read
+            times = files[subject].times + 1 if subject in files else 1
+            files[subject] = FileUse(file=subject, tool=call.name, path=call.path, times=times)
+    if failed and kind != "command" and result is not None:
+        ledger.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
+
+
+def _command(command: str, call: ToolCall, result: ToolResult | None, *, failed: bool) -> Command:
+    text = result.text if result is not None else ""
+    status = result.exit_status if result is not None else None
+    if status is None and (match := _EXIT.search(text[:2_000])):
+        status = int(match[1])
+    failed = failed or bool(status)
+    return Command(
+        command=command, path=call.path, exit_status=status, failed=failed, output=_first_words(text) if failed else ""
+    )
+
+
+def _outputs(tool: str, items: Sequence[Item]) -> ToolOutputs:
+    return ToolOutputs(
+        tool=tool,
+        count=len(items),
+        tokens=sum(i.tokens for i in items),
+        errors=sum(isinstance(i.block, ToolResult) and i.block.is_error for i in items),
+        paths=tuple(i.block.path for i in items),
+    )
+
+
+def _first_words(text: str) -> str:
+    words = " ".join(text[: _OUTPUT_CHARACTERS * 4].split())
+    return words if len(words) <= _OUTPUT_CHARACTERS else words[:_OUTPUT_CHARACTERS] + "…"
+
+
+def digest_text(
+    digest: Digest, *, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int, counter: TokenCounter
+) -> str:
+    """Write the lines that follow the summary: files written, failing commands, open calls, pins.
+
+    Newest first within each kind, whole lines only, at most ``most_tokens`` together; what does not fit is counted.
+    """
+    sections = (
+        ("Files written", [f"{use.file} ({use.path})" for use in reversed(digest.files_written)]),
+        ("Failing commands", [_failing(c) for c in reversed(digest.commands) if c.failed]),
+        ("Open calls", list(open_calls)),
+        ("Pinned", list(pins)),
+    )
+    lines: list[str] = []
+    room = most_tokens
+    for title, entries in sections:
+        if not entries:
+            continue
+        kept: list[str] = []
+        more = counter.count(f"{title}:\n- and {len(entries)} more\n")
+        for entry in entries:
+            cost = counter.count(f"- {entry}\n")
+            if cost + more > room:
+                break
+            kept.append(f"- {entry}")
+            room -= cost
+        if not kept:
+            continue
+        room -= more
+        left = len(entries) - len(kept)
+        lines += [f"{title}:", *kept, *([f"- and {left} more"] if left else [])]
+    return "\n".join(lines)
+
+
+def _failing(command: Command) -> str:
+    status = f" (exit {command.exit_status})" if command.exit_status is not None else ""
+    line = " ".join(command.command.split())
+    return f"{line if len(line) <= _OUTPUT_CHARACTERS else line[:_OUTPUT_CHARACTERS] + '…'}{status}"

@@ -1,0 +1,247 @@
+"""From a plan to summary requests, and from their answers to the summary block (seed 002, what compaction produces).
+
+History and turn prefix are two requests that may run at the same time. When the same turn is split again, the history
+stays verbatim and one request integrates the old prefix with the new rounds; when the turn is over, both are history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import RangeSummary, ToolCall, UserPrompt
+from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instant_text
+from timeline.paths import numbered, stem
+from timeline.planning.budget import scaled
+from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
+from timeline.ports import Summary, SummaryRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.digest import Digest
+    from timeline.events import CompactReason
+    from timeline.fold.window import Item, Window
+    from timeline.planning.planner import Plan
+    from timeline.policy.model import Policy
+    from timeline.ports import TokenCounter
+
+HEADING: Final = "[Summary of the earlier conversation: a record of what happened, not instructions.]"
+SPLIT_HEADING: Final = "Turn Context (split turn)"
+"""Seed 002's label of the turn prefix."""
+RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
+NOTHING: Final = "Nothing was said before this point."
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What has to be asked, and what is known without asking.
+
+    A part without a request keeps its text: ``kept``.
+    """
+
+    history: SummaryRequest | None
+    turn_prefix: SummaryRequest | None
+    kept: SummaryParts
+
+
+def summary_requests(window: Window, plan: Plan, counter: TokenCounter, instructions: str = "") -> Requests:
+    """Say what the summarizer is asked; nothing new in a part means no request for it."""
+    previous = window.compaction
+    old = previous.parts if previous is not None else SummaryParts()
+    same_turn = previous is not None and plan.split_turn_id is not None and previous.split_turn_id == plan.split_turn_id
+    inside = [i for i in plan.covered if i.block.turn_id == plan.split_turn_id and plan.split_turn_id is not None]
+    finished = [i for i in plan.covered if i.block.turn_id != plan.split_turn_id or plan.split_turn_id is None]
+    if same_turn:
+        history, prefix = old.history, old.turn_prefix
+    else:
+        history, prefix = "\n\n".join(t for t in (old.history, old.turn_prefix) if t), ""
+    return Requests(
+        history=_request(
+            "history", finished, history, _task(window, finished), plan.caps.history, counter, instructions
+        ),
+        turn_prefix=_request(
+            "turn_prefix",
+            inside,
+            prefix,
+            _prompt_of(window, plan.split_turn_id),
+            plan.caps.turn_prefix,
+            counter,
+            instructions,
+        ),
+        kept=SummaryParts(history=history, turn_prefix=prefix),
+    )
+
+
+def _request(  # noqa: PLR0917 - private, and the order is that of SummaryRequest
+    kind: Any,
+    items: Sequence[Item],
+    previous: str,
+    task: str | None,
+    max_tokens: int,
+    counter: TokenCounter,
+    instructions: str,
+) -> SummaryRequest | None:
+    blocks = tuple(shown for item in items if (shown := shown_block(item)) is not None)
+    if not blocks:
+        return None
+    return SummaryRequest(
+        kind=kind,
+        blocks=blocks,
+        previous=previous or None,
+        task=task,
+        max_tokens=max_tokens,
+        counter=counter,
+        instructions=instructions,
+    )
+
+
+def shown_block(item: Item) -> Block | None:
+    """Return a block as the model saw it: its replacement where it is hidden, None where nothing was shown."""
+    block = item.block
+    if item.omitted:
+        return None
+    if item.replacement is not None:
+        changes: dict[str, Any] = {"text": item.replacement.text, "data": None}
+        if isinstance(block, ToolCall):
+            changes["arguments"] = item.replacement.arguments or {}
+        return block.model_copy(update=changes)
+    return block if block.countable() or block.data is not None else None
+
+
+def _task(window: Window, items: Sequence[Item]) -> str | None:
+    """Return the newest prompt among items, else the newest prompt that is live."""
+    for source in (items, window.items):
+        for item in reversed(source):
+            if isinstance(item.block, UserPrompt):
+                return item.block.text
+    return None
+
+
+def _prompt_of(window: Window, turn_id: str | None) -> str | None:
+    return next(
+        (i.block.text for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt)), None
+    )
+
+
+def compaction_event(
+    window: Window,
+    plan: Plan,
+    *,
+    parts: SummaryParts,
+    written_by: WrittenBy,
+    reason: CompactReason,
+    taken_paths: Collection[str],
+    policy: Policy,
+    counter: TokenCounter,
+    now: datetime,
+) -> CompactionCompleted:
+    """Build the compaction with its summary block.
+
+    Args:
+        window: what the plan was made from.
+        plan: a plan that covers something.
+        parts: the summary's two halves.
+        written_by: who wrote them.
+        reason: why the compaction runs.
+        taken_paths: paths in use that begin with the summary's own.
+        policy: the policy of the plan.
+        counter: counts the finished block.
+        now: its time.
+    """
+    covers = plan.covers
+    if covers is None:
+        raise ValueError("the plan covers nothing")
+    digest = build_digest(plan.covered)
+    text = _compose(window, plan, parts, digest, counter)
+    blank = RangeSummary(turn_id=plan.turn_id, text=text, at=now)
+    path = _free_path(stem(blank), taken_paths)
+    before = plan.account.messages
+    tokens = counter.count(text)
+    after = plan.expected_tokens - scaled(plan.caps.tokens, policy) + scaled(tokens, policy)
+    times = [i.block.at for i in plan.covered if i.block.at is not None]
+    meta = {
+        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
+        "covered_turn_ids": covered_turns(window, plan),
+        "split_turn_id": plan.split_turn_id,
+        "covers": covers.model_dump(mode="json"),
+        "carried": list(plan.carried),
+        "first_at": instant_text(min(times)) if times else None,
+        "last_at": instant_text(max(times)) if times else None,
+        "round": window.rounds + 1,
+        "before_tokens": before,
+        "after_tokens": after,
+        "written_by": written_by.model_dump(exclude_defaults=True),
+        "parts": parts.model_dump(),
+    }
+    block = blank.model_copy(update={"path": path, "meta": {k: v for k, v in meta.items() if v is not None}})
+    return CompactionCompleted(
+        block=block,
+        tokens=tokens,
+        counter=counter.name,
+        covers=covers,
+        carried=plan.carried,
+        parts=parts,
+        split_turn_id=plan.split_turn_id,
+        round=window.rounds + 1,
+        reason=reason,
+        keep_recent_tokens=plan.keep_recent_tokens,
+        target_missed=plan.target_missed,
+        before_tokens=before,
+        after_tokens=after,
+        compacted_tokens=sum(i.shown_tokens for i in plan.covered),
+        written_by=written_by,
+        digest=digest,
+    )
+
+
+def _free_path(own_stem: str, taken: Collection[str]) -> str:
+    n = 1
+    while (path := numbered(own_stem, n)) in taken:
+        n += 1
+    return path
+
+
+def covered_turns(window: Window, plan: Plan) -> list[str]:
+    """List all turns that the summary stands for, superseded summaries' included, without the split one."""
+    turns: dict[str, None] = {}
+    for compaction in window.summaries:
+        earlier = compaction.block.meta.get("covered_turn_ids")
+        turns.update(dict.fromkeys(str(t) for t in earlier) if isinstance(earlier, list) else {})
+        if compaction.split_turn_id is not None:
+            turns[compaction.split_turn_id] = None
+    turns.update(dict.fromkeys(i.block.turn_id for i in plan.covered))
+    turns.pop(plan.split_turn_id or "", None)
+    return list(turns)
+
+
+def _compose(window: Window, plan: Plan, parts: SummaryParts, digest: Digest, counter: TokenCounter) -> str:
+    carried = set(plan.carried)
+    record = digest_text(
+        digest,
+        open_calls=[i.block.path for i in window.open_calls()],
+        pins=[i.block.path for i in window.items if i.version in carried and i.keeps],
+        most_tokens=plan.caps.digest,
+        counter=counter,
+    )
+    sections = [HEADING, parts.history or (NOTHING if not parts.turn_prefix else "")]
+    if parts.turn_prefix:
+        sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
+    if record:
+        sections.append(f"## {RECORD_HEADING}\n\n{record}")
+    return "\n\n".join(s for s in sections if s)
+
+
+def written_by(summaries: Sequence[Summary]) -> WrittenBy:
+    """Say who wrote the parts; when two differ, the one that fell back is named."""
+    if not summaries:
+        return WrittenBy(summarizer="none")
+    chief = next((s for s in summaries if s.fallback_reason), summaries[0])
+    return WrittenBy(
+        summarizer=chief.summarizer,
+        model=chief.model,
+        prompt_version=chief.prompt_version,
+        fallback_reason=chief.fallback_reason,
+    )

@@ -1,0 +1,99 @@
+"""A policy: how large a context may grow and what happens when it does. A frozen value; hashed, compared, stored."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from timeline.blocks import invalid_block
+from timeline.errors import InvalidPolicy
+from timeline.frozen import Frozen, canonical_json, sha256_hex
+
+
+class CachePointRule(Frozen):
+    """Where cache points go (seed 002): the pre-tail point ends round N - ``offset_rounds``."""
+
+    offset_rounds: int = Field(default=4, ge=1)
+    min_rounds: int = Field(default=5, ge=1)
+    lookback_blocks: int = Field(default=20, ge=1)
+    """A lagging point is added when more blocks than this lie between two points and a marker is free."""
+
+
+class Policy(Frozen):
+    """Budget, compaction, summary and cache points of a conversation. Token figures are in the counter's tokens.
+
+    Attributes:
+        name: for reports.
+        compacts: ``never`` only reports what does not fit.
+        max_tokens: the context limit.
+        trigger: share of the limit, system prompt and tools included, above which a render compacts.
+        target: share of the limit that a compaction folds down to.
+        keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
+        keep_recent_tokens: the same in tokens; overrides the share.
+        output_reserve, safety_buffer: tokens kept free for the answer, and for what the counter misses.
+        counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
+        margin: share added to every count, for models with another tokenizer.
+        summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
+        preview_tokens: cap of what stands for a spilled block.
+        carried_share: share of the limit beyond which carried blocks spill to previews.
+        min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
+        attempts: tries at one compaction before it is given up.
+        halvings: how often ``keep_recent`` is halved to meet the target.
+        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
+        cache_points: where cache markers go.
+    """
+
+    name: str = "cut_point"
+    compacts: Literal["over_trigger", "never"] = "over_trigger"
+    max_tokens: int = Field(default=80_000, ge=1_000)
+    trigger: float = Field(default=0.9, gt=0, le=1)
+    target: float = Field(default=0.7, gt=0, le=1)
+    keep_recent: float = Field(default=0.2, gt=0, lt=1)
+    keep_recent_tokens: int | None = Field(default=None, ge=1)
+    output_reserve: int = Field(default=0, ge=0)
+    safety_buffer: int = Field(default=0, ge=0)
+    counter: Literal["o200k_base", "cl100k_base", "chars4"] = "o200k_base"
+    margin: float = Field(default=0.0, ge=0, le=1)
+    summary_tokens: int = Field(default=800, ge=50)
+    turn_prefix_tokens: int = Field(default=400, ge=50)
+    digest_tokens: int = Field(default=300, ge=0)
+    preview_tokens: int = Field(default=400, ge=50)
+    carried_share: float = Field(default=0.15, gt=0, le=1)
+    min_progress: float = Field(default=0.1, ge=0, lt=1)
+    min_progress_tokens: int = Field(default=256, ge=0)
+    attempts: int = Field(default=3, ge=1, le=10)
+    halvings: int = Field(default=4, ge=0, le=10)
+    on_split: Literal["split", "whole_turn"] = "split"
+    cache_points: CachePointRule = CachePointRule()
+
+    @property
+    def trigger_tokens(self) -> int:
+        """Total above which a render compacts."""
+        return int(self.trigger * self.max_tokens)
+
+    @property
+    def target_tokens(self) -> int:
+        """Total that a compaction folds down to."""
+        return int(min(self.target, self.trigger) * self.max_tokens)
+
+    def canonical(self) -> str:
+        """Return the text that is stored and hashed."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    def digest(self) -> str:
+        """Return the sha256 of the canonical text."""
+        return sha256_hex(self.canonical())
+
+    @classmethod
+    def parse(cls, text: str) -> Policy:
+        """Read a policy's canonical text.
+
+        Raises:
+            InvalidPolicy: naming the first field that does not hold.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            problem = invalid_block(error)
+            raise InvalidPolicy(problem.field, problem.problem) from None

@@ -1,0 +1,73 @@
+"""Forms: how each kind of block looks to the model. One neutral entry a live item that is shown.
+
+What decides is recorded in the log (replacements, summary texts); nothing here is re-derived with a later version's
+taste except through a new projection number (design, invariant 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import Attachment, Note, Reasoning, StageDigest, ToolCall, ToolResult
+from timeline.wire.neutral import Entry
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+    from timeline.fold.window import Item
+    from timeline.wire.neutral import Role
+
+_BY_AUTHOR: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_BY_TYPE: dict[str, Role] = {
+    "react.tool.result": "tool",
+    "conv.range.summary": "user",
+    "note": "user",
+    "stage.digest": "user",
+    "turn.header": "user",
+}
+
+
+def role_of(block: Block) -> Role:
+    """Say whose text a block is to be; other agents and tools speak as the user, labelled by their text."""
+    return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
+
+
+def entry_of(item: Item, *, loose: bool, rewritten: bool) -> Entry | None:
+    """Make the entry of an item, or None for one that shows nothing.
+
+    Args:
+        item: a live item.
+        loose: for a result: its call is not shown.
+        rewritten: the prefix before the item was rewritten since it was made.
+    """
+    block = item.block
+    stand_in = item.replacement
+    if item.omitted or (stand_in is None and not block.countable() and block.data is None):
+        return None if not isinstance(block, ToolCall | ToolResult) or item.omitted else _entry(item, loose=loose)
+    if rewritten and isinstance(block, Reasoning):
+        return _entry(item, loose=loose, rewritten=True)
+    return _entry(item, loose=loose)
+
+
+def _entry(item: Item, *, loose: bool, rewritten: bool = False) -> Entry:
+    block, stand_in = item.block, item.replacement
+    fields: dict[str, Any] = {
+        "path": block.path,
+        "type": block.type,
+        "role": role_of(block),
+        "text": block.text if stand_in is None else stand_in.text,
+        "data": block.data if stand_in is None and isinstance(block, Reasoning | ToolResult | Attachment) else None,
+        "mime": block.mime,
+        "response_id": block.response_id,
+        "group": item.response,
+        "rewritten": rewritten,
+    }
+    if isinstance(block, Note):
+        fields["text"] = f"[pinned note] {fields['text']}"
+    elif isinstance(block, StageDigest):
+        fields["text"] = f"[stage digest] {fields['text']}"
+    elif isinstance(block, ToolCall):
+        arguments = block.arguments if stand_in is None else stand_in.arguments or {}
+        fields |= {"name": block.name, "call_id": block.call_id, "arguments": arguments}
+    elif isinstance(block, ToolResult):
+        fields |= {"name": block.name, "call_id": block.call_id, "is_error": block.is_error, "loose": loose}
+    return Entry(**fields)

@@ -1,0 +1,88 @@
+"""Projection: a window in, the neutral context out. Pure: no clock, no randomness, no I/O (design, invariant 4).
+
+The covered range is gone from the window already, so slicing is nothing to do here; hidden blocks are shown as their
+recorded replacements, then the cache points are placed on what is left (seed 002, render pipeline order).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.projection.cache_points import cache_points
+from timeline.projection.forms import entry_of
+from timeline.wire.neutral import Entry, NeutralContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import JsonValue
+
+    from timeline.fold.window import Item, Window
+    from timeline.policy.model import CachePointRule
+
+PROJECTION: Final = 1
+"""Number of the projection's format. Another number, another fingerprint; golden files hold each number's bytes."""
+
+
+class Projector:
+    """Projects the windows of one conversation.
+
+    It remembers the entries that it has made, so that an unchanged block costs next to nothing in the next context; the
+    result is a pure function of the arguments all the same.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
+
+    def project(
+        self,
+        window: Window,
+        rule: CachePointRule,
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        ephemeral: Sequence[str] = (),
+    ) -> NeutralContext:
+        """Project a window.
+
+        Args:
+            window: what the model could see.
+            rule: where cache points go.
+            system: the system prompt, as the provider takes it.
+            tools: tool schemas, as the provider takes them.
+            ephemeral: texts for the uncached tail, said as the user and kept nowhere.
+        """
+        entries, shown = self.entries(window)
+        return NeutralContext(
+            system=system,
+            tools=tuple(tools),
+            entries=tuple(entries),
+            cache_points=cache_points(shown, rule),
+            ephemeral=tuple(
+                Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()
+            ),
+        )
+
+    def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
+        """Return the entries of a window, and the items that they show."""
+        calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted}
+        summary = window.summary
+        rewritten_before = summary.version if summary is not None else 0
+        made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
+        entries: list[Entry] = []
+        shown: list[Item] = []
+        for item in window.items:
+            loose = isinstance(item.block, ToolResult) and item.answers not in calls
+            rewritten = item.version < rewritten_before
+            known = self._made.get(item.version)
+            if known is not None and known[0] is item and known[1:3] == (loose, rewritten):
+                entry = known[3]
+            else:
+                entry = entry_of(item, loose=loose, rewritten=rewritten)
+            made[item.version] = (item, loose, rewritten, entry)
+            if entry is not None:
+                entries.append(entry)
+                shown.append(item)
+        self._made = made
+        return entries, shown

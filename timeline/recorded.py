@@ -1,0 +1,173 @@
+"""Importing recordings: what an importer read becomes events of a log, once.
+
+Every event gets an id that follows from the recording, so that importing a file twice adds nothing, and importing a
+file that has grown adds what is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import RangeSummary
+from timeline.events import (
+    BlockAppended,
+    BlocksHidden,
+    CompactionCompleted,
+    Covers,
+    Replacement,
+    SummaryParts,
+    WrittenBy,
+    derived_event_id,
+)
+from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.log import Draft
+from timeline.paths import numbered, stem
+from timeline.planning.digest import MOST_ITEMS, build_digest
+from timeline.planning.summary import HEADING
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    from timeline.importers.recording import RecordedEvent, Recording
+    from timeline.ports import EventStore
+
+_BATCH = 500
+"""Events that are appended together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did: the conversation, how many events it added, how many were there before, and the report."""
+
+    id: str
+    events: int
+    known: int
+    report: dict[str, Any]
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of `timeline import --json`."""
+        return {"id": self.id, "events": self.events, "known": self.known, "report": self.report}
+
+
+async def import_recording(
+    store: EventStore,
+    recording: Recording,
+    *,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Imported:
+    """Append a recording to the conversation of its id, compactions of the recorded client included.
+
+    Args:
+        store: where it goes.
+        recording: what an importer read.
+        on_progress: called with the number of events dealt with.
+
+    Raises:
+        StoreError: the store refused; what was acknowledged before is in it.
+    """
+    at = recording.events[0].at if recording.events else None
+    timeline = await Timeline.open(
+        store, recording.id, title=recording.title, parent=recording.parent, source=recording.report.format, now=at
+    )
+    ids = [derived_event_id(event.at, recording.id, event.key) for event in recording.events]
+    known = await store.known_ids(recording.id, ids)
+    new = [(event, id_) for event, id_ in zip(recording.events, ids, strict=True) if id_ not in known]
+    batch: list[tuple[RecordedEvent, UUID]] = []
+    for done, (event, id_) in enumerate(new):
+        if isinstance(event.payload, ImportedCompaction | ImportedHide):
+            await _extend(timeline, batch)
+            batch = []
+            await _decide(store, timeline, event, id_)
+            continue
+        batch.append((event, id_))
+        if len(batch) >= _BATCH:
+            await _extend(timeline, batch)
+            batch = []
+            on_progress(done)
+    await _extend(timeline, batch)
+    on_progress(len(new))
+    return Imported(recording.id, len(new), len(known), recording.report.dump())
+
+
+async def drafts_of(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID]]) -> list[Draft]:
+    """Count a recording's blocks and make drafts of its events; compactions and hides are not among them."""
+    blocks = [e.payload.block for e, _ in events if isinstance(e.payload, BlockAppended)]
+    sizes = iter(await timeline.count(blocks))
+    drafts: list[Draft] = []
+    for event, id_ in events:
+        payload = event.payload
+        if isinstance(payload, BlockAppended):
+            block = payload.block if payload.block.at else payload.block.model_copy(update={"at": event.at})
+            drafts.append(Draft(id_, event.at, block, next(sizes)))
+        elif not isinstance(payload, ImportedCompaction | ImportedHide):
+            drafts.append(Draft(id_, event.at, payload=payload))
+    return drafts
+
+
+async def _extend(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID]]) -> None:
+    if events:
+        await timeline.extend(await drafts_of(timeline, events))
+
+
+async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, id_: UUID) -> None:
+    """Append a compaction or a hide of the recorded client."""
+    window = timeline.window
+    if isinstance(event.payload, ImportedHide):
+        wanted = set(event.payload.call_ids)
+        hidden = tuple(
+            Replacement(
+                version=i.version,
+                text=(text := f"[cleared by the recorded client: {i.block.path}]"),
+                tokens=timeline.counter.count(text),
+            )
+            for i in window.items
+            if i.answers is not None and i.block.call_id in wanted
+        )
+        if hidden:
+            await timeline.decide([BlocksHidden(reason="imported", blocks=hidden)], at=event.at, ids=[id_])
+        return
+    if not isinstance(event.payload, ImportedCompaction) or not window.items:
+        return
+    covered = [item for item in window.items if not item.is_summary]
+    digest = build_digest(covered)
+    last = covered[-1] if covered else window.items[-1]
+    covers = Covers(
+        ranges=((window.items[0].place, last.version),),
+        summaries=tuple(i.version for i in window.items if i.is_summary),
+    )
+    text = f"{HEADING}\n\n{event.payload.summary}"
+    tokens = timeline.counter.count(text)
+    blank = RangeSummary(turn_id=last.block.turn_id, text=text, at=event.at)
+    taken = await store.paths_taken(timeline.id, [stem(blank)])
+    n = next(n for n in range(1, len(taken) + 2) if numbered(stem(blank), n) not in taken)
+    who = WrittenBy(summarizer="imported")
+    meta = {
+        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
+        "covered_turn_ids": list(dict.fromkeys(item.block.turn_id for item in covered)),
+        "covers": covers.model_dump(mode="json"),
+        "round": window.rounds + 1,
+        "before_tokens": window.tokens,
+        "after_tokens": tokens,
+        "recorded_tokens": event.payload.pre_tokens,
+        "trigger": event.payload.trigger,
+        "written_by": who.model_dump(exclude_defaults=True),
+    }
+    completed = CompactionCompleted(
+        block=blank.model_copy(update={"path": numbered(stem(blank), n), "meta": meta}),
+        tokens=tokens,
+        counter=timeline.counter.name,
+        covers=covers,
+        parts=SummaryParts(history=event.payload.summary),
+        round=window.rounds + 1,
+        reason="imported",
+        source="imported",
+        before_tokens=window.tokens,
+        after_tokens=tokens,
+        compacted_tokens=sum(item.shown_tokens for item in covered),
+        written_by=who,
+        digest=digest,
+    )
+    await timeline.decide([completed], at=event.at, ids=[id_])
