@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from store import placing, statements
@@ -15,9 +16,9 @@ from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from store.codec import Batch, Draft
+    from store.codec import Batch, Draft, Row
 
 _NOWHERE: Final = 0
 
@@ -106,10 +107,19 @@ def _write(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog) -> Appe
         (key, version, *draft, draft.checksum(batch.conversation, version))
         for version, draft in enumerate(batch.drafts, first)
     ]
-    connection.executemany(statements.INSERT_EVENTS, rows)
+    for some, statement in _in_statements(rows):
+        connection.execute(statement, list(chain.from_iterable(some)))
     # Written last, so that the newest row of the connection is the newest event. RETURNING would cost a third.
     (position,) = connection.execute(statements.LAST_POSITION).fetchone()
     return Appended(first, last, position)
+
+
+def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
+    start = 0
+    for size, statement in statements.INSERT_EVENTS.items():
+        while len(rows) - start >= size:
+            yield rows[start : start + size], statement
+            start += size
 
 
 def _write_conversation(connection: sqlite3.Connection, batch: Batch, key: int, version: int) -> int:

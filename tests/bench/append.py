@@ -1,0 +1,91 @@
+"""`SQLiteStore.append` against plain `sqlite3`: same tables, same durability, rows that are encoded already."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from store import statements
+from store.codec import encode
+from store.files import connect_writer
+from store.sqlite import SQLiteStore
+from tests.bench.pairs import median_ratio, seconds
+from timeline.blocks import ToolResult
+from timeline.events import BlockAppended, NewEvent, event_id
+from timeline.ports import Expected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVENTS = 100
+APPENDS = 10
+BAR = 0.5
+PAIRS = 11
+TEXT = "".join(f'{n:3} |     def line_{n}(self) -> str:  # "quoted"\n' for n in range(22))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def run() -> list[dict[str, Any]]:
+    """Return one row: the speed of an append of 100 counted events of about 1 KB, as a share of plain `sqlite3`'s."""
+    with TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        store = runner.run(SQLiteStore.open(Path(folder) / "ours.db"))
+        connection = connect_writer(Path(folder) / "plain.db", "full", 5.0)
+        connection.execute("PRAGMA wal_autocheckpoint = 1000")  # as plain sqlite3 has it; our writer checkpoints itself
+        numbers = count(1)
+        ratio = median_ratio(
+            partial(_ours, runner, store, numbers), partial(_plain, connection, numbers), pairs=PAIRS
+        )
+        connection.close()
+        runner.run(store.aclose())
+    speed = 1 / ratio
+    return [{"name": "append of 100 events / plain sqlite3", "ratio": round(speed, 3), "bar": BAR, "ok": speed >= BAR}]
+
+
+def _ours(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int]) -> float:
+    batches = _batches(numbers)
+
+    async def append_all() -> None:
+        for batch in batches:
+            await store.append("bench", batch)
+
+    return seconds(lambda: runner.run(append_all()))
+
+
+def _plain(connection: sqlite3.Connection, numbers: Iterator[int]) -> float:
+    key, version = connection.execute(statements.HEAD, ("bench",)).fetchone() or (None, 0)
+    if key is None:
+        key = connection.execute(statements.INSERT_CONVERSATION, ("bench", 0, "", None, "", "")).lastrowid
+    encoded = []
+    for batch in _batches(numbers):
+        drafts = encode("bench", batch, Expected.ANY, {}, None).drafts
+        encoded.append([(key, version + n, *d, d.checksum("bench", version + n)) for n, d in enumerate(drafts, 1)])
+        version += len(drafts)
+
+    def insert_all() -> None:
+        for rows in encoded:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statements.INSERT_EVENTS[1], rows)
+            connection.execute("COMMIT")
+
+    taken = seconds(insert_all)
+    connection.execute(statements.UPDATE_CONVERSATION, (version, "", key))
+    return taken
+
+
+def _batches(numbers: Iterator[int]) -> list[list[NewEvent]]:
+    return [[_event(next(numbers)) for _ in range(EVENTS)] for _ in range(APPENDS)]
+
+
+def _event(number: int) -> NewEvent:
+    at = START + timedelta(milliseconds=137 * number)
+    call = f"toolu_{number:020}"
+    block = ToolResult(
+        call_id=call, name="Read", text=TEXT, path=f"tc:turn_1.{call}.result", turn_id="turn_1", at=at, response_id="r_1"
+    )
+    return NewEvent(id=event_id(at), at=at, payload=BlockAppended(block=block, tokens=300, counter="o200k_base"))
