@@ -377,7 +377,7 @@ def checksum(  # noqa: PLR0917 - the order of the parts is the format
 
 def instant_text(at: datetime) -> str:
     """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
-    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return at.isoformat("T", "microseconds")[:26] + "Z"
 
 
 INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
