@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""What `make demo`, `make test` and `make bench` do, for any machine that has Python 3.11 or later and pip.
+
+    python3 .ci/dev.py demo     make .venv, install the library from pinned packages, run `timeline demo`
+    python3 .ci/dev.py test     the same with the developers' packages, then every check that a change must pass
+    python3 .ci/dev.py bench    the benchmarks; JSON on standard output
+    python3 .ci/dev.py pins     choose the pinned packages anew from pyproject.toml (needs uv)
+
+Only the standard library is imported here. What was installed is remembered in .venv, so that a second run starts at
+once; after a change of the pins or of pyproject.toml the next run installs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+PINS = {"run": Path(".ci", "pins-run.txt"), "test": Path(".ci", "pins-test.txt")}
+"""Hashed packages to run the library, and to develop it; the second holds all of the first, in the same versions."""
+
+CHECKS = (
+    ("ruff", "check"),
+    ("ruff", "format", "--check"),
+    ("mypy",),
+    ("pytest", "--quiet", "--numprocesses=2"),
+)
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal; standard output belongs to what is run."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(*command: str | Path) -> int:
+    """Show a command, run it in the checkout, and return its exit status."""
+    words = [str(word) for word in command]
+    say("$ " + shlex.join(word.removeprefix(f"{ROOT}{os.sep}") for word in words))
+    return subprocess.run(words, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def must_run(*command: str | Path) -> None:
+    """Run a command that the rest depends on; its failure ends the program."""
+    if status := run(*command):
+        sys.exit(status)
+
+
+def fingerprint(pins: Path) -> str:
+    """Return what an environment was made of: another Python, place, pin or project file makes another one."""
+    text = [sys.version, str(VENV), (ROOT / pins).read_text(), (ROOT / "pyproject.toml").read_text()]
+    return hashlib.sha256("\0".join(text).encode()).hexdigest()
+
+
+def install(kind: str) -> None:
+    """Make .venv and install the pinned packages and the library itself, unless that is done already."""
+    made = {name: VENV / f"installed-{name}" for name in PINS}
+    enough = ("run", "test") if kind == "run" else ("test",)
+    if any(made[name].is_file() and made[name].read_text() == fingerprint(PINS[name]) for name in enough):
+        return
+    # Debian's python3 may lack ensurepip; the pip that runs this then installs into the environment from outside.
+    if find_spec("ensurepip") is not None:
+        must_run(sys.executable, "-m", "venv", "--clear", VENV)
+        pip: tuple[str | Path, ...] = (PYTHON, "-m", "pip")
+    else:
+        must_run(sys.executable, "-m", "venv", "--clear", "--without-pip", VENV)
+        pip = (sys.executable, "-m", "pip", "--python", PYTHON)
+    options = ("install", "--quiet", "--no-input", "--disable-pip-version-check")
+    must_run(*pip, *options, "--require-hashes", "--requirement", PINS[kind])
+    must_run(*pip, *options, "--no-deps", "--no-build-isolation", "--editable", ".")
+    made[kind].write_text(fingerprint(PINS[kind]))
+
+
+def demo() -> int:
+    """Run the demonstration."""
+    install("run")
+    return run(BIN / "timeline", "demo")
+
+
+def test() -> int:
+    """Run every check, also after one has failed, and say at the end which ones did."""
+    install("test")
+    failed = []
+    for check in CHECKS:
+        start = time.monotonic()
+        status = run(PYTHON, "-m", *check)
+        say(f"  {'passed' if status == 0 else f'failed with exit status {status}'} in {time.monotonic() - start:.0f} s")
+        if status:
+            failed.append(shlex.join(check))
+    if failed:
+        say("FAILED: " + "; ".join(failed))
+    return 1 if failed else 0
+
+
+def bench() -> int:
+    """Run the benchmarks."""
+    install("test")
+    return run(PYTHON, "-m", "tests.bench")
+
+
+def pins() -> int:
+    """Write the pins: for every platform and Python at once, with hashes, and without the address of any registry."""
+    options = ("--quiet", "--upgrade", "--universal", "--python-version=3.11", "--generate-hashes", "--no-annotate")
+    compiling = ("uv", "pip", "compile", *options, "--custom-compile-command=python3 .ci/dev.py pins", "pyproject.toml")
+    must_run(*compiling, "--extra=fast", "--group=dev", f"--output-file={PINS['test']}")
+    must_run(*compiling, "--group=backend", f"--constraint={PINS['test']}", f"--output-file={PINS['run']}")
+    return 0
+
+
+TARGETS: dict[str, Callable[[], int]] = {"demo": demo, "test": test, "bench": bench, "pins": pins}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one target."""
+    if len(arguments) != 1 or arguments[0] not in TARGETS:
+        say(__doc__ or "")
+        return 2
+    return TARGETS[arguments[0]]()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
