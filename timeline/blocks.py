@@ -31,6 +31,9 @@ Instant: TypeAlias = Annotated[datetime, AfterValidator(_utc)]
 """A moment in UTC; a time without a zone is refused."""
 
 
+_PLACE: Final = frozenset({"turn_id", "path", "at"})
+
+
 class Block(Frozen):
     """What all blocks share.
 
@@ -63,6 +66,18 @@ class Block(Frozen):
     def countable(self) -> str:
         """Return the text whose tokens are this block's tokens: what a model would be sent of it."""
         return self.text
+
+    def placed(self, *, turn_id: str, path: str, at: datetime) -> Self:
+        """Return this block with its place filled in.
+
+        The same as `model_copy` with three fields, at a tenth of its cost: every block that is appended comes by here.
+        """
+        twin = self.__class__.__new__(self.__class__)
+        object.__setattr__(twin, "__dict__", {**self.__dict__, "turn_id": turn_id, "path": path, "at": at})
+        object.__setattr__(twin, "__pydantic_fields_set__", self.__pydantic_fields_set__ | _PLACE)
+        object.__setattr__(twin, "__pydantic_extra__", None)
+        object.__setattr__(twin, "__pydantic_private__", None)
+        return twin
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form that the log keeps: the type, and every field that differs from its default."""
@@ -232,9 +247,16 @@ BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(AnyBlock)
 def parse_block(value: Any) -> Block:
     """Read a block from its JSON form, or check one that is a block already.
 
+    A block of the library's own classes was checked when it was made; one of an application's subclass is checked as
+    what it will be read back as.
+
     Raises:
         InvalidBlock: with the field that does not hold.
     """
+    if isinstance(value, Block):
+        if type(value) is KNOWN_TYPES.get(value.type, CustomBlock) or isinstance(value, NewerBlock):
+            return value
+        value = {**value.dump(), "author": value.author}
     try:
         block: Block = BLOCK.validate_python(value)
     except ValidationError as error:

@@ -128,8 +128,8 @@ class StoredLog:
             PathTaken: a block brings a path of its own that is in use.
             StoreError: the store refused; nothing was written.
         """
-        blocks = [draft.block for draft in drafts if draft.block is not None]
-        own_paths = {block.path for block in blocks if block.path}
+        blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
+        own_paths = {block.path for block, _ in blocks if block.path}
         avoid: set[str] = set()
         async with self._lock:
             for _ in range(_TRIES):

@@ -21,6 +21,8 @@ _RESERVED: Final = re.compile(r"[.:%~\s\x00-\x1f\x7f]")
 
 def quote_id(id_: str) -> str:
     """Make an id fit to stand inside a path."""
+    if _RESERVED.search(id_) is None:
+        return id_
     return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
 
 

@@ -158,9 +158,8 @@ class Timeline:
         checked = [parse_block(block) for block in blocks]
         if not checked:
             return []
-        timed = [b if b.at is not None else b.model_copy(update={"at": at}) for b in checked]
-        sizes = await self.count(timed)
-        drafts = [Draft(event_id(at), at, b, tokens) for b, tokens in zip(timed, sizes, strict=True)]
+        sizes = await self.count(checked)
+        drafts = [Draft(event_id(at), b.at or at, b, tokens) for b, tokens in zip(checked, sizes, strict=True)]
         return await self._log.append(drafts, counter=self._counter.name)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:

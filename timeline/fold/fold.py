@@ -30,6 +30,7 @@ from timeline.fold.window import Item, Setback, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import Payload
@@ -149,11 +150,11 @@ class Fold:
             )
         return self._window
 
-    def address(self, blocks: Iterable[Block], *, avoid: Collection[str] = ()) -> list[Block]:
-        """Fill in turn ids and paths of blocks that are about to be appended, in order.
+    def address(self, blocks: Iterable[tuple[Block, datetime]], *, avoid: Collection[str] = ()) -> list[Block]:
+        """Fill in turn ids, paths and times of blocks that are about to be appended, in order.
 
         The new paths are free as far as the window knows, and none is in ``avoid``: a path of covered history may be in
-        the way, and only the store can say so.
+        the way, and only the store can say so. Each block comes with the time that it gets when it brings none.
 
         Raises:
             InvalidBlock: two of the blocks bring the same path of their own.
@@ -161,20 +162,23 @@ class Fold:
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
         by_version: dict[int, str] = {}
-        for version, block in enumerate(blocks, start=self.version + 1):
+
+        def taken(path: str) -> bool:
+            return path in addressed or path in self._paths or path in avoid
+
+        for version, (block, at) in enumerate(blocks, start=self.version + 1):
             turn_id = turns.turn_for(block)
-            placed = block if block.turn_id == turn_id else block.model_copy(update={"turn_id": turn_id})
+            placed = block.placed(turn_id=turn_id, path=block.path, at=block.at or at)
             _, answers = turns.advance(placed, version)
-            if not placed.path:
+            path = placed.path
+            if not path:
                 call_path = by_version.get(answers) or self._path_of(answers) if answers is not None else None
-                path = turns.path_for(
-                    placed, call_path=call_path, taken=lambda p: p in addressed or p in self._paths or p in avoid
-                )
-                placed = placed.model_copy(update={"path": path})
-            if placed.path in addressed:
-                raise InvalidBlock("path", f"{placed.path!r} is given twice in one append")
-            addressed[placed.path] = placed
-            by_version[version] = placed.path
+                path = turns.path_for(placed, call_path=call_path, taken=taken)
+                placed = placed.placed(turn_id=turn_id, path=path, at=block.at or at)
+            elif path in addressed:
+                raise InvalidBlock("path", f"{path!r} is given twice in one append")
+            addressed[path] = placed
+            by_version[version] = path
         return list(addressed.values())
 
     def _path_of(self, version: int) -> str | None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RESPONSE_BLOCKS: Final = (AssistantCompletion, Reasoning, ToolCall)
 """What a model response is made of."""
+_BY_ID: Final = (ToolCall, ToolResult, Attachment)
+"""Blocks whose path carries an id of their own: nothing is gained by counting them."""
 _OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
 
 
@@ -73,8 +75,8 @@ class Turns:
             self.fresh = True
         elif isinstance(block, UserPrompt):
             self.fresh = False
-        own_stem = stem(block)
-        if not isinstance(block, ToolCall | ToolResult | Attachment):
+        if not isinstance(block, _BY_ID):
+            own_stem = stem(block)
             self.used[own_stem] = self.used.get(own_stem, 0) + 1
         if isinstance(block, RESPONSE_BLOCKS):
             self.fresh = False
