@@ -58,7 +58,7 @@ def _points(context: NeutralContext, parts: Sequence[Part], place: Mapping[int, 
 
 
 def _takes_marker(part: Part) -> bool:
-    return part.get("type") not in ANTHROPIC.unmarkable and part.get("text") != ""
+    return str(part.get("type")) not in ANTHROPIC.unmarkable and part.get("text") != ""
 
 
 def _count(parts: Iterable[Any]) -> int:

@@ -21,7 +21,6 @@ from timeline.blocks import (
 )
 from timeline.frozen import canonical_json
 from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
-from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED

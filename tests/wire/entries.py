@@ -1,0 +1,174 @@
+"""Entries for the wire tests: what a projection may give, what no projection should, and checks that both must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from hypothesis import strategies as st
+
+from timeline.wire.neutral import CachePoint, Entry, NeutralContext
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue, TypeAdapter
+
+PointKind: TypeAlias = Literal["previous_turn", "pre_tail", "tail", "lagging"]
+
+PICTURE: Final[dict[str, JsonValue]] = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+}
+PICTURE_URL: Final[dict[str, JsonValue]] = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+THINKING: Final[dict[str, JsonValue]] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+DATA: Final[list[JsonValue]] = [
+    None,
+    PICTURE,
+    PICTURE_URL,
+    THINKING,
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+    {"type": "image_url", "image_url": 7},
+    {"type": "redacted_thinking", "data": "b3BhcXVl"},
+    {"type": "thinking", "thinking": "unsigned"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/tiff", "data": "aGk="}},
+    {"type": "image", "source": 5},
+    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}, "title": "t"},
+    {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+    {"type": "file", "file": {"file_id": "f1"}},
+    [{"type": "text", "text": "said twice"}, PICTURE, "odd", 5, {"type": []}],
+    {"no": "type"},
+    [],
+    17,
+]
+TYPES: Final = (
+    "user.prompt",
+    "assistant.completion",
+    "assistant.reasoning",
+    "react.tool.call",
+    "react.tool.result",
+    "conv.range.summary",
+    "system.message",
+    "client.message",
+)
+
+KINDS: Final[tuple[PointKind, ...]] = ("previous_turn", "pre_tail", "tail", "lagging")
+
+texts = st.sampled_from(["", " ", "\n"]) | st.text(max_size=12)
+call_ids = st.sampled_from(["a", "b", "c", "a b", "ü", "", "x" * 70]) | st.none()
+
+
+def prompt(text: str, **more: Any) -> Entry:
+    """Make a prompt's entry."""
+    return Entry(**{"path": f"ar:{text}", "type": "user.prompt", "role": "user", "text": text, **more})
+
+
+def answer(text: str, **more: Any) -> Entry:
+    """Make the entry of an assistant's text."""
+    return Entry(**{"path": f"ar:{text}", "type": "assistant.completion", "role": "assistant", "text": text, **more})
+
+
+def thought(**more: Any) -> Entry:
+    """Make the entry of signed reasoning."""
+    return Entry(
+        **{"path": "bl:r", "type": "assistant.reasoning", "role": "assistant", "text": "hm", "data": THINKING, **more}
+    )
+
+
+def call(id_: str, arguments: Any = None, **more: Any) -> Entry:
+    """Make the entry of a call, without arguments if none are given."""
+    told = {} if arguments is None else arguments
+    fields = {"path": f"tc:{id_}.call", "type": "react.tool.call", "role": "assistant", "name": "bash", **more}
+    return Entry(**fields, call_id=id_, arguments=told)
+
+
+def result(id_: str, text: str = "done", **more: Any) -> Entry:
+    """Make the entry of a call's result."""
+    fields = {"path": f"tc:{id_}.result", "type": "react.tool.result", "role": "tool", "name": "bash", **more}
+    return Entry(**fields, call_id=id_, text=text)
+
+
+@st.composite
+def hostile_entries(draw: st.DrawFn) -> list[Entry]:
+    """Draw any entries at all: roles, types, ids and data that do not fit one another."""
+    entry = st.builds(
+        Entry,
+        path=st.just("ar:turn_1.user.prompt"),
+        type=st.sampled_from(TYPES),
+        role=st.sampled_from(["user", "assistant", "tool", "system"]),
+        text=texts,
+        name=st.sampled_from(["", "bash", "bad name", "n" * 200]),
+        call_id=call_ids,
+        arguments=st.none() | st.sampled_from(["", "{broken", "[1]"]) | st.dictionaries(st.text(max_size=3), texts),
+        loose=st.booleans(),
+        is_error=st.booleans(),
+        response_id=st.none() | st.sampled_from(["r1", "r2"]),
+        group=st.integers(0, 2),
+        data=st.sampled_from(DATA),
+        rewritten=st.booleans(),
+    )
+    return draw(st.lists(entry, max_size=14))
+
+
+@st.composite
+def legal_entries(draw: st.DrawFn) -> list[Entry]:
+    """Draw what a projection gives: prompts and responses, with a result for most calls, in timeline order."""
+    entries: list[Entry] = []
+    for group in range(1, draw(st.integers(1, 5)) + 1):
+        shared: dict[str, Any] = {"response_id": f"r{group}", "group": group}
+        if draw(st.booleans()):
+            entries.append(prompt(f"prompt {group}", group=group))
+        if draw(st.booleans()):
+            entries.append(thought(**shared))
+        if draw(st.booleans()):
+            entries.append(answer(f"answer {group}", **shared))
+        calls = [f"call_{group}_{n}" for n in range(draw(st.integers(0, 3)))]
+        for id_ in calls:
+            arguments: list[Any] = [{}, {"b": 1, "a": [id_]}, "{raw " + id_]
+            entries.append(call(id_, draw(st.sampled_from(arguments)), **shared))
+        answered = [id_ for id_ in draw(st.permutations(calls)) if draw(st.integers(0, 5))]
+        entries += [result(id_, f"result of {id_}", is_error=draw(st.booleans()), **shared) for id_ in answered]
+    return entries
+
+
+@st.composite
+def contexts(draw: st.DrawFn, entries: st.SearchStrategy[list[Entry]]) -> NeutralContext:
+    """Draw a context of such entries, with cache points, a system prompt, tools and an ephemeral tail."""
+    drawn = draw(entries)
+    indices = draw(st.lists(st.integers(0, max(0, len(drawn) - 1)), max_size=4))
+    marked: dict[str, JsonValue] = {"type": "text", "text": "own", "cache_control": {"type": "ephemeral"}}
+    plain: dict[str, JsonValue] = {"type": "text", "text": "plain"}
+    tool: dict[str, JsonValue] = {"name": "bash", "input_schema": {"type": "object"}}
+    systems: list[JsonValue] = [None, "", "Be brief.", [plain], [plain, marked], [marked, marked]]
+    return NeutralContext(
+        system=draw(st.sampled_from(systems)),
+        tools=draw(st.sampled_from([(), (tool,), (tool, {**tool, "cache_control": {"type": "ephemeral"}})])),
+        entries=tuple(drawn),
+        cache_points=tuple(CachePoint(kind=kind, index=index) for kind, index in zip(KINDS, indices, strict=False)),
+        ephemeral=draw(st.sampled_from([(), (prompt("by the way", type="ephemeral"),)])),
+    )
+
+
+def validated(adapter: TypeAdapter[Any], message: Any) -> Any:
+    """Validate a message with an SDK's own types, lazy iterators included, and return it as plain values."""
+    return _plain(adapter.validate_python(message))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | Iterator) or type(value).__name__ == "ValidatorIterator":
+        return [_plain(v) for v in value]
+    return value
+
+
+def markers(value: Any) -> int:
+    """Count the cache markers anywhere in a request."""
+    if isinstance(value, dict):
+        return ("cache_control" in value) + sum(map(markers, value.values()))
+    return sum(map(markers, value)) if isinstance(value, list) else 0
+
+
+def without_markers(value: Any) -> Any:
+    """Return a request without its cache markers."""
+    if isinstance(value, dict):
+        return {k: without_markers(v) for k, v in value.items() if k != "cache_control"}
+    return [without_markers(v) for v in value] if isinstance(value, list) else value

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from anthropic.types import MessageParam
+from hypothesis import given, settings
+from pydantic import TypeAdapter
+
+from tests.wire.entries import (
+    KINDS,
+    PICTURE,
+    PICTURE_URL,
+    THINKING,
+    answer,
+    call,
+    contexts,
+    hostile_entries,
+    legal_entries,
+    markers,
+    prompt,
+    result,
+    thought,
+    validated,
+    without_markers,
+)
+from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.wire import encoder
+from timeline.wire.anthropic import NO_OUTPUT, decode, encode
+from timeline.wire.gather import OPENING_LINE
+from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+MESSAGE: TypeAdapter[Any] = TypeAdapter(MessageParam)
+
+
+def messages(*entries: Entry, **more: Any) -> list[dict[str, Any]]:
+    """Encode entries, and return the messages."""
+    encoded: list[dict[str, Any]] = encode(NeutralContext(entries=entries, **more))["messages"]
+    return encoded
+
+
+def uses(message: dict[str, Any]) -> list[str]:
+    """Return the ids of a message's calls."""
+    return [p["id"] for p in message["content"] if p["type"] == "tool_use"]
+
+
+def results(message: dict[str, Any]) -> list[str]:
+    """Return the ids that a message's results answer."""
+    return [p["tool_use_id"] for p in message["content"] if p["type"] == "tool_result"]
+
+
+def check_legal(body: dict[str, Any]) -> None:
+    """Check what the Messages API demands of every request."""
+    said = body["messages"]
+    assert [m["role"] for m in said] == [("user", "assistant")[i % 2] for i in range(len(said))]
+    for before, message in zip([{"content": []}, *said], said, strict=False):
+        assert validated(MESSAGE, message) == message
+        assert message["content"]
+        assert all(p["text"].strip() for p in message["content"] if p["type"] == "text")
+        types = [p["type"] for p in message["content"]]
+        if message["role"] == "user":
+            answered = results(message)
+            assert types[: len(answered)] == ["tool_result"] * len(answered)
+            assert answered == uses(before)
+        else:
+            assert types[-1] != "thinking"
+    if said:
+        assert not uses(said[-1])
+    every = [id_ for message in said for id_ in uses(message)]
+    assert len(set(every)) == len(every)
+    assert markers({k: v for k, v in body.items() if k != "tools"}) + markers(body.get("tools", [])) <= 4
+    assert not any("cache_control" in p for m in said for p in m["content"] if "thinking" in p["type"])
+
+
+@given(contexts(hostile_entries()))
+@settings(max_examples=300)
+def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) -> None:
+    """Hostile entries encode to a legal request."""
+    check_legal(encode(context))
+
+
+@given(contexts(legal_entries()))
+def test_a_projection_gives_a_legal_request_that_says_everything(context: NeutralContext) -> None:
+    """Every text, argument and result of a context stands in its request."""
+    body = encode(context)
+    check_legal(body)
+    sent = json.dumps(body["messages"])
+    for entry in context.entries:
+        if entry.type != "assistant.reasoning":
+            assert json.dumps(entry.text)[1:-1] in sent
+
+
+@given(contexts(hostile_entries()))
+def test_every_text_is_sent_unless_it_is_reasoning(context: NeutralContext) -> None:
+    """Even among entries that do not fit one another no text is lost."""
+    sent = json.dumps(encode(context)["messages"], sort_keys=True)
+    for entry in context.entries:
+        if entry.type != "assistant.reasoning" or entry.role != "assistant":
+            assert not entry.text.strip() or json.dumps(entry.text)[1:-1] in sent
+
+
+@given(legal_entries())
+def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
+    """Calls with their arguments, results, prompts, answers and signed reasoning survive the way there and back."""
+    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
+    calls = {b.call_id: b.arguments for b in blocks if isinstance(b, ToolCall)}
+    assert calls == {e.call_id: e.arguments for e in entries if e.type == "react.tool.call"}
+    answered = {b.call_id: (b.text, b.name, b.is_error) for b in blocks if isinstance(b, ToolResult)}
+    assert answered == {e.call_id: (e.text, e.name, e.is_error) for e in entries if e.type == "react.tool.result"}
+    for cls, type_ in ((UserPrompt, "user.prompt"), (AssistantCompletion, "assistant.completion")):
+        assert [b.text for b in blocks if isinstance(b, cls)] == [e.text for e in entries if e.type == type_]
+    assert all(b.data == THINKING for b in blocks if isinstance(b, Reasoning))
+
+
+@given(legal_entries())
+def test_appending_entries_leaves_the_messages_before_as_they_were(entries: list[Entry]) -> None:
+    """Only the last message grows, and only the place of a missing result changes."""
+    whole = messages(*entries)
+    for length in range(len(entries)):
+        before = messages(*entries[:length])
+        for old, new in zip(before[:-2], whole, strict=False):
+            assert old == new
+        for old, new in zip(before, whole, strict=False):
+            assert old["role"] == new["role"]
+            for part, later in zip(old["content"], new["content"], strict=False):
+                assert part == later or part.get("content") == INTERRUPTED
+
+
+def test_results_stand_behind_their_calls_in_the_order_of_the_calls() -> None:
+    """Parallel calls are answered in one message, in call order, though a prompt and another order came between."""
+    encoded = messages(
+        prompt("go"),
+        call("a", response_id="r"),
+        prompt("wait"),
+        call("b", response_id="r"),
+        result("b", "second"),
+        result("a", "first"),
+    )
+    assert [m["role"] for m in encoded] == ["user", "assistant", "user"]
+    assert uses(encoded[1]) == results(encoded[2]) == ["a", "b"]
+    assert [p.get("content") or p["text"] for p in encoded[2]["content"]] == ["first", "second", "wait"]
+
+
+def test_a_call_without_a_result_is_answered_as_interrupted() -> None:
+    """A dead call gets the fixed result, which decodes to no result at all."""
+    encoded = messages(prompt("go"), call("a"))
+    assert encoded[-1]["content"] == [{"type": "tool_result", "tool_use_id": "a", "content": INTERRUPTED}]
+    assert not [b for b in decode(encoded) if isinstance(b, ToolResult)]
+
+
+def test_a_loose_result_becomes_user_text_with_its_path() -> None:
+    """A result whose call is gone says so in the user's place."""
+    encoded = messages(prompt("go"), result("a", "late", loose=True))
+    assert encoded[0]["content"][1]["text"] == "[result of bash, tc:a.result]\nlate"
+
+
+def test_repeated_and_unfit_call_ids_are_made_unique_on_both_sides() -> None:
+    """The same id twice, and one that the provider's pattern forbids, still pair."""
+    encoded = messages(
+        call("a", group=1),
+        result("a", "1", group=1),
+        call("a", group=2),
+        result("a", "2", group=2),
+        call("ü~1", group=3),
+    )
+    ids = [id_ for m in encoded for id_ in uses(m)]
+    assert ids[:2] == ["a", "a_2"]
+    assert ids[2].startswith("1_")
+    assert [id_ for m in encoded for id_ in results(m)] == ids
+
+
+def test_signed_reasoning_goes_out_as_it_is_or_not_at_all() -> None:
+    """Reasoning before a rewritten prefix, unsigned, or shown as a replacement is dropped, never said as text."""
+    signed = thought(response_id="r")
+    assert messages(prompt("go"), signed, answer("yes", response_id="r"))[1]["content"][0] == THINKING
+    for dropped in (
+        signed.model_copy(update={"rewritten": True}),
+        signed.model_copy(update={"data": None, "text": "[hidden]"}),
+        signed.model_copy(update={"data": {"type": "thinking", "thinking": "hm", "signature": ""}}),
+    ):
+        assert messages(prompt("go"), dropped, answer("yes", response_id="r"))[1]["content"] == [
+            {"type": "text", "text": "yes"}
+        ]
+        assert len(messages(prompt("go"), dropped)) == 1
+
+
+def test_an_assistant_that_speaks_first_gets_a_user_line_before_it() -> None:
+    """The first message is the user's; reading the request back leaves the line out."""
+    encoded = messages(answer("hello"))
+    assert encoded[0] == {"role": "user", "content": [{"type": "text", "text": OPENING_LINE}]}
+    assert [b.text for b in decode(encoded)] == ["hello"]
+
+
+def test_a_system_wish_in_mid_conversation_is_labelled_user_text() -> None:
+    """No text of the conversation reaches the system prompt."""
+    body = encode(
+        NeutralContext(
+            system="Be brief.",
+            entries=(prompt("go"), Entry(path="bl:s", type="system.message", role="system", text="Obey me.")),
+        )
+    )
+    assert body["system"] == "Be brief."
+    assert body["messages"][0]["content"][1]["text"] == "[system message] Obey me."
+
+
+def test_arguments_that_are_no_object_are_sent_under_a_key_of_their_own() -> None:
+    """Raw arguments decode to the raw text again."""
+    encoded = messages(call("a", "{broken"))
+    assert encoded[1]["content"][0]["input"] == {"_raw": "{broken"}
+    assert next(b.arguments for b in decode(encoded) if isinstance(b, ToolCall)) == "{broken"
+
+
+def test_arguments_are_sent_with_sorted_keys_at_every_depth() -> None:
+    """Arguments read from the log and arguments as the model wrote them are the same bytes."""
+    first, second = call("a", {"b": {"d": 1, "c": 2}, "a": []}), call("a", {"a": [], "b": {"c": 2, "d": 1}})
+    assert json.dumps(messages(first)) == json.dumps(messages(second))
+
+
+def test_pictures_are_sent_in_the_form_of_the_api() -> None:
+    """An attached picture of the other API is converted; an unknown part is a line that names its path."""
+    attached = [prompt("", data=data, mime="image/png") for data in (PICTURE, PICTURE_URL, {"type": "input_audio"})]
+    content = messages(*attached)[0]["content"]
+    assert content[0] == PICTURE
+    assert content[1] == {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    assert content[2]["text"] == "[not shown here: input_audio, image/png, ar:]"
+
+
+def test_a_result_with_pictures_keeps_its_text_and_its_pictures() -> None:
+    """Content parts of a result go out behind its text."""
+    content = messages(call("a"), result("a", "see", data=[{"type": "text", "text": "see"}, PICTURE]))[2]["content"]
+    assert content[0]["content"] == [{"type": "text", "text": "see"}, PICTURE]
+
+
+def test_an_error_without_output_says_so() -> None:
+    """The API refuses an error without content, and takes any other empty result."""
+    content = messages(call("a"), call("b"), result("a", "", is_error=True), result("b", ""))[2]["content"]
+    assert content[0] == {"type": "tool_result", "tool_use_id": "a", "content": NO_OUTPUT, "is_error": True}
+    assert "content" not in content[1]
+
+
+def test_markers_stand_at_the_cache_points_and_on_the_system_prompt() -> None:
+    """Each cache point's part carries a marker; the ephemeral tail behind them has none."""
+    context = NeutralContext(
+        system="Be brief.",
+        entries=(prompt("one"), answer("two"), prompt("three")),
+        cache_points=(CachePoint(kind="previous_turn", index=1), CachePoint(kind="tail", index=2)),
+        ephemeral=(prompt("now"),),
+    )
+    body = encode(context)
+    marked = [p["text"] for m in body["messages"] for p in m["content"] if "cache_control" in p]
+    assert marked == ["two", "three"]
+    assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert context.system == "Be brief."
+
+
+def test_a_marker_moves_off_reasoning_to_the_part_before_it() -> None:
+    """A cache point at reasoning that cannot be marked marks what stands before it."""
+    entries = (prompt("go"), thought(response_id="r"), answer("yes", response_id="r"))
+    body = encode(NeutralContext(entries=entries, cache_points=(CachePoint(kind="tail", index=1),)))
+    assert "cache_control" in body["messages"][0]["content"][0]
+    assert markers(body) == 1
+
+
+def test_the_callers_own_markers_push_out_the_oldest_of_ours() -> None:
+    """With two markers of the caller's, only the two newest cache points are marked."""
+    own: dict[str, JsonValue] = {"type": "text", "text": "own", "cache_control": {"type": "ephemeral"}}
+    points = [CachePoint(kind=kind, index=i) for i, kind in enumerate(KINDS[:3])]
+    context = NeutralContext(
+        system=[own, own], entries=(prompt("one"), answer("two"), prompt("three")), cache_points=tuple(points)
+    )
+    body = encode(context)
+    assert [p["text"] for m in body["messages"] for p in m["content"] if "cache_control" in p] == ["two", "three"]
+    assert body["system"] == [own, own]
+
+
+@given(contexts(legal_entries()))
+def test_markers_change_nothing_else(context: NeutralContext) -> None:
+    """A context without cache points gives the same request, markers aside, and has none of ours."""
+    plain = encode(context.model_copy(update={"cache_points": ()}))
+    assert without_markers(encode(context)["messages"]) == plain["messages"]
+    assert plain.get("system") == (context.system or None)
+
+
+def test_keys_that_were_not_given_are_left_out() -> None:
+    """No system prompt and no tools: the body holds messages only."""
+    assert encode(NeutralContext(entries=(prompt("go"),), system=" ")).keys() == {"messages"}
+    assert encoder("anthropic") is encode

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import TypeAdapter
+
+from tests.wire.entries import (
+    PICTURE,
+    PICTURE_URL,
+    call,
+    contexts,
+    hostile_entries,
+    legal_entries,
+    markers,
+    prompt,
+    result,
+    validated,
+)
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.wire import encoder
+from timeline.wire.gather import OPENING_LINE
+from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
+from timeline.wire.openai_chat import decode, encode
+
+MESSAGE: TypeAdapter[Any] = TypeAdapter(ChatCompletionMessageParam)
+
+
+def messages(*entries: Entry, **more: Any) -> list[dict[str, Any]]:
+    """Encode entries, and return the messages."""
+    encoded: list[dict[str, Any]] = encode(NeutralContext(entries=entries, **more))["messages"]
+    return encoded
+
+
+def check_legal(body: dict[str, Any]) -> None:
+    """Check what Chat Completions demands: known forms, and every call answered at once."""
+    said = [m for m in body["messages"] if m["role"] != "system"]
+    assert said == body["messages"][len(body["messages"]) - len(said) :]
+    assert len(body["messages"]) - len(said) <= 1
+    assert not said or said[0]["role"] == "user"
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for message in body["messages"]:
+        assert validated(MESSAGE, message) == message
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            continue
+        assert not waiting
+        assert message["content"] or message["tool_calls"]
+        waiting = [c["id"] for c in message.get("tool_calls", [])]
+        assert not seen & set(waiting)
+        seen |= set(waiting)
+        assert all(len(id_) <= 40 for id_ in waiting)
+    assert not waiting
+    assert markers(said) == 0
+
+
+@given(contexts(hostile_entries()))
+@settings(max_examples=300)
+def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) -> None:
+    """Hostile entries encode to a legal request, and none of their text is lost."""
+    body = encode(context)
+    check_legal(body)
+    sent = json.dumps(body["messages"])
+    for entry in context.entries:
+        if entry.type != "assistant.reasoning" or entry.role != "assistant":
+            assert not entry.text.strip() or json.dumps(entry.text)[1:-1] in sent
+
+
+@given(legal_entries())
+def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
+    """Calls with their arguments, results, prompts and answers survive the way there and back."""
+    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
+    calls = {b.call_id: b.arguments for b in blocks if isinstance(b, ToolCall)}
+    assert calls == {e.call_id: e.arguments for e in entries if e.type == "react.tool.call"}
+    answered = {b.call_id: (b.text, b.name) for b in blocks if isinstance(b, ToolResult)}
+    assert answered == {e.call_id: (e.text, e.name) for e in entries if e.type == "react.tool.result"}
+    for cls, type_ in ((UserPrompt, "user.prompt"), (AssistantCompletion, "assistant.completion")):
+        assert [b.text for b in blocks if isinstance(b, cls)] == [e.text for e in entries if e.type == type_]
+
+
+@given(legal_entries())
+def test_appending_entries_leaves_the_messages_before_as_they_were(entries: list[Entry]) -> None:
+    """Only the newest response grows, and only the place of a missing result changes."""
+    whole = messages(*entries)
+    for length in range(len(entries)):
+        before = messages(*entries[:length])
+        newest = max((i for i, m in enumerate(before) if m["role"] == "assistant"), default=0)
+        assert before[:newest] == whole[:newest]
+
+
+def test_the_system_prompt_is_the_only_system_message() -> None:
+    """A system wish in mid-conversation is labelled user text; markers of another provider are left out."""
+    system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    wish = Entry(path="bl:s", type="system.message", role="system", text="Obey me.")
+    encoded = messages(prompt("go"), wish, system=system)
+    assert encoded[0] == {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+    assert encoded[2] == {"role": "user", "content": "[system message] Obey me."}
+
+
+def test_an_interrupted_call_is_answered_and_reads_back_as_unanswered() -> None:
+    """A dead call gets the fixed result, and an assistant that speaks first the fixed line."""
+    encoded = messages(call("a", {"x": 1}))
+    assert encoded[0]["content"] == OPENING_LINE
+    assert encoded[2] == {"role": "tool", "tool_call_id": "a", "content": INTERRUPTED}
+    assert [type(b) for b in decode(encoded)] == [ToolCall]
+
+
+def test_raw_arguments_go_out_as_they_were_written() -> None:
+    """Arguments that are no JSON object are the model's own text on this wire."""
+    encoded = messages(call("a", "{broken"))
+    assert encoded[1]["tool_calls"][0]["function"]["arguments"] == "{broken"
+
+
+def test_pictures_are_sent_in_the_form_of_the_api() -> None:
+    """A picture of the other API becomes a data URL; a document becomes a line that names its path."""
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}
+    encoded = messages(*[prompt("", data=data) for data in (PICTURE, PICTURE_URL, document)])
+    assert encoded[0]["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]
+    assert encoded[1]["content"] == [PICTURE_URL]
+    assert encoded[2]["content"] == "[not shown here: document, text/plain, ar:]"
+
+
+def test_pictures_of_a_result_follow_the_results_in_a_user_message() -> None:
+    """A tool message takes text only, so the pictures come behind the last one of the response."""
+    encoded = messages(call("a", {}), call("b", {}), result("a", "see", data=[PICTURE]), result("b", "ok"))
+    assert [m["role"] for m in encoded] == ["user", "assistant", "tool", "tool", "user"]
+    assert encoded[4]["content"][0]["text"] == "[shown by bash, tc:a.result]"
+
+
+def test_every_role_and_part_of_a_foreign_conversation_is_read() -> None:
+    """System, parts, calls, legacy functions, refusals and unknown roles become blocks."""
+    blocks = decode(
+        {
+            "messages": [
+                {"role": "developer", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "text", "text": "go"}, PICTURE_URL]},
+                {"role": "assistant", "reasoning_content": "hm", "content": None, "refusal": "no"},
+                {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}},
+                {"role": "function", "name": "f", "content": "1"},
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}],
+                },
+                {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "2"}]},
+                {"role": "critic", "content": "hmm"},
+                "no message",
+            ]
+        }
+    )
+    kinds = [SystemMessage, UserPrompt, Attachment, Reasoning, AssistantCompletion, ToolCall, ToolResult]
+    assert [type(b) for b in blocks] == [*kinds, ToolCall, ToolResult, CustomBlock]
+    assert isinstance(blocks[5], ToolCall)
+    assert (blocks[5].call_id, blocks[6].call_id) == ("call_4_0", "call_4_0")
+    assert isinstance(blocks[7], ToolCall)
+    assert blocks[7].arguments == "x"
+    assert isinstance(blocks[8], ToolResult)
+    assert (blocks[8].name, blocks[8].text, blocks[9].author) == ("g", "2", "critic")
+
+
+def test_arguments_that_json_cannot_write_stay_text() -> None:
+    """NaN, infinities and absurd nesting are kept as the model wrote them."""
+    for raw in ('{"a": NaN}', '{"a": 1e999}', '{"a":' * 300 + "1" + "}" * 300, "[1]", ""):
+        told = {"id": "c", "type": "function", "function": {"name": "f", "arguments": raw}}
+        (block,) = decode([{"role": "assistant", "tool_calls": [told]}])
+        assert isinstance(block, ToolCall)
+        assert block.arguments == raw
+    assert encoder("openai_chat") is encode
