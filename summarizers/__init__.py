@@ -1,3 +1,34 @@
-"""."""
+"""Summarizers: the extractive one that is the default, a wrapper for any model, and a chain with fallbacks.
+
+The names are imported when they are first used, so that importing the package costs nothing.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from summarizers.callable import CallableSummarizer
+    from summarizers.extractive import ExtractiveSummarizer
+    from summarizers.fallback import FallbackSummarizer
+
+__all__ = ["CallableSummarizer", "ExtractiveSummarizer", "FallbackSummarizer"]
+
+_MODULES: Final = {
+    "CallableSummarizer": "summarizers.callable",
+    "ExtractiveSummarizer": "summarizers.extractive",
+    "FallbackSummarizer": "summarizers.fallback",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,86 @@
+"""A summarizer around any async function from prompt to text: the application's own model, client and account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from summarizers.progressive import summarize_progressively
+from summarizers.prompts import PROMPT_VERSIONS
+from timeline.errors import SummarizerFailed
+from timeline.ports import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from timeline.ports import SummaryRequest
+
+DEFAULT_WINDOW: Final = 32_000
+DEFAULT_TIMEOUT: Final = 60.0
+
+
+class CallableSummarizer:
+    """Summarises by calling a function with a prompt, once for each chunk that fits the model's window.
+
+    Args:
+        call: sends a prompt to a model and returns its answer.
+        window_tokens: the model's window, by the counter of the request; prompt and answer never exceed it.
+        name: stored beside every summary.
+        model: stored beside every summary, where it is known.
+        timeout: seconds that one call may take; None for no limit.
+
+    Raises:
+        ValueError: ``window_tokens`` or ``timeout`` is not above 0.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[str], Awaitable[str]],
+        *,
+        window_tokens: int = DEFAULT_WINDOW,
+        name: str = "callable",
+        model: str | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+    ) -> None:
+        if window_tokens <= 0:
+            raise ValueError(f"window_tokens must be above 0, not {window_tokens}")
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout must be above 0 seconds or None, not {timeout}")
+        self._call = call
+        self._window_tokens = window_tokens
+        self._name = name
+        self._model = model
+        self._timeout = timeout
+
+    @property
+    def name(self) -> str:
+        """The name that is stored beside every summary."""
+        return self._name
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
+
+        Raises:
+            SummarizerFailed: the call raised or took too long, an answer is empty or more than twice as long as it may
+                be, or the window is too small. A cancellation is passed on.
+        """
+        try:
+            answer = await summarize_progressively(request, self._ask, window_tokens=self._window_tokens)
+        except SummarizerFailed as error:
+            raise SummarizerFailed([f"{self._name}: {problem}" for problem in error.problems]) from error.__cause__
+        return Summary(
+            text=answer.text,
+            summarizer=self._name,
+            model=self._model,
+            prompt_version=PROMPT_VERSIONS[request.kind],
+            fallback_reason=answer.remark,
+        )
+
+    async def _ask(self, prompt: str) -> str:
+        with anyio.move_on_after(self._timeout):
+            try:
+                return await self._call(prompt)
+            except Exception as error:
+                raise SummarizerFailed([f"{type(error).__name__}: {error}"]) from error
+        raise SummarizerFailed([f"no answer within {self._timeout:g} s"])

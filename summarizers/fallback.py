@@ -1,0 +1,61 @@
+"""A chain of summarizers: the next one answers when one fails, and the summary says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from timeline.errors import SummarizerFailed
+
+if TYPE_CHECKING:
+    from timeline.ports import Summarizer, Summary, SummaryRequest
+
+
+class FallbackSummarizer:
+    """Asks summarizers in order until one gives a usable answer.
+
+    Args:
+        first: the summarizer that is to answer.
+        others: those that are asked when it fails, in order.
+    """
+
+    def __init__(self, first: Summarizer, *others: Summarizer) -> None:
+        self._summarizers = (first, *others)
+
+    @property
+    def name(self) -> str:
+        """The names of the chain, in order."""
+        return ", then ".join(summarizer.name for summarizer in self._summarizers)
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Return the first usable answer; ``fallback_reason`` says why those before it gave none.
+
+        Raises:
+            SummarizerFailed: none gave one; ``problems`` says how each failed. A cancellation is passed on.
+        """
+        problems: list[str] = []
+        for summarizer in self._summarizers:
+            try:
+                summary = await summarizer.summarize(request)
+            except SummarizerFailed as error:
+                problems += error.problems
+            except Exception as error:  # noqa: BLE001 - whatever an application's summarizer raises, the next one answers
+                problems.append(f"{summarizer.name}: {type(error).__name__}: {error}")
+            else:
+                problem = _problem(summary, request)
+                if problem is None:
+                    reasons = [*problems, summary.fallback_reason] if summary.fallback_reason else problems
+                    return replace(summary, fallback_reason="; ".join(reasons) or None)
+                problems.append(f"{summarizer.name}: {problem}")
+        raise SummarizerFailed(problems)
+
+
+def _problem(summary: Summary, request: SummaryRequest) -> str | None:
+    if not summary.text.strip():
+        return "the answer is empty"
+    tokens = request.counter.count(summary.text)
+    return (
+        f"the answer has {tokens} tokens where {request.max_tokens} are allowed"
+        if tokens > request.max_tokens
+        else None
+    )

@@ -1,0 +1,114 @@
+"""Which points of a conversation say most: TF-IDF centroid for weight, maximal marginal relevance against repetition.
+
+A point's value is what the block rules give it, raised by how much its words are those of the whole conversation
+(Radev's centroid method, which needs one pass where TextRank needs all pairs), and by the exact facts it holds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from summarizers.text import terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+FACT: Final = re.compile(
+    r"`[^`]+`|\S+/\S+|\b\w+\.\w{1,5}\b|\b\d[\d.,:]*\b|\b[0-9a-f]{7,40}\b|\b\w+_\w+\b|#\d+|\b[A-Z]{2,}-\d+\b"
+)
+_CONSIDERED: Final = 80
+"""Points of one section that compete; the search for repetition takes each pair of them."""
+_REPETITION: Final = 0.7
+
+
+class Section(StrEnum):
+    """The labelled sections of a summary, in the order in which they are written."""
+
+    TASK = "Task"
+    DECISIONS = "Decisions and findings"
+    DONE = "Done"
+    FILES = "Files changed"
+    ERRORS = "Errors"
+    QUESTIONS = "Open questions"
+    NEXT = "Next steps"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One line that may stand in a summary.
+
+    Attributes:
+        section: where it would stand.
+        text: a clean single line.
+        order: its place in the record; points of the previous summary stand before all others.
+        weight: what the block rules think of it, 1 being an ordinary sentence.
+        pinned: it stands in every summary, shortened where it must be.
+        earlier: it comes from the previous summary.
+    """
+
+    section: Section
+    text: str
+    order: int
+    weight: float = 1.0
+    pinned: bool = False
+    earlier: bool = False
+
+
+def ranked(points: Sequence[Point], focus: Iterable[str] = ()) -> list[tuple[Point, float]]:
+    """Order points by what each adds to those before it, with their values; near-repetitions come last.
+
+    Args:
+        points: points of any sections.
+        focus: terms that the caller wants to hear about.
+    """
+    words = {point: terms(point.text) for point in points}
+    relevance = _relevance(words, frozenset(focus))
+    result: list[tuple[Point, float]] = []
+    for section in Section:
+        inside = [point for point in words if point.section is section]
+        inside.sort(key=lambda p: (not p.pinned, -relevance[p], -p.order))
+        if section is Section.FILES:  # paths of one folder are alike and still say different things
+            result += [(point, relevance[point]) for point in inside]
+        else:
+            result += _without_repetition(inside[:_CONSIDERED], words, relevance)
+    return result
+
+
+def _relevance(words: dict[Point, list[str]], focus: frozenset[str]) -> dict[Point, float]:
+    frequency = Counter(term for own in words.values() for term in own)
+    total = len(words)
+    centroid = {term: n * math.log(1 + total / n) for term, n in frequency.items() if n > 1}
+    sums = {point: sum(centroid.get(term, 0.0) for term in own) / (8 + len(own)) for point, own in words.items()}
+    most = max(sums.values(), default=0.0) or 1.0
+    return {
+        point: point.weight
+        * (1 + sums[point] / most + 0.1 * min(len(FACT.findall(point.text)), 4) + 0.5 * bool(focus.intersection(own)))
+        for point, own in words.items()
+    }
+
+
+def _without_repetition(
+    points: list[Point], words: dict[Point, list[str]], relevance: dict[Point, float]
+) -> list[tuple[Point, float]]:
+    """Take the most relevant point, each time discounted by its likeness to the nearest that was taken before."""
+    likeness = dict.fromkeys(points, 0.0)
+    chosen: list[tuple[Point, float]] = []
+    left = list(points)
+    while left:
+        best = max(left, key=lambda p: (p.pinned, relevance[p] * (1 - _REPETITION * likeness[p])))
+        left.remove(best)
+        chosen.append((best, relevance[best] * (1 - likeness[best])))
+        own = frozenset(words[best])
+        for point in left:
+            likeness[point] = max(likeness[point], _jaccard(own, words[point]))
+    return chosen
+
+
+def _jaccard(one: frozenset[str], other: list[str]) -> float:
+    shared = len(one.intersection(other))
+    return shared / (len(one) + len(other) - shared) if shared else 0.0

@@ -1,0 +1,232 @@
+"""From blocks to points: what each kind of block has to say in a summary.
+
+Prompts are tasks; the assistant's sentences are sorted by what they announce (a decision, something done, a question,
+a next step); a failed call is an error with its target and its most telling line, marked where the same call worked
+later; calls that write are changed files. Successful tool output says nothing here: it can be read back by path.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from summarizers.ranking import FACT, Point, Section
+from summarizers.text import clip, head_and_tail, one_line, sentences, terms
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Note,
+    RangeSummary,
+    Reasoning,
+    StageDigest,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.frozen import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+
+_TARGETS: Final = (
+    *("file_path", "notebook_path", "path", "file", "filename", "target_file", "command", "cmd", "script"),
+    *("url", "query", "pattern", "regex", "skill", "description"),
+)
+_FILES: Final = _TARGETS[:6]
+_WRITES: Final = re.compile(r"write|edit|create|patch|replace|insert|append|save", re.IGNORECASE)
+_LOOKS: Final = re.compile(r"read|view|open|grep|glob|search|find|list|fetch|^ls$|^cat$", re.IGNORECASE)
+_ERROR_LINE: Final = re.compile(
+    r"error|exception|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|invalid|undefined|timed? ?out"
+    r"|missing|错误|失败|エラー|오류|gagal",
+    re.IGNORECASE,
+)
+_RAISED: Final = re.compile(
+    r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure|Panic)\b\s*[:(]|^(?:E  |FAILED|--- FAIL|fatal:)"
+)
+_PATH_LENGTH: Final = 240
+_COMMAND_LENGTH: Final = 120
+_MESSAGE_LENGTH: Final = 180
+_PROMPT_LENGTH: Final = 700
+
+_QUESTION: Final = re.compile(r"[?\uff1f][\"')\]]*$")
+_NEXT: Final = re.compile(
+    r"\b(?:next steps?|still (?:need|to|has|have|must)|remain(?:s|ing)|to-?do|not (?:yet|done)|follow[- ]?up|later"
+    r"|pending|needs? to be|should (?:now|then|also)|left to do|upcoming|blocked|selanjutnya)\b"
+    r"|下一步|待办|还需|未完成|次のステップ|残り",
+    re.IGNORECASE,
+)
+_DECISION: Final = re.compile(
+    r"\b(?:decid\w+|decision|chose\w*|choos\w+|opt(?:ed|ing) for|instead of|rather than|prefer\w*|agreed|because"
+    r"|root cause|the (?:\w+ )?(?:problem|issue|bug|cause|reason|culprit|fix|solution|approach|trade-?off) (?:is|was)"
+    r"|turns out|means that|(?:must|should) not|never|always|conclu\w+|found|confirmed|recommend\w*"
+    r"|design|approach|trade-?off)\b|决定|选择|因为|原因|結論|決定|理由|memutuskan|karena",
+    re.IGNORECASE,
+)
+_DONE: Final = re.compile(
+    r"\b(?:added|creat\w+d|fixed|updated|implemented|wrote|written|removed|deleted|refactored|committed|pushed|merged"
+    r"|renamed|moved|replaced|changed|passe[sd]|verified|installed|configured|now (?:works?|uses?|handles?|returns?)"
+    r"|works|completed?|done|finished|extracted|reverted|rebased|resolved|handles?|supports?)\b|[✅✓✔]"
+    r"|已|完成|修复|添加|しました|完了|selesai|ditambahkan",
+    re.IGNORECASE,
+)
+_NARRATION: Final = re.compile(
+    r"^(?:(?:ok(?:ay)?|great|good|perfect|now|first|so|right|ah|oh|hmm+|wait|actually|and|but|next|interesting)\b"
+    r"[,.:! ]+)*(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|i should|now i|i can see|looking at"
+    r"|here(?:'s| is)|you're (?:absolutely )?right|sure|thanks|good (?:question|point|catch)|the user)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The points of a record, and what has to be seen to its end before a point can be made of it."""
+
+    points: list[Point] = field(default_factory=list)
+    prompts: list[tuple[int, str]] = field(default_factory=list)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    failures: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    worked: dict[tuple[str, str], int] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+    plan: tuple[int, list[tuple[str, str]]] = (0, [])
+
+    def add(self, section: Section, text: str, order: int, weight: float = 1.0) -> None:
+        """Add a point; a text with nothing in it is none."""
+        if text:
+            self.points.append(Point(section, text, order, weight))
+
+
+def gather(blocks: Sequence[Block]) -> Gathered:
+    """Make points of all blocks, in their order; prompts stay apart."""
+    found = Gathered()
+    last_prompt = max((i for i, b in enumerate(blocks) if isinstance(b, UserPrompt)), default=-1)
+    for order, block in enumerate(blocks):
+        match block:
+            case UserPrompt():
+                found.prompts.append((order, one_line(head_and_tail(block.text, _PROMPT_LENGTH))))
+            case Attachment():
+                name = one_line(str(block.meta.get("file") or "")) or block.mime
+                found.add(Section.TASK, f"Attached: {clip(name, _COMMAND_LENGTH)}", order, 0.5)
+            case Note() | StageDigest():
+                found.add(Section.DECISIONS, clip(one_line(block.text), 300), order, 3.0)
+            case ToolCall():
+                _call(found, block, order)
+            case ToolResult():
+                _result(found, block, order)
+            case AssistantCompletion() | RangeSummary():
+                closing = order + 1 == len(blocks) or isinstance(blocks[order + 1], UserPrompt)
+                _speech(found, block.text, order, weight=1.5 if closing else 1.0, answered=order < last_prompt)
+            case Reasoning():
+                _speech(found, block.text, order, weight=0.4, answered=True)
+            case CustomBlock(author=author) if author not in {"system", "tool"}:
+                _speech(found, block.text, order, weight=0.5, answered=True)
+            case _:
+                pass
+    _close(found)
+    return found
+
+
+def classify(sentence: str) -> tuple[Section, float]:
+    """Say in which section a sentence of the assistant belongs, and how much its wording weighs."""
+    if sentence.endswith((":", "\uff1a")) or (len(terms(sentence)) < 4 and not FACT.search(sentence)):
+        return Section.DONE, 0.1
+    if _QUESTION.search(sentence):
+        return Section.QUESTIONS, 1.0
+    if _NARRATION.search(sentence):
+        return Section.DONE, 0.15
+    if _NEXT.search(sentence):
+        return Section.NEXT, 1.0
+    if _DONE.search(sentence):
+        return Section.DONE, 1.5
+    if _DECISION.search(sentence):
+        return Section.DECISIONS, 1.2
+    return Section.DONE, 0.5
+
+
+def _speech(found: Gathered, text: str, order: int, *, weight: float, answered: bool) -> None:
+    for sentence in sentences(text):
+        section, wording = classify(sentence)
+        if answered and section in {Section.QUESTIONS, Section.NEXT}:
+            continue  # what was asked or announced before the newest prompt was answered or overtaken by it
+        found.add(section, sentence, order, weight * wording)
+
+
+def _call(found: Gathered, call: ToolCall, order: int) -> None:
+    found.calls[call.call_id] = call
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    file = next((str(arguments[key]) for key in _FILES if isinstance(arguments.get(key), str)), "")
+    if file and _WRITES.search(f"{call.name} {arguments.get('command', '')}"):
+        found.written[file] = order
+    steps = _steps(arguments)
+    if steps:
+        found.plan = (order, steps)
+    else:
+        found.add(Section.DONE, f"{one_line(call.name)} {_brief(target(call))}".strip(), order, 0.25)
+
+
+def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    """Read a plan out of a call's arguments: a list of steps, each with a status."""
+    for value in arguments.values():
+        if isinstance(value, list) and value and all(isinstance(v, dict) and "status" in v for v in value):
+            named = [(v, next((v[k] for k in ("content", "step", "title", "task") if v.get(k)), "")) for v in value]
+            return [(str(v["status"]), clip(one_line(str(name)), 160)) for v, name in named]
+    return []
+
+
+def _result(found: Gathered, result: ToolResult, order: int) -> None:
+    call = found.calls.get(result.call_id)
+    name = one_line(call.name if call else result.name) or "tool"
+    key = (name, target(call) if call else "")
+    if not result.is_error and not result.exit_status:
+        found.worked[key] = order
+        return
+    status = f" (exit {result.exit_status})" if result.exit_status else ""
+    message = clip(one_line(telling_line(result.text)), _MESSAGE_LENGTH) or "failed without a message"
+    where = f" [{result.path}]" if 0 < len(result.path) <= _PATH_LENGTH else ""
+    found.failures.pop(key, None)
+    found.failures[key] = (order, f"{name} {_brief(key[1])}".strip() + f"{status}: {message}{where}")
+
+
+def target(call: ToolCall) -> str:
+    """Return what a call is about: its file, command, address or query, else its arguments."""
+    if isinstance(call.arguments, str):
+        return call.arguments
+    for key in _TARGETS:
+        value = call.arguments.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return canonical_json(call.arguments) if call.arguments else ""
+
+
+def telling_line(output: str) -> str:
+    """Return the line of an output that says most about a failure: the error raised last, else the first complaint."""
+    lines = [line for line in head_and_tail(output, 20_000).splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.search(line)]
+    complaints = [line for line in lines if _ERROR_LINE.search(line)]
+    return raised[-1] if raised else complaints[0] if complaints else lines[-1] if lines else ""
+
+
+def _brief(text: str) -> str:
+    """Shorten a call's target, but never a file's path."""
+    line = one_line(head_and_tail(text, 2_000))
+    return clip(line, _COMMAND_LENGTH) if " " in line else line
+
+
+def _close(found: Gathered) -> None:
+    """Make points of what is only known at the end: failures and whether they were overcome, files, the newest plan."""
+    for key, (order, text) in found.failures.items():
+        overcome = found.worked.get(key, -1) > order
+        weight = 0.5 if overcome else 1.0 if _LOOKS.search(key[0]) else 2.0
+        found.add(Section.ERRORS, f"{text} (worked later)" if overcome else text, order, weight)
+    for file, order in found.written.items():
+        found.add(Section.FILES, one_line(file), order, 1.0 + order / 1e6)
+    order, steps = found.plan
+    overtaken = sum(at > order for at, _ in found.prompts) > 1
+    for status, step in steps:
+        if status in {"completed", "done"}:
+            found.add(Section.DONE, step, order, 1.2)
+        elif step and not overtaken:
+            found.add(Section.NEXT, f"{step} ({one_line(status)})", order, 2.0)

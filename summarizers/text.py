@@ -1,0 +1,110 @@
+"""Text as the extractive summarizer sees it: cleaned of everything that could pose as structure, cut into sentences.
+
+What comes out is single lines without control characters, role tags, headings or fences, so that a line taken from the
+conversation can stand in a summary as data and as nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ELLIPSIS: Final = "…"
+MOST_CHARACTERS: Final = 20_000
+"""Of a longer text only the beginning and the end are read; one giant line cannot slow the summary down."""
+LONGEST_SENTENCE: Final = 300
+_LONGEST_WORD: Final = 240
+
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffd]")
+_ROLES: Final = (
+    r"system|assistant|user|human|developer|tool|function|role|message|instruction|prompt|summary|context|"
+    r"conversation|transcript|reminder|thinking|result|command|invoke|parameter|document|antml|inst\b|sys\b|im_"
+)
+_TAGS: Final = re.compile(
+    rf"[<\uff1c]\s*[/|!]?\s*[\w:.|-]*(?:{_ROLES})[^<>\uff1c\uff1e\n]{{0,200}}[>\uff1e]"  # <system-reminder>, </summary>
+    r"|<\|[^<>\n]{0,100}\|>"  # <|endoftext|>
+    r"|<</?SYS>>|\[/?(?:INST|SYSTEM|USER|ASSISTANT)\]",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(
+    r"^(?:[\s>*+•|\u2013\u2014=~_-]+|#{1,6}(?:\s+|$)|\d{1,3}[.)]\s+|\[[ xX]\]\s*"
+    r"|(?:system|assistant|user|human|developer|tool)(?: (?:message|prompt))?\s*[:\uff1a]\s*)+",
+    re.IGNORECASE,
+)
+_HEADING: Final = re.compile(r"\s*#{1,6}\s")
+_FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_END: Final = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=[\u3002\uff01\uff1f])\s*")
+_LETTERS: Final = re.compile(r"(?:[^\W\d_][\W\d_]*){3}|[\u2e80-\u9fff\uac00-\ud7af]")
+_SIGN: Final = re.compile(r"[^\w\s]|_")
+_WORD: Final = re.compile(r"[^\W_]+")
+_WIDE: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+
+
+def clean(text: str) -> str:
+    """Take out escape sequences, control characters and whatever looks like a role tag; line breaks stay."""
+    text = _CONTROLS.sub(" ", _ESCAPES.sub("", head_and_tail(text, MOST_CHARACTERS)).replace("**", ""))
+    while True:  # a tag may be made of two halves around a third
+        stripped = _TAGS.sub(" ", text)
+        if stripped == text:
+            return text
+        text = stripped
+
+
+def one_line(text: str) -> str:
+    """Clean a text and lay it on one line, without the marks that open a heading, a list item or a role."""
+    joined = clean(" ".join(head_and_tail(text, MOST_CHARACTERS).split()))
+    return " ".join(_shorten(word) for word in _LEAD.sub("", joined).split())
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Iterate over a text's sentences as clean single lines; code blocks, headings and lines of signs are left out."""
+    for line in _FENCE.sub("\n", clean(text)).splitlines():
+        if _HEADING.match(line):
+            continue
+        for part in _END.split(_LEAD.sub("", line.strip())):
+            sentence = clip(" ".join(map(_shorten, part.split())), LONGEST_SENTENCE)
+            if is_language(sentence):
+                yield sentence
+
+
+def is_language(line: str) -> bool:
+    """Say whether a line reads as words: at least three letters, and more letters, digits and spaces than signs."""
+    return _LETTERS.search(line) is not None and len(_SIGN.findall(line)) < 0.4 * len(line)
+
+
+def clip(text: str, characters: int) -> str:
+    """Cut a line after a word, and say with an ellipsis that it was cut."""
+    return text if len(text) <= characters else ended(text[: max(characters - 1, 0)])
+
+
+def ended(cut: str) -> str:
+    """End a line that was cut: back to a word's end where one is near, then an ellipsis."""
+    at_word = cut.rfind(" ")
+    return (cut[:at_word] if at_word > len(cut) // 2 else cut).rstrip(" ,;:") + ELLIPSIS
+
+
+def head_and_tail(text: str, characters: int) -> str:
+    """Keep two thirds of so many characters from the beginning of a text and one third from its end."""
+    if len(text) <= characters:
+        return text
+    tail = characters // 3
+    return f"{text[: characters - tail - 3]} {ELLIPSIS} {text[len(text) - tail :]}"
+
+
+def terms(text: str) -> list[str]:
+    """Return a line's words in lower case, each once; writing without spaces gives pairs of characters."""
+    found: dict[str, None] = {}
+    for word in _WORD.findall(text.lower()):
+        if _WIDE.search(word):
+            found.update(dict.fromkeys(word[i : i + 2] for i in range(max(len(word) - 1, 1))))
+        elif len(word) > 2:
+            found[word] = None
+    return list(found)
+
+
+def _shorten(word: str) -> str:
+    return word if len(word) <= _LONGEST_WORD else f"{word[:60]}{ELLIPSIS}"
