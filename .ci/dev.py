@@ -77,7 +77,7 @@ def install(kind: str) -> None:
     else:
         must_run(sys.executable, "-m", "venv", "--clear", "--without-pip", VENV)
         pip = (sys.executable, "-m", "pip", "--python", PYTHON)
-    options = ("install", "--quiet", "--no-input", "--disable-pip-version-check")
+    options = ("install", "-qq", "--no-input", "--disable-pip-version-check")
     must_run(*pip, *options, "--require-hashes", "--requirement", PINS[kind])
     must_run(*pip, *options, "--no-deps", "--no-build-isolation", "--editable", ".")
     made[kind].write_text(fingerprint(PINS[kind]))
