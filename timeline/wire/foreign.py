@@ -56,14 +56,8 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
 
 def is_nested_deeper(value: Any, levels: int) -> bool:
     """Say whether a JSON value has more than so many levels of objects and lists."""
-    level = [value]
-    for _ in range(levels + 1):
-        level = [
-            child
-            for outer in level
-            if isinstance(outer, dict | list)
-            for child in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        inner = (child for outer in level for child in (outer.values() if isinstance(outer, dict) else outer))
+        level = [child for child in inner if isinstance(child, dict | list)]
+    return bool(level)

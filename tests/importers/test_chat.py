@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.importers.session import Session, blocks, kinds
+from timeline.errors import ImportFailed
+from timeline.events import ModelCalled, Usage
+from timeline.importers import FORMATS, Recording, read_recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPENAI = {
+    "model": "gpt-5",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "List the files."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}},
+                {"id": "c2", "type": "function", "function": {"name": "ls", "arguments": "{broken"}},
+            ],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}},
+        },
+        {"role": "tool", "tool_call_id": "c2", "content": "bad arguments"},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+        {"role": "assistant", "content": "One file."},
+        {"role": "user", "content": "Thanks."},
+    ],
+}
+ANTHROPIC = {
+    "system": [{"type": "text", "text": "Be brief."}],
+    "messages": [
+        {"role": "user", "content": "List the files."},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]},
+        {"role": "assistant", "content": "One file."},
+    ],
+}
+
+
+def read(folder: Path, document: Any, name: str = "chat.json") -> Recording:
+    """Write a document, and read it as a recording."""
+    path = folder / name
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return read_recording(path)[0]
+
+
+def test_an_openai_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
+    """Roles, calls, raw arguments, results in their order, usage and turns are all there."""
+    recording = read(tmp_path, OPENAI)
+    assert kinds(recording) == [
+        "system.message",
+        "user.prompt",
+        "react.tool.call",
+        "react.tool.call",
+        "ModelCalled",
+        "react.tool.result",
+        "react.tool.result",
+        "assistant.completion",
+        "user.prompt",
+    ]
+    assert [b.turn_id for b in blocks(recording)] == ["turn_1"] * 7 + ["turn_2"]
+    call = next(e.payload for e in recording.events if isinstance(e.payload, ModelCalled))
+    assert call.usage == Usage(input_tokens=6, output_tokens=2, cache_read_tokens=4)
+    assert (recording.report.format, recording.title) == ("openai-chat", "List the files.")
+    assert recording.report.counts == {"missing_time": 1}
+
+
+def test_an_anthropic_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
+    """The system prompt beside the messages is the first block; a result is no prompt and opens no turn."""
+    recording = read(tmp_path, ANTHROPIC, "odd-name.jsonl")
+    assert kinds(recording) == [
+        "system.message",
+        "user.prompt",
+        "assistant.reasoning",
+        "react.tool.call",
+        "react.tool.result",
+        "assistant.completion",
+    ]
+    assert {b.turn_id for b in blocks(recording)} == {"turn_1"}
+    assert recording.report.format == "anthropic"
+
+
+def test_a_bare_list_of_messages_is_read_too(tmp_path: Path) -> None:
+    """The list alone gives the same events as the document around it."""
+    assert read(tmp_path, OPENAI["messages"]).events == read(tmp_path, OPENAI).events
+
+
+def test_reading_a_document_again_gives_the_same_recording(tmp_path: Path) -> None:
+    """Id, keys and times are derived from content and position alone."""
+    first, second = read(tmp_path, OPENAI), read(tmp_path, OPENAI)
+    assert (first.id, first.events) == (second.id, second.events)
+    assert len({e.key for e in first.events}) == len(first.events)
+    assert [e.at for e in first.events] == sorted(e.at for e in first.events)
+    assert read(tmp_path, ANTHROPIC).id != first.id
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"\x00\x00", "the file is empty"),
+        (b"hello", re.escape(", ".join(FORMATS))),
+        (b'{"messages": []}', "format is not known"),
+        (b'{"a": 1}\n{"b": 2}\n', "format is not known"),
+        (b'{"messages": [{"role": "user", "content": ""}]}', "no message is in it"),
+        (b'{"sessionId": "s", "uuid": "u", "type": "progress"}\n', "no message is in it"),
+    ],
+)
+def test_a_file_that_is_no_recording_is_refused_with_the_cure(tmp_path: Path, content: bytes, problem: str) -> None:
+    """The error names the file, what is wrong with it, and what can be read."""
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(ImportFailed, match=problem) as caught:
+        read_recording(path)
+    assert caught.value.source == str(path)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    """Neither is a recording, and neither is a surprise."""
+    with pytest.raises(ImportFailed, match="this is a folder"):
+        read_recording(tmp_path)
+    for missing in (tmp_path / "none.json", tmp_path / ("x" * 300), "nul\x00l"):
+        with pytest.raises(ImportFailed):
+            read_recording(missing)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = ("role", "content", "type", "text", "id", "tool_calls", "function", "name", "arguments", "input", "source")
+odd_parts = st.dictionaries(st.sampled_from(KEYS), json_values, max_size=6)
+odd_messages = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "tool", "system", "function", "critic", ""])},
+    optional={
+        "content": json_values | st.lists(odd_parts | st.just({"type": "tool_use"}), max_size=3),
+        "tool_calls": st.lists(odd_parts, max_size=2),
+        "function_call": odd_parts,
+        "tool_call_id": json_values,
+        "usage": json_values,
+        "refusal": json_values,
+    },
+)
+
+
+@given(st.lists(odd_messages, min_size=1, max_size=5))
+def test_messages_of_any_shape_are_imported_or_refused(tmp_path_factory: pytest.TempPathFactory, told: Any) -> None:
+    """No shape of a message raises anything but an import error."""
+    path = tmp_path_factory.getbasetemp() / "odd.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    try:
+        recording = read_recording(path)[0]
+    except ImportFailed:
+        return
+    assert recording.events
+
+
+@given(st.data())
+def test_damaged_sessions_are_imported_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Rows with any value in any field, and bytes changed anywhere, raise nothing but an import error."""
+    session = Session()
+    session.user("go")
+    for _ in range(data.draw(st.integers(0, 4))):
+        row = session.answer("m1", data.draw(odd_parts | st.just({"type": "tool_use", "id": "a"})))
+        row[data.draw(st.sampled_from(sorted(row)))] = data.draw(json_values)
+        session.user(data.draw(json_values | st.lists(odd_parts)), toolUseResult=data.draw(json_values))
+    text = bytearray(session.text().encode())
+    for place, byte in data.draw(st.lists(st.tuples(st.integers(0, len(text) - 1), st.integers(0, 255)), max_size=3)):
+        text[place] = byte
+    path = tmp_path_factory.getbasetemp() / "odd.jsonl"
+    path.write_bytes(bytes(text))
+    try:
+        recordings = read_recording(path)
+    except ImportFailed:
+        return
+    for recording in recordings:
+        assert len({e.key for e in recording.events}) == len(recording.events)
+        json.dumps(recording.report.dump())

@@ -1,0 +1,415 @@
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.importers.session import START, Session, blocks, kinds, said, thought, use
+from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.events import ModelCalled, Usage
+from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
+from timeline.importers.claude_code import read_claude_code
+
+RECORDED = os.environ.get("TIMELINE_TRANSCRIPTS")
+
+
+def read(session: Session) -> Recording:
+    """Read a session's main conversation without a file."""
+    return read_claude_code(session.text().encode(), "file")[0]
+
+
+def calls(recording: Recording) -> list[ModelCalled]:
+    """Return the model calls of a recording."""
+    return [e.payload for e in recording.events if isinstance(e.payload, ModelCalled)]
+
+
+def test_rows_of_one_response_are_collected_before_its_results() -> None:
+    """A call that was answered while its response still streamed stands behind the whole response."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", thought("hm"))
+    session.answer("m1", use("a"))
+    session.result("a")
+    session.answer("m1", use("b"))
+    session.result("b")
+    session.answer("m2", said("done"))
+    assert kinds(read(session)) == [
+        "user.prompt",
+        "assistant.reasoning",
+        "react.tool.call",
+        "react.tool.call",
+        "ModelCalled",
+        "react.tool.result",
+        "react.tool.result",
+        "assistant.completion",
+        "ModelCalled",
+    ]
+
+
+def test_usage_is_counted_once_a_response_from_its_last_row() -> None:
+    """Each row repeats the usage, and only the last one has it whole."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", said("a"))
+    session.answer("m1", said("b"))["message"] |= {"usage": {"output_tokens": 99}, "stop_reason": "end_turn"}
+    (call,) = calls(read(session))
+    assert (call.usage, call.finish_reason, call.started_at) == (
+        Usage(output_tokens=99),
+        "end_turn",
+        START.replace(second=1),
+    )
+
+
+def test_cache_tokens_are_told_apart_by_lifetime() -> None:
+    """Writes for five minutes and for an hour have prices of their own."""
+    session = Session()
+    session.answer("m1", said("a"))
+    session.answer("m2", said("b"))["message"]["usage"].pop("cache_creation")
+    first, second = calls(read(session))
+    assert first.usage == Usage(
+        input_tokens=3, output_tokens=7, cache_read_tokens=1000, cache_write_5m_tokens=20, cache_write_1h_tokens=30
+    )
+    assert (second.usage.cache_write_5m_tokens, second.usage.cache_write_1h_tokens) == (50, 0)
+
+
+def test_what_the_client_made_up_is_no_model_call() -> None:
+    """A synthetic answer keeps its text; an API error is the client's message."""
+    session = Session()
+    session.user("go")
+    session.answer("s1", said("No response requested."), model="<synthetic>")
+    session.answer("s2", said("API Error: 500"), model="<synthetic>", isApiErrorMessage=True)
+    recording = read(session)
+    assert kinds(recording) == ["user.prompt", "assistant.completion", "client.message"]
+
+
+def test_only_a_real_prompt_opens_a_turn() -> None:
+    """Slash commands, caveats, skill texts and interruptions belong to the turn that is open, by the author client."""
+    session = Session()
+    session.user("<command-name>/ide</command-name>")
+    session.user("first")
+    session.answer("m1", said("yes"))
+    for chatter in ("<local-command-stdout>Bye!</local-command-stdout>", [said("[Request interrupted by user]")]):
+        session.user(chatter)
+    session.user([said("Base directory for this skill")], isMeta=True)
+    session.user("second")
+    told = [(b.type, b.author, b.turn_id) for b in blocks(read(session))]
+    assert told == [
+        ("client.message", "client", "turn_1"),
+        ("user.prompt", "user", "turn_1"),
+        ("assistant.completion", "assistant", "turn_1"),
+        ("client.message", "client", "turn_1"),
+        ("client.message", "client", "turn_1"),
+        ("client.message", "client", "turn_1"),
+        ("user.prompt", "user", "turn_2"),
+    ]
+
+
+def test_pictures_in_a_prompt_are_attachments_of_its_turn() -> None:
+    """The content part is kept as it is, and opens no turn beside its prompt."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    session = Session()
+    session.user([picture, said("see")])
+    session.user([picture], isMeta=True)
+    attachment, prompt, meta = blocks(read(session))
+    assert isinstance(attachment, Attachment)
+    assert (attachment.data, attachment.mime, attachment.turn_id) == (picture, "image/png", prompt.turn_id)
+    assert meta.author == "client"
+
+
+def test_reasoning_keeps_the_providers_part_as_it_is() -> None:
+    """Thinking has its text, and the part with its signature; a redacted one the part alone."""
+    redacted = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+    session = Session()
+    session.answer("m1", thought("hm"), redacted)
+    first, second = blocks(read(session))
+    assert isinstance(first, Reasoning)
+    assert (first.text, first.data) == ("hm", thought("hm"))
+    assert (second.text, second.data) == ("", redacted)
+
+
+def test_results_say_what_they_answer_and_how_it_went() -> None:
+    """A result has its tool's name, its error flag, its exit status, and its pictures."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    session = Session()
+    session.answer("m1", use("a"), use("b"), use("c", "Read"))
+    session.result("a", "Exit code 127\nno such command", is_error=True, toolUseResult="Error: Exit code 127")
+    session.result("b", "ok", toolUseResult={"stdout": "ok", "stderr": "", "interrupted": False})
+    session.result("c", [said("one"), said("two"), picture])
+    results = [b for b in blocks(read(session)) if isinstance(b, ToolResult)]
+    assert [(r.name, r.is_error, r.exit_status) for r in results] == [
+        ("Bash", True, 127),
+        ("Bash", False, 0),
+        ("Read", False, None),
+    ]
+    assert (results[2].text, results[2].data) == ("one\ntwo", [said("one"), said("two"), picture])
+
+
+def test_a_text_beside_a_result_is_a_prompt_behind_it() -> None:
+    """What a user typed while refusing a call opens a turn."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", use("a"))
+    refused = {"type": "tool_result", "tool_use_id": "a", "content": "refused", "is_error": True}
+    session.user([said("use pagination"), refused])
+    assert [(b.type, b.turn_id) for b in blocks(read(session))][-2:] == [
+        ("react.tool.result", "turn_1"),
+        ("user.prompt", "turn_2"),
+    ]
+
+
+def test_a_compaction_is_its_summary_with_the_boundarys_figures() -> None:
+    """The boundary and the summary row are one event; what came before stays where it was."""
+    session = Session()
+    session.user("go")
+    metadata = {"trigger": "auto", "preTokens": 155_241}
+    session.row("system", subtype="compact_boundary", compactMetadata=metadata)
+    session.user("This session is being continued", isCompactSummary=True)
+    session.answer("m1", said("on"))
+    events = read(session).events
+    assert events[1].payload == ImportedCompaction("This session is being continued", "auto", 155_241)
+
+
+def test_a_microcompaction_hides_the_results_that_it_names() -> None:
+    """The recorded client stopped sending these results."""
+    session = Session()
+    session.answer("m1", use("a"))
+    session.result("a")
+    metadata = {"trigger": "auto", "preTokens": 9, "tokensSaved": 4, "compactedToolIds": ["a"]}
+    session.row("system", subtype="microcompact_boundary", microcompactMetadata=metadata)
+    assert read(session).events[-1].payload == ImportedHide(("a",), "auto", 9, 4)
+
+
+def test_a_result_that_came_after_the_next_response_stays_there() -> None:
+    """Moving it would show the model what it could not have seen."""
+    session = Session()
+    session.answer("m1", use("a"))
+    session.answer("m2", said("meanwhile"))
+    session.result("a")
+    late = blocks(read(session))[-1]
+    assert isinstance(late, ToolResult)
+    assert late.name == "Bash"
+
+
+def test_pairs_that_do_not_match_are_kept_and_reported() -> None:
+    """Orphan results, unanswered and repeated calls and second results are findings, with their lines."""
+    session = Session()
+    session.answer("m1", use("a"), use("b"))
+    session.result("nobody")
+    session.result("a")
+    session.result("a")
+    session.answer("m2", use("b"))
+    recording = read(session)
+    assert Counter(kinds(recording))["react.tool.result"] == 3
+    assert recording.report.counts == Counter(orphan_result=1, unanswered_call=1, duplicate_call=2)
+    assert {(f["kind"], f["line"]) for f in recording.report.findings} == {
+        ("orphan_result", 2),
+        ("duplicate_call", 4),
+        ("duplicate_call", 5),
+        ("unanswered_call", 5),
+    }
+
+
+def test_a_result_before_its_call_is_put_behind_it() -> None:
+    """Rows out of order still pair."""
+    session = Session()
+    session.user("go")
+    session.result("a")
+    session.answer("m1", use("a"))
+    assert kinds(read(session)) == ["user.prompt", "react.tool.call", "ModelCalled", "react.tool.result"]
+
+
+def test_a_row_that_is_written_again_is_read_once() -> None:
+    """A resumed session repeats its last row under the same uuid; the same uuid with other content is another row."""
+    session = Session()
+    session.user("go")
+    row = session.answer("m1", said("yes"))
+    session.rows += [{**row, "version": "2.1.12"}, {**row, "message": {**row["message"], "content": [said("more")]}}]
+    recording = read(session)
+    assert [b.text for b in blocks(recording)] == ["go", "yes", "more"]
+    assert recording.report.counts["duplicate_record"] == 1
+    assert len({e.key for e in recording.events}) == len(recording.events)
+
+
+def test_times_are_kept_as_recorded_and_reported_where_they_do_not_hold() -> None:
+    """A clock that goes back is kept; a row without a time takes the one before it."""
+    session = Session()
+    session.user("one")
+    session.user("two")["timestamp"] = "2026-01-20T08:00:00+01:00"
+    session.user("three")["timestamp"] = "soon"
+    recording = read(session)
+    assert [e.at.hour for e in recording.events] == [9, 7, 7]
+    assert recording.report.counts == Counter(clock_back=1, missing_time=1)
+
+
+def test_the_title_is_this_sessions_own_or_its_first_prompt() -> None:
+    """A summary row of another session is no title."""
+    session = Session()
+    session.user("\nFix the parser, please\nand more")
+    foreign = {"type": "summary", "summary": "Another session", "leafUuid": "elsewhere"}
+    session.rows.append(foreign)
+    assert read(session).title == "Fix the parser, please"
+    session.rows.append({**foreign, "summary": "Parser", "leafUuid": "session-1-uuid-1"})
+    assert read(session).title == "Parser"
+
+
+def test_subagents_become_conversations_of_their_own() -> None:
+    """Their steps come from progress rows, with texts that have no row of their own, and link to the call."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", use("task", "Task", prompt="look"))
+    inner = Session("inner")
+    asked = inner.user([said("look")])
+    spoke = inner.answer("n1", said("I will"))
+    called = inner.answer("n1", use("x", "Grep"))
+    for told, message in ((None, asked), ([asked, spoke], called), ([asked, spoke, called], inner.result("x"))):
+        data: dict[str, Any] = {"type": "agent_progress", "agentId": "abc", "message": message}
+        session.row("progress", data=data | ({"normalizedMessages": told} if told else {}), parentToolUseID="task")
+    session.result("task", "found")
+    main, agent = read_claude_code(session.text().encode(), "file")
+    assert kinds(main) == ["user.prompt", "react.tool.call", "ModelCalled", "react.tool.result"]
+    assert agent.id == "session-1.agent-abc"
+    assert kinds(agent) == [
+        "user.prompt",
+        "assistant.completion",
+        "react.tool.call",
+        "ModelCalled",
+        "react.tool.result",
+    ]
+    assert agent.parent is not None
+    assert agent.parent.model_dump() == {
+        "conversation": "session-1",
+        "version": None,
+        "path": "tc:turn_1.task.call",
+        "relation": "subagent",
+    }
+
+
+def test_side_chains_are_told_apart_by_their_root() -> None:
+    """Rows of a side chain belong together though they name no agent, and a circle of parents ends."""
+    session = Session()
+    session.user("go")
+    first = session.user("look", isSidechain=True)
+    session.answer("n1", said("found"), isSidechain=True, parentUuid=first["uuid"])
+    session.user("another", isSidechain=True, agentId="z")
+    loop = session.user("round", isSidechain=True)
+    loop["parentUuid"] = loop["uuid"]
+    ids = [(r.id, len(r.events)) for r in read_claude_code(session.text().encode(), "file")]
+    assert ids == [
+        ("session-1", 1),
+        ("session-1.agent-session-1-uuid-2", 3),
+        ("session-1.agent-z", 1),
+        ("session-1.agent-session-1-uuid-5", 1),
+    ]
+
+
+def test_rows_of_a_second_session_are_kept_in_file_order_and_reported() -> None:
+    """The conversation has the first session's id."""
+    session = Session()
+    session.user("one")
+    session.user("two", sessionId="session-2")
+    recording = read(session)
+    assert (recording.id, len(recording.events)) == ("session-1", 2)
+    assert recording.report.findings[0]["kind"] == "second_conversation"
+
+
+def test_bookkeeping_is_counted_and_unknown_rows_are_reported() -> None:
+    """What is no conversation costs no block, and nothing is fatal."""
+    session = Session()
+    session.user("go")
+    session.row("progress", data={"type": "bash_progress"})
+    session.row("file-history-snapshot")
+    session.row("novelty")
+    session.row("user", message="odd")
+    session.user({"not": "content"})
+    report = read(session).report
+    assert report.counts == Counter(skipped=2, unknown_record=1, invalid=2)
+    assert (report.lines, report.records) == (6, 6)
+
+
+_parts = st.one_of(
+    st.builds(said, st.text(min_size=1, max_size=8)),
+    st.builds(thought, st.text(max_size=8)),
+    st.builds(use, st.sampled_from(["a", "b", "c"])),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "m1", "m2", "result"]), _parts), min_size=1, max_size=14))
+def test_every_part_of_any_order_of_rows_is_imported_once_and_keyed_stably(
+    told: list[tuple[str, dict[str, Any]]],
+) -> None:
+    """Texts, calls and results are all there, whatever their order, and reading again gives the same keys."""
+    session = Session()
+    session.user("go")
+    for who, part in told:
+        if who == "result":
+            session.result(str(part.get("id", "a")))
+        elif who == "user":
+            session.user(str(part.get("text", "prompt")))
+        else:
+            session.answer(who, part)
+    recording = read(session)
+    found = blocks(recording)
+    answered = [part for who, part in told if who in {"m1", "m2"}]
+    assert Counter(b.call_id for b in found if isinstance(b, ToolCall)) == Counter(
+        p["id"] for p in answered if p["type"] == "tool_use"
+    )
+    assert Counter(b.text for b in found if b.type == "assistant.completion") == Counter(
+        p["text"] for p in answered if p["type"] == "text"
+    )
+    assert sum(isinstance(b, ToolResult) for b in found) == sum(who == "result" for who, _ in told)
+    assert sum(isinstance(b, UserPrompt) for b in found) == 1 + sum(who == "user" for who, _ in told)
+    keys = [e.key for e in recording.events]
+    assert len(set(keys)) == len(keys)
+    assert keys == [e.key for e in read(session).events]
+
+
+def count_simply(path: Path) -> Counter[str]:
+    """Count a recorded file's main conversation without the importer: JSON values, told apart by a few fields."""
+    counts: Counter[str] = Counter()
+    responses: set[str] = set()
+    seen: set[str] = set()
+    decoder = json.JSONDecoder()
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        at = 0
+        while at < len(line):
+            row, at = decoder.raw_decode(line, at)
+            if row["type"] not in {"user", "assistant"} or row["uuid"] in seen:
+                continue
+            seen.add(row["uuid"])
+            content = row["message"]["content"]
+            parts = [said(content)] if isinstance(content, str) else content
+            counts.update(p["type"] for p in parts if p["type"] in {"tool_use", "tool_result", "thinking"})
+            if row["type"] == "assistant" and row["message"]["model"] != "<synthetic>":
+                responses.add(row["message"]["id"])
+            if row["type"] == "user" and not row.get("isMeta") and not row.get("isCompactSummary"):
+                texts = [p["text"] for p in parts if p["type"] == "text"]
+                counts["prompts"] += sum(not t.startswith(("<", "[Request interrupted")) for t in texts)
+            counts["compactions"] += bool(row.get("isCompactSummary"))
+    return counts + Counter(responses=len(responses))
+
+
+@pytest.mark.skipif(not RECORDED, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+def test_recorded_sessions_hold_what_a_simple_count_finds() -> None:
+    """Responses, calls, results, reasoning, prompts and compactions of every real file are all imported."""
+    paths = sorted(Path(str(RECORDED)).glob("claude-code*/*.jsonl"))
+    assert paths
+    for path in paths:
+        recording = read_recording(path)[0]
+        found = Counter(kinds(recording))
+        assert count_simply(path) == +Counter(
+            responses=found["ModelCalled"],
+            tool_use=found["react.tool.call"],
+            tool_result=found["react.tool.result"],
+            thinking=found["assistant.reasoning"],
+            prompts=found["user.prompt"],
+            compactions=found["ImportedCompaction"],
+        )
+        turns = {b.turn_id for b in blocks(recording)}
+        assert len(turns) == found["user.prompt"]
+        assert not [b for b in blocks(recording) if isinstance(b, CustomBlock) and b.type != "client.message"]
