@@ -125,7 +125,7 @@ class MemoryStore:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
         log = self._log(conversation)
         last = log.version if until is None else min(max(0, until), log.version)
-        rows = (row for row in islice(log.rows, max(0, after), last) if types is None or row[3] in types)
+        rows = (row for row in log.rows[max(0, after) : last] if types is None or row[3] in types)
         for row in self._paged(rows, page):
             yield decode(conversation, row, _WHERE)
 
@@ -177,7 +177,9 @@ class MemoryStore:
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
-        pairs = ((id_, row) for id_, row in islice(self._all, max(0, after), None) if types is None or row[3] in types)
+        # A live iterator: what is appended while it runs is read too, as it is from a database.
+        rest = islice(self._all, min(max(0, after), len(self._all)), None)
+        pairs = ((id_, row) for id_, row in rest if types is None or row[3] in types)
         for conversation, row in self._paged(pairs, page):
             yield decode(conversation, row, _WHERE)
 

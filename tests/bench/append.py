@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
@@ -21,6 +20,7 @@ from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
 
 EVENTS = 100
@@ -38,9 +38,7 @@ def run() -> list[dict[str, Any]]:
         connection = connect_writer(Path(folder) / "plain.db", "full", 5.0)
         connection.execute("PRAGMA wal_autocheckpoint = 1000")  # as plain sqlite3 has it; our writer checkpoints itself
         numbers = count(1)
-        ratio = median_ratio(
-            partial(_ours, runner, store, numbers), partial(_plain, connection, numbers), pairs=PAIRS
-        )
+        ratio = median_ratio(partial(_ours, runner, store, numbers), partial(_plain, connection, numbers), pairs=PAIRS)
         connection.close()
         runner.run(store.aclose())
     speed = 1 / ratio
@@ -86,6 +84,12 @@ def _event(number: int) -> NewEvent:
     at = START + timedelta(milliseconds=137 * number)
     call = f"toolu_{number:020}"
     block = ToolResult(
-        call_id=call, name="Read", text=TEXT, path=f"tc:turn_1.{call}.result", turn_id="turn_1", at=at, response_id="r_1"
+        call_id=call,
+        name="Read",
+        text=TEXT,
+        path=f"tc:turn_1.{call}.result",
+        turn_id="turn_1",
+        at=at,
+        response_id="r_1",
     )
     return NewEvent(id=event_id(at), at=at, payload=BlockAppended(block=block, tokens=300, counter="o200k_base"))

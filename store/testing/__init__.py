@@ -1,0 +1,29 @@
+"""The contract of `EventStore` as tests: subclass `StoreContract`, say how to make a store, and run pytest.
+
+    class TestMyStore(StoreContract):
+        async def make_store(self, folder: Path) -> EventStore:
+            return await MyStore.open(folder / "my.db")
+
+Needs pytest and pytest-asyncio with ``asyncio_mode = "auto"``. Every test gets a new, empty store.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "store.testing.appends", "store.testing.repeats", "store.testing.reads", "store.testing.faults"
+)
+
+from store.testing.appends import AppendContract  # noqa: E402 - after the asserts were announced
+from store.testing.cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from store.testing.faults import FaultContract  # noqa: E402 - after the asserts were announced
+from store.testing.reads import ReadContract  # noqa: E402 - after the asserts were announced
+from store.testing.repeats import RepeatContract  # noqa: E402 - after the asserts were announced
+from store.testing.samples import block_event, event, events  # noqa: E402 - after the asserts were announced
+
+__all__ = ["StoreContract", "block_event", "cancelled_at", "event", "events"]
+
+
+class StoreContract(AppendContract, RepeatContract, ReadContract, FaultContract):
+    """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

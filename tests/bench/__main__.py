@@ -1,0 +1,12 @@
+"""`python -m tests.bench`: every benchmark, as JSON rows of name, ratio, bar and ok."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.bench import append, timelines
+
+rows = [*append.run(), *timelines.run()]
+sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+sys.exit(0 if all(row["ok"] for row in rows) else 1)
