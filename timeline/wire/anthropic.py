@@ -81,7 +81,7 @@ class _Writer:
 
     def _add_response(self, response: Response) -> None:
         said = [(part, number) for number, part in self._said(response)]
-        while said and said[-1][0]["type"] in ANTHROPIC.unmarkable:
+        while said and said[-1][0]["type"] in ANTHROPIC.signed_reasoning:
             said.pop()  # a message may not end in reasoning
         for part, number in said:
             self._write("assistant", part, number)
