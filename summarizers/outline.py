@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from summarizers.ranking import Point, Section
 from summarizers.record import classify
-from summarizers.text import ELLIPSIS, clip, ended, one_line, sentences
+from summarizers.text import ELLIPSIS, clean, clip, ended, one_line, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def read_outline(summary: str) -> list[Point]:
     """Make points of an earlier summary, its order kept; text under no known heading is sorted by its wording."""
     points: list[Point] = []
     section: Section | None = None
-    lines = summary.splitlines()
+    lines = clean(summary).splitlines()
     for number, line in enumerate(lines):
         order = number - len(lines)
         heading = _HEADING.match(line)
@@ -52,7 +52,7 @@ def read_outline(summary: str) -> list[Point]:
             section = _section_of(next(filter(None, heading.groups())))
         elif section is not None and line.lstrip()[:2] in {"- ", "* "}:
             text = clip(one_line(line), _EARLIER_LENGTH if section in _PROSE else _EARLIER_FACT)
-            points += [Point(section, text, order, earlier=True)] if text else []
+            points.append(Point(section, text, order, 1.5 if section is Section.ERRORS else 1.0, earlier=True))
         else:
             found = [(section or classify(s)[0], s) for s in sentences(line)]
             points += [Point(s, clip(text, _EARLIER_LENGTH), order, earlier=True) for s, text in found]
@@ -89,7 +89,8 @@ class Draft:
 
         Args:
             ranked: points with their values, best first within a section.
-            shares: part of the cap that a section may claim before the others had theirs; earlier points get half.
+            shares: part of the cap that a section may claim before the others had theirs; prose of the earlier summary
+                gets half of it.
             least: points of a smaller value are taken only where their section would be empty.
         """
         queues = {s: [(p, value) for p, value in ranked if p.section is s] for s in _PRIORITY}
@@ -99,7 +100,7 @@ class Draft:
             earlier = 0
             for point, value in queue:
                 cost = self._cost(point)
-                claim = 0 if point.pinned or not point.earlier else earlier + cost
+                claim = earlier + cost if point.earlier and section in _PROSE else 0
                 if (
                     (value < least and self._chosen[section])
                     or claim > share // 2

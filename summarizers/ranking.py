@@ -72,7 +72,7 @@ def ranked(points: Sequence[Point], focus: Iterable[str] = ()) -> list[tuple[Poi
     for section in Section:
         inside = [point for point in words if point.section is section]
         inside.sort(key=lambda p: (not p.pinned, -relevance[p], -p.order))
-        if section is Section.FILES:  # paths of one folder are alike and still say different things
+        if section in {Section.FILES, Section.ERRORS}:  # these may be alike and still say different things
             result += [(point, relevance[point]) for point in inside]
         else:
             result += _without_repetition(inside[:_CONSIDERED], words, relevance)

@@ -25,7 +25,7 @@ _ROLES: Final = (
     r"conversation|transcript|reminder|thinking|result|command|invoke|parameter|document|antml|inst\b|sys\b|im_"
 )
 _TAGS: Final = re.compile(
-    rf"[<\uff1c]\s*[/|!]?\s*[\w:.|-]*(?:{_ROLES})[^<>\uff1c\uff1e\n]{{0,200}}[>\uff1e]"  # <system-reminder>, </summary>
+    rf"[<\uff1c]\s*[/|!]?\s*[\w:.|-]*(?:{_ROLES})[^<>\uff1c\uff1e]{{0,200}}[>\uff1e]"  # <system-reminder>, </summary>
     r"|<\|[^<>\n]{0,100}\|>"  # <|endoftext|>
     r"|<</?SYS>>|\[/?(?:INST|SYSTEM|USER|ASSISTANT)\]",
     re.IGNORECASE,
@@ -92,7 +92,9 @@ def head_and_tail(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     tail = characters // 3
-    return f"{text[: characters - tail - 3]} {ELLIPSIS} {text[len(text) - tail :]}"
+    head, end = text[: characters - tail - 3], text[len(text) - tail :]
+    partial = end.find(" ") + 1  # of a word that the cut went through, unless it is no word but a run of anything
+    return f"{head} {ELLIPSIS} {end[partial:] if partial < _LONGEST_WORD else end}"
 
 
 def terms(text: str) -> list[str]:

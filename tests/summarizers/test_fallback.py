@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import pytest
+
+from summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
+from timeline.blocks import UserPrompt
+from timeline.errors import SummarizerFailed
+from timeline.ports import Summary, SummaryRequest
+from timeline.tokens import get_counter
+
+REQUEST: Final = SummaryRequest("history", (UserPrompt(text="Fix it"),), None, None, 50, get_counter("o200k_base"))
+
+
+async def _down(_: str) -> str:
+    raise ConnectionError("down")
+
+
+async def _hang(_: str) -> str:
+    await anyio.sleep_forever()
+    return "never"
+
+
+class Scripted:
+    """An application's summarizer that does as it was told."""
+
+    name = "scripted"
+
+    def __init__(self, outcome: Summary | Exception) -> None:
+        self._outcome = outcome
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Return or raise the outcome, whatever the request."""
+        assert request is REQUEST
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+async def test_the_first_answers_when_it_can() -> None:
+    """A usable first answer is passed on as it is."""
+    answer = Summary("All is well", "scripted", model="m")
+    assert await FallbackSummarizer(Scripted(answer), ExtractiveSummarizer()).summarize(REQUEST) == answer
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (CallableSummarizer(_down, name="cheap"), "cheap: ConnectionError: down"),
+        (Scripted(RuntimeError("odd")), "scripted: RuntimeError: odd"),
+        (Scripted(Summary(" ", "scripted")), "scripted: the answer is empty"),
+        (Scripted(Summary("word " * 51, "scripted")), "scripted: the answer has 52 tokens where 50 are allowed"),
+    ],
+)
+async def test_the_next_answers_and_says_why(first: CallableSummarizer | Scripted, reason: str) -> None:
+    """An error, an empty or an over-long answer leads to the next summarizer, whose summary names the reason."""
+    chain = FallbackSummarizer(first, ExtractiveSummarizer())
+    summary = await chain.summarize(REQUEST)
+    assert (summary.text, summary.summarizer) == ("## Task\n- Fix it", "extractive")
+    assert summary.fallback_reason == reason
+    assert chain.name == f"{first.name}, then extractive"
+
+
+async def test_a_remark_of_the_one_that_answers_is_kept() -> None:
+    """Where the answering summarizer has a remark of its own, it follows the earlier problems."""
+    second = Scripted(Summary("Short", "scripted", fallback_reason="cut"))
+    summary = await FallbackSummarizer(CallableSummarizer(_down, name="a"), second).summarize(REQUEST)
+    assert summary.fallback_reason == "a: ConnectionError: down; cut"
+
+
+async def test_when_all_fail_each_says_how() -> None:
+    """The error holds one problem for each summarizer of the chain, in order."""
+    chain = FallbackSummarizer(CallableSummarizer(_down, name="a"), CallableSummarizer(_down, name="b"))
+    with pytest.raises(SummarizerFailed) as caught:
+        await chain.summarize(REQUEST)
+    assert caught.value.problems == ["a: ConnectionError: down", "b: ConnectionError: down"]
+
+
+async def test_cancellation_asks_nobody_else() -> None:
+    """A chain that is cancelled does not go on to the next summarizer."""
+    asked: list[str] = []
+
+    async def second(prompt: str) -> str:
+        asked.append(prompt)
+        return "late"
+
+    chain = FallbackSummarizer(CallableSummarizer(_hang), CallableSummarizer(second))
+    with anyio.move_on_after(0.01) as scope:
+        await chain.summarize(REQUEST)
+    assert scope.cancelled_caught
+    assert asked == []
