@@ -9,25 +9,40 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from timeline.errors import InvalidBlock
-from timeline.frozen import Frozen, canonical_json, repair_json, repair_text
+from timeline.frozen import Frozen, canonical_json, repair_json
 
-Text: TypeAlias = Annotated[str, AfterValidator(repair_text)]
+Text: TypeAlias = Annotated[str, BeforeValidator(repair_json)]
 """Text without lone surrogates."""
 Json: TypeAlias = Annotated[JsonValue, AfterValidator(repair_json)]
 """Any JSON value, its strings repaired like `Text`."""
 JsonObject: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(repair_json)]
 
 
-def _utc(at: datetime) -> datetime:
+def utc(at: datetime) -> datetime:
+    """Return a moment in UTC.
+
+    Raises:
+        ValueError: it has no time zone.
+    """
     if at.tzinfo is None:
         raise ValueError("needs a time zone, for example datetime.now(UTC)")
     return at if at.tzinfo is UTC else at.astimezone(UTC)
 
 
-Instant: TypeAlias = Annotated[datetime, AfterValidator(_utc)]
+Instant: TypeAlias = Annotated[datetime, AfterValidator(utc)]
 """A moment in UTC; a time without a zone is refused."""
 
 
@@ -167,12 +182,20 @@ class Note(Block):
     type: Literal["note"] = "note"
     author: Text = "system"
 
+    def countable(self) -> str:
+        """Return the text behind its label."""
+        return f"[pinned note] {self.text}"
+
 
 class StageDigest(Block):
     """What a stage decided (seed 000); kept in view while the stage is live."""
 
     type: Literal["stage.digest"] = "stage.digest"
     author: Text = "system"
+
+    def countable(self) -> str:
+        """Return the text behind its label."""
+        return f"[stage digest] {self.text}"
 
 
 class CustomBlock(Block):
@@ -214,6 +237,11 @@ KNOWN_TYPES: Final[dict[str, type[Block]]] = {
 
 IMAGE_TOKENS: Final = 1_600
 """What a picture costs in a context: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
+
+
+DOCUMENT_CHARACTERS: Final = 33
+"""Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
+_IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 
 def _tag(value: Any) -> str:
@@ -279,5 +307,24 @@ def newer_block(value: dict[str, Any]) -> NewerBlock:
 
 def image_count(block: Block) -> int:
     """Count the pictures that a block carries in its content parts."""
+    return sum(part.get("type") in _IMAGE_PARTS for part in _parts(block))
+
+
+def media_tokens(block: Block) -> int:
+    """Estimate what the pictures and documents of a block cost besides its text."""
+    tokens = 0
+    for part in _parts(block):
+        source = part.get("source")
+        if part.get("type") in _IMAGE_PARTS:
+            tokens += IMAGE_TOKENS
+        elif isinstance(source, dict):
+            content = source.get("data")
+            tokens += (
+                max(IMAGE_TOKENS, len(content) // DOCUMENT_CHARACTERS) if isinstance(content, str) else IMAGE_TOKENS
+            )
+    return tokens
+
+
+def _parts(block: Block) -> list[dict[str, Any]]:
     parts = block.data if isinstance(block.data, list) else [block.data]
-    return sum(isinstance(p, dict) and p.get("type") in {"image", "image_url", "input_image"} for p in parts)
+    return [part for part in parts if isinstance(part, dict)]

@@ -6,7 +6,7 @@ The decisions are the planner's; this file asks the summarizers and the hooks, a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -24,7 +24,7 @@ from timeline.events import (
 )
 from timeline.paths import stem
 from timeline.planning.budget import account, least_progress
-from timeline.planning.planner import Plan, Refusal, plan_compaction
+from timeline.planning.planner import Plan, plan_compaction
 from timeline.planning.summary import compaction_event, summary_requests, written_by
 from timeline.projection.context import Taken
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import Hook, Hooks, Summarizer, Summary, SummaryRequest, TokenCounter
 
+_PLANS: Final = 2
+"""A plan whose range changed meanwhile is made once again (design, section 4)."""
 _HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
@@ -80,23 +82,27 @@ class Compactor:
             CompactionSuperseded: the planned range changed each time while the summary was written.
             SummarizerFailed: no summarizer gave a usable answer.
         """
-        decision = plan_compaction(log.fold.window, fixed, self.policy, self.counter)
-        if isinstance(decision, Refusal):
-            await self._set_back(log, now, decision.reason, str(decision.facts), decision.retry_after)
-            raise CompactionRefused(decision.reason, decision.facts)
+        decision = await self._plan(log, fixed, now)
         await self._call(log, "on_before_compaction", {"before_tokens": decision.before_tokens}, now)
-        for _ in range(self.policy.attempts):
-            decision = plan_compaction(log.fold.window, fixed, self.policy, self.counter)
-            if isinstance(decision, Refusal):
-                raise CompactionRefused(decision.reason, decision.facts)
+        for number in range(_PLANS):
+            if number:
+                decision = await self._plan(log, fixed, now)
             payloads = await self._carry_out(log, decision, now, reason, instructions)
             if await self._commit(log, decision, payloads, now):
                 return await self._report(log, payloads, now)
         await self._set_back(log, now, "superseded", "the range changed while its summary was written", 0)
         raise CompactionSuperseded(
-            f"The log changed inside the planned range {self.policy.attempts} times while the summary was written. "
+            "The log changed inside the planned range twice while the summary was written. "
             "Nothing was covered; compact again when the conversation is quiet."
         )
+
+    async def _plan(self, log: Log, fixed: FixedPart, now: datetime) -> Plan:
+        """Plan, or record the refusal and raise it."""
+        decision = plan_compaction(log.fold.window, fixed, self.policy, self.counter)
+        if isinstance(decision, Plan):
+            return decision
+        await self._set_back(log, now, decision.reason, str(decision.facts), decision.retry_after)
+        raise CompactionRefused(decision.reason, decision.facts)
 
     async def _carry_out(
         self, log: Log, plan: Plan, now: datetime, reason: CompactReason, instructions: str

@@ -166,6 +166,8 @@ class CompactionCompleted(Payload):
     before_tokens: int = 0
     after_tokens: int = 0
     compacted_tokens: int = 0
+    least_progress: int = 0
+    """What it had to free by its policy, in tokens."""
     written_by: WrittenBy
     digest: Digest = Digest()
 

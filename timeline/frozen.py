@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -45,13 +46,19 @@ def repair_text(text: str) -> str:
 
 
 def repair_json(value: Any) -> Any:
-    """Repair every string in a JSON value, keys included; a value that needs none comes back as it is."""
+    """Repair every string in a JSON value, keys included.
+
+    Raises:
+        ValueError: a number is NaN or infinite, which JSON has no form for.
+    """
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, dict):
         return {repair_text(k): repair_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [repair_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} has no form in JSON")
     return value
 
 

@@ -22,15 +22,17 @@ from timeline.events import (
 )
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log import Draft
-from timeline.paths import numbered, stem
-from timeline.planning.digest import MOST_ITEMS, build_digest
-from timeline.planning.summary import HEADING
+from timeline.paths import stem
+from timeline.planning.digest import build_digest
+from timeline.planning.summary import HEADING, free_summary_path, summary_meta
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
+    from timeline.events import Payload
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.ports import EventStore
 
@@ -113,54 +115,65 @@ async def _extend(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID
 
 
 async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, id_: UUID) -> None:
-    """Append a compaction or a hide of the recorded client."""
-    window = timeline.window
-    if isinstance(event.payload, ImportedHide):
-        wanted = set(event.payload.call_ids)
-        hidden = tuple(
-            Replacement(
-                version=i.version,
-                text=(text := f"[cleared by the recorded client: {i.block.path}]"),
-                tokens=timeline.counter.count(text),
-            )
-            for i in window.items
-            if i.answers is not None and i.block.call_id in wanted
-        )
-        if hidden:
-            await timeline.decide([BlocksHidden(reason="imported", blocks=hidden)], at=event.at, ids=[id_])
-        return
-    if not isinstance(event.payload, ImportedCompaction) or not window.items:
-        return
+    """Append a compaction or a hide of the recorded client; one that touches nothing is on record all the same."""
+    match event.payload:
+        case ImportedHide():
+            payload: Payload = _hide(timeline, event.payload)
+        case ImportedCompaction():
+            turn_id = timeline.window.turn_id or "turn_0"
+            taken = await store.paths_taken(timeline.id, [stem(RangeSummary(turn_id=turn_id))])
+            payload = _compaction(timeline, event.payload, event.at, free_summary_path(turn_id, taken), turn_id)
+        case _:
+            raise TypeError(f"{type(event.payload).__name__} is no decision of a recorded client")
+    await timeline.decide([payload], at=event.at, ids=[id_])
+
+
+def _hide(timeline: Timeline, recorded: ImportedHide) -> BlocksHidden:
+    wanted = set(recorded.call_ids)
+    items = [i for i in timeline.window.items if i.answers is not None and i.block.call_id in wanted]
+    texts = [f"[cleared by the recorded client: {item.block.path}]" for item in items]
+    return BlocksHidden(
+        reason="imported",
+        blocks=tuple(
+            Replacement(version=item.version, text=text, tokens=timeline.counter.count(text))
+            for item, text in zip(items, texts, strict=True)
+        ),
+    )
+
+
+def _compaction(
+    timeline: Timeline, recorded: ImportedCompaction, at: datetime, path: str, turn_id: str
+) -> CompactionCompleted:
+    """Make the compaction of a recorded client: its summary stands for everything before it."""
+    window, parts = timeline.window, SummaryParts(history=recorded.summary)
     covered = [item for item in window.items if not item.is_summary]
     digest = build_digest(covered)
-    last = covered[-1] if covered else window.items[-1]
     covers = Covers(
-        ranges=((window.items[0].place, last.version),),
+        ranges=((window.items[0].place, window.version),) if window.items else (),
         summaries=tuple(i.version for i in window.items if i.is_summary),
     )
-    text = f"{HEADING}\n\n{event.payload.summary}"
+    text = f"{HEADING}\n\n{recorded.summary}"
     tokens = timeline.counter.count(text)
-    blank = RangeSummary(turn_id=last.block.turn_id, text=text, at=event.at)
-    taken = await store.paths_taken(timeline.id, [stem(blank)])
-    n = next(n for n in range(1, len(taken) + 2) if numbered(stem(blank), n) not in taken)
     who = WrittenBy(summarizer="imported")
-    meta = {
-        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
-        "covered_turn_ids": list(dict.fromkeys(item.block.turn_id for item in covered)),
-        "covers": covers.model_dump(mode="json"),
-        "round": window.rounds + 1,
-        "before_tokens": window.tokens,
-        "after_tokens": tokens,
-        "recorded_tokens": event.payload.pre_tokens,
-        "trigger": event.payload.trigger,
-        "written_by": who.model_dump(exclude_defaults=True),
-    }
-    completed = CompactionCompleted(
-        block=blank.model_copy(update={"path": numbered(stem(blank), n), "meta": meta}),
+    meta = summary_meta(
+        window,
+        covered,
+        digest=digest,
+        covers=covers,
+        carried=(),
+        split_turn_id=None,
+        before_tokens=window.tokens,
+        after_tokens=tokens,
+        who=who,
+        parts=parts,
+    )
+    meta |= {"trigger": recorded.trigger, "recorded_tokens": recorded.pre_tokens}
+    return CompactionCompleted(
+        block=RangeSummary(turn_id=turn_id, text=text, at=at, path=path, meta=meta),
         tokens=tokens,
         counter=timeline.counter.name,
         covers=covers,
-        parts=SummaryParts(history=event.payload.summary),
+        parts=parts,
         round=window.rounds + 1,
         reason="imported",
         source="imported",
@@ -170,4 +183,3 @@ async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, i
         written_by=who,
         digest=digest,
     )
-    await timeline.decide([completed], at=event.at, ids=[id_])

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import anyio.to_thread
 
-from timeline.blocks import IMAGE_TOKENS, Block, RangeSummary, image_count, parse_block
+from timeline.blocks import Block, RangeSummary, media_tokens, parse_block, utc
 from timeline.compaction import Compactor
 from timeline.errors import (
     BlockNotFound,
     BudgetImpossible,
     ContextOverflow,
     ConversationNotFound,
+    InvalidBlock,
     VersionConflict,
 )
 from timeline.events import (
@@ -25,7 +26,7 @@ from timeline.events import (
     appended_block,
     event_id,
 )
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import canonical_json, repair_json, sha256_hex
 from timeline.log import Draft, StoredLog
 from timeline.planning.budget import FixedPart, account, scaled
 from timeline.policy import presets
@@ -88,6 +89,7 @@ class Timeline:
         summarizer: Summarizer | None = None,
         hooks: Hooks | None = None,
         clock: Clock | None = None,
+        counter: TokenCounter | None = None,
         title: str = "",
         parent: ParentLink | None = None,
         source: str = "",
@@ -103,6 +105,7 @@ class Timeline:
             summarizer: asked first; the extractive one answers when it fails, and when none is given.
             hooks: functions of the application around compactions.
             clock: where ``now`` comes from when a call gives none.
+            counter: counts tokens; the policy's own unless given.
             title: of a new conversation.
             parent: where a new conversation comes from.
             source: the format that a new conversation was recorded in.
@@ -120,13 +123,13 @@ class Timeline:
         except ConversationNotFound:
             if not create:
                 raise
-            at = now or clock.now()
+            at = _moment(now, clock)
             opened = ConversationOpened(title=title, parent=parent, source=source)
             event = NewEvent(id=event_id(at), at=at, payload=opened)
             with suppress(VersionConflict):  # somebody else began it first: then it is theirs that is opened
                 await store.append(conversation, [event], expected=Expected.NO_STREAM)
             log = await StoredLog.load(store, conversation)
-        compactor = Compactor(policy, get_counter(policy.counter), _chain(summarizer), hooks or Hooks())
+        compactor = Compactor(policy, counter or get_counter(policy.counter), _chain(summarizer), hooks or Hooks())
         return cls(log, store, policy, compactor, clock)
 
     @property
@@ -154,8 +157,12 @@ class Timeline:
             PathTaken: a block brings a path that is in use; nothing was written.
             StoreError: the store refused; nothing was written.
         """
-        at = now or self._clock.now()
+        at = _moment(now, self._clock)
         checked = [parse_block(block) for block in blocks]
+        if any(isinstance(block, RangeSummary) for block in checked):
+            raise InvalidBlock(
+                "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
+            )
         if not checked:
             return []
         sizes = await self.count(checked)
@@ -187,7 +194,7 @@ class Timeline:
             counts = await anyio.to_thread.run_sync(self._counter.count_many, texts)
         else:
             counts = self._counter.count_many(texts)
-        return [n + IMAGE_TOKENS * image_count(b) for n, b in zip(counts, blocks, strict=True)]
+        return [n + media_tokens(b) for n, b in zip(counts, blocks, strict=True)]
 
     async def record_model_call(
         self,
@@ -201,10 +208,11 @@ class Timeline:
     ) -> None:
         """Record a model call: what it used, how it ended, and (by version) which render it answers."""
         fields: dict[str, Any] = {} if usage is None else {"usage": usage}
+        started = None if started_at is None else _moment(started_at, self._clock)
         called = ModelCalled(
-            model=model, response_id=response_id, finish_reason=finish_reason, started_at=started_at, **fields
+            model=model, response_id=response_id, finish_reason=finish_reason, started_at=started, **fields
         )
-        await self._log.commit([called], at=now or self._clock.now())
+        await self._log.commit([called], at=_moment(now, self._clock))
 
     async def render(
         self,
@@ -230,9 +238,12 @@ class Timeline:
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
             StoreError: the store refused.
         """
-        now = now or self._clock.now()
+        now = _moment(now, self._clock)
+        system, tools, ephemeral = (
+            _sendable(n, v) for n, v in (("system", system), ("tools", tools), ("ephemeral", ephemeral))
+        )
         fixed = self._fixed(system, tools, ephemeral)
-        if fixed.tokens >= self.policy.trigger_tokens:
+        if self.policy.compacts != "never" and fixed.tokens >= self.policy.trigger_tokens:
             raise BudgetImpossible(account((), fixed, self.policy).facts())
         await self._log.catch_up()
         log: Log = self._log if record else self._log.dry()
@@ -241,8 +252,12 @@ class Timeline:
         if context.account.sent > self.policy.max_tokens:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
-        if record and context.fingerprint != log.fold.window.rendered:
-            await self._record(log, context, now, "hash" if record == "hash" else "full")
+        how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
+        known = log.fold.window.rendered
+        if record and (
+            known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
+        ):
+            await self._record(log, context, now, how)
         return context
 
     async def compact(self, *, instructions: str = "", now: datetime | None = None) -> list[Taken]:
@@ -258,7 +273,7 @@ class Timeline:
             SummarizerFailed: no summarizer gave a usable answer.
         """
         await self._log.catch_up()
-        now = now or self._clock.now()
+        now = _moment(now, self._clock)
         return await self._compactor.compact(
             self._log, FixedPart(reserved=self._reserved), now, reason="forced", instructions=instructions
         )
@@ -355,6 +370,30 @@ class Timeline:
         )
         values = {hashes[name]: text for name, text in stored.items() if text is not None}
         await log.commit([rendered], at=now, values=values)
+
+
+def _moment(now: datetime | None, clock: Clock) -> datetime:
+    """Return the moment of a call: the one that it was given, in UTC, or the clock's.
+
+    Raises:
+        InvalidBlock: the moment has no time zone.
+    """
+    try:
+        return utc(now) if now is not None else clock.now()
+    except ValueError as error:
+        raise InvalidBlock("now", str(error)) from None
+
+
+def _sendable(name: str, value: Any) -> Any:
+    """Repair what a caller wants sent beside the log.
+
+    Raises:
+        InvalidBlock: it has no form in JSON.
+    """
+    try:
+        return repair_json(value)
+    except ValueError as error:
+        raise InvalidBlock(name, str(error)) from None
 
 
 def _chain(summarizer: Summarizer | None) -> tuple[Summarizer, ...]:

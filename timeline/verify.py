@@ -21,7 +21,7 @@ from timeline.events import (
 )
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore
-from timeline.frozen import Frozen
+from timeline.frozen import Frozen, sha256_hex
 from timeline.policy.model import Policy
 from timeline.projection.project import PROJECTION, Projector
 
@@ -75,7 +75,7 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
                 renders.setdefault(event.payload.version, []).append(event.payload)
         recorded = [r for answers in renders.values() for r in answers]
         hashes = {h for r in recorded for h in (r.policy, r.system, r.tools, r.ephemeral) if h is not None}
-        values = await store.values(hashes)
+        values = check.values(await store.values(hashes))
         async for event in store.read(conversation):
             check.event(event)
             for rendered in renders.get(event.version, ()):
@@ -105,6 +105,13 @@ class _Check:
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
         self.redacted = False
+
+    def values(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Leave out content-addressed values that are no longer what their address says."""
+        sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+        for hash_ in values.keys() - sound.keys():
+            self.problem("checksum", f"the stored value {hash_} does not match its hash")
+        return sound
 
     def problem(self, invariant: str, text: str) -> None:
         """Count a broken invariant, and keep its text while there are few."""
@@ -155,8 +162,8 @@ class _Check:
             if version not in live:
                 self.problem("coverage", f"{path}: carried version {version} is not in the window")
         freed = payload.before_tokens - payload.after_tokens
-        if payload.source == "engine" and freed <= 0:
-            self.problem("progress", f"{path}: {payload.before_tokens} tokens before, {payload.after_tokens} after")
+        if payload.source == "engine" and freed < max(1, payload.least_progress):
+            self.problem("progress", f"{path}: freed {freed} tokens, {payload.least_progress} at the least")
         digest = payload.digest
         printed = {use.path for use in (*digest.files_written, *digest.files_read)}
         printed |= {command.path for command in digest.commands} | {problem.path for problem in digest.errors}

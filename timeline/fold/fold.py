@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolCall
 from timeline.errors import InvalidBlock
 from timeline.events import (
     BlockAppended,
@@ -26,7 +25,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.fold.turns import Turns
-from timeline.fold.window import Item, Setback, Window
+from timeline.fold.window import Item, Recorded, Setback, Window, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -55,7 +54,7 @@ class Fold:
         self._rounds = 0
         self._setback: Setback | None = None
         self._policy: str | None = None
-        self._rendered: str | None = None
+        self._rendered: Recorded | None = None
         self._window: Window | None = None
 
     @property
@@ -73,7 +72,7 @@ class Fold:
         rounds: int,
         setback: Setback | None,
         policy: str | None,
-        rendered: str | None,
+        rendered: Recorded | None,
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
@@ -117,14 +116,14 @@ class Fold:
             case BlocksUnpinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=False))
             case BlockRedacted():
-                self._change((payload.version,), _redacted)
+                self._change((payload.version,), redacted)
             case CompactionFailed():
                 self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after)
             case PolicyChanged():
                 self._policy = payload.policy
                 self._setback = None
             case ContextRendered():
-                self._rendered = payload.fingerprint
+                self._rendered = Recorded(payload.fingerprint, payload.record)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")
@@ -221,7 +220,11 @@ class Fold:
         omitted = payload.mode == "omit"
         self._change(
             stand_ins,
-            lambda item: replace(item, omitted=omitted, replacement=None if omitted else stand_ins[item.version]),
+            lambda item: (
+                item
+                if item.redacted
+                else replace(item, omitted=omitted, replacement=None if omitted else stand_ins[item.version])
+            ),
         )
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
@@ -229,11 +232,3 @@ class Fold:
         for version in versions:
             if (position := self._index.get(version)) is not None:
                 self._items[position] = change(self._items[position])
-
-
-def _redacted(item: Item) -> Item:
-    """Erase a live block's content; the tombstone keeps its address."""
-    tombstone = item.block.model_copy(update={"text": "[redacted]", "data": None})
-    if isinstance(tombstone, ToolCall):
-        tombstone = tombstone.model_copy(update={"arguments": {}})
-    return replace(item, block=tombstone, replacement=None, redacted=True)

@@ -12,7 +12,7 @@ from timeline.errors import StoreCorrupt
 from timeline.events import CompactionCompleted, Replacement, appended_block
 from timeline.fold.fold import Fold
 from timeline.fold.turns import Turns
-from timeline.fold.window import Item, Setback
+from timeline.fold.window import Item, Recorded, Setback, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
@@ -35,7 +35,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "rounds": window.rounds,
             "setback": None if window.setback is None else [window.setback.reason, window.setback.retry_at],
             "policy": window.policy,
-            "rendered": window.rendered,
+            "rendered": None if window.rendered is None else [window.rendered.fingerprint, window.rendered.record],
         },
     )
 
@@ -80,18 +80,12 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
                 f"the snapshot names version {fields['version']}, which holds no block; run `timeline verify`"
             )
         replacement = fields.get("replacement")
-        items.append(
-            Item(
-                **{
-                    **fields,
-                    "block": block,
-                    "replacement": None if replacement is None else Replacement.model_validate(replacement),
-                }
-            )
-        )
+        stand_in = None if replacement is None else Replacement.model_validate(replacement)
+        item = Item(**{**fields, "block": block, "replacement": stand_in})
+        items.append(redacted(item) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
-    setback = state.get("setback")
+    setback, rendered = state.get("setback"), state.get("rendered")
     fold.resume(
         snapshot.version,
         items=items,
@@ -100,5 +94,5 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         rounds=state["rounds"],
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
-        rendered=state.get("rendered"),
+        rendered=None if rendered is None else Recorded(*rendered),
     )

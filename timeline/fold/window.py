@@ -6,8 +6,8 @@ covered is not here: its cost must not grow with the history. `timeline.fold.fol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
 """The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
+
+
+TOMBSTONE_TOKENS: Final = 5
+"""What a redacted block still costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,30 @@ class Item:
         return (self.place, 0 if self.is_summary else 1)
 
 
+def redacted(item: Item) -> Item:
+    """Return an item with its content erased; the tombstone keeps its address."""
+    erased: dict[str, Any] = {"text": "[redacted]", "data": None}
+    if isinstance(item.block, ToolCall):
+        erased["arguments"] = {}
+    return replace(
+        item, block=item.block.model_copy(update=erased), tokens=TOMBSTONE_TOKENS, replacement=None, redacted=True
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Setback:
     """A refused or failed compaction: no new try before the visible tokens reach ``retry_at``."""
 
     reason: str
     retry_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded context: its fingerprint, and whether its prompt and tools were kept or only their hashes."""
+
+    fingerprint: str
+    record: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +125,7 @@ class Window:
         rounds: how many compactions completed so far.
         setback: the last refusal or failure since the last compaction.
         policy: hash of the policy in force, when an event set one.
-        rendered: fingerprint of the newest recorded context.
+        rendered: the newest recorded context.
     """
 
     conversation: str
@@ -115,7 +137,7 @@ class Window:
     rounds: int = 0
     setback: Setback | None = None
     policy: str | None = None
-    rendered: str | None = None
+    rendered: Recorded | None = None
 
     @property
     def tokens(self) -> int:

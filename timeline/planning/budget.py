@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from timeline.fold.window import Item
     from timeline.policy.model import Policy
@@ -24,6 +24,12 @@ CATEGORIES: Final = {
     "conv.range.summary": "summaries",
 }
 """The account's line of each block type; every other type is in ``other``."""
+
+
+INTERRUPTED_TOKENS: Final = 15
+"""What the wire's stand-in for a missing result costs."""
+LOOSE_TOKENS: Final = 40
+"""What the wire's label of a result without its call costs: two words and a path."""
 
 
 class FixedPart(Frozen):
@@ -107,11 +113,24 @@ def scaled(tokens: int, policy: Policy) -> int:
     return tokens if not policy.margin else math.ceil(tokens * (1 + policy.margin))
 
 
-def account(items: Iterable[Item], fixed: FixedPart, policy: Policy) -> Account:
+def costs(items: Sequence[Item], policy: Policy) -> list[int]:
+    """Return what each item costs as shown: its own tokens, and those of the label or stand-in that the wire adds."""
+    answered = {item.answers for item in items if item.answers is not None}
+    tokens: list[int] = []
+    for item in items:
+        own = item.shown_tokens
+        if not item.omitted and item.block.type == "react.tool.call" and item.version not in answered:
+            own += INTERRUPTED_TOKENS
+        elif not item.omitted and item.block.type == "react.tool.result" and item.answers is None:
+            own += LOOSE_TOKENS
+        tokens.append(scaled(own, policy))
+    return tokens
+
+
+def account(items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
     """Draw up the account of a window."""
     by_category: dict[str, int] = {}
-    for item in items:
-        tokens = scaled(item.shown_tokens, policy)
+    for item, tokens in zip(items, costs(items, policy), strict=True):
         category = "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
         by_category[category] = by_category.get(category, 0) + tokens
     return Account(

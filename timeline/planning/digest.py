@@ -43,6 +43,7 @@ def build_digest(covered: Sequence[Item]) -> Digest:
     """Record what covered items did. Deterministic, without a model; lists keep the order of the log."""
     ledger = _Ledger()
     results = {i.answers: i for i in covered if i.answers is not None}
+    names = {i.version: i.block.name for i in covered if isinstance(i.block, ToolCall)}
     for item in covered:
         block = item.block
         if item.replacement is not None:
@@ -50,7 +51,8 @@ def build_digest(covered: Sequence[Item]) -> Digest:
         if isinstance(block, ToolCall):
             _enter_call(ledger, block, results.get(item.version))
         elif isinstance(block, ToolResult):
-            ledger.outputs.setdefault(block.name or "unknown", []).append(item)
+            name = block.name or names.get(item.answers or 0) or "unknown"
+            ledger.outputs.setdefault(name, []).append(item)
         elif isinstance(block, Attachment) or "sources_used" in block.meta:
             ledger.artifacts.append(_artifact(item))
         elif isinstance(block, StageDigest):
@@ -76,7 +78,7 @@ def _artifact(item: Item) -> Artifact:
 
 def _enter_call(ledger: _Ledger, call: ToolCall, answer: Item | None) -> None:
     result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
-    failed = result is not None and (result.is_error or bool(result.exit_status))
+    failed = result is not None and _failed(result)
     use = tool_use(call)
     kind = use.kind if use is not None else None
     for subject in use.subjects if use is not None else ():
@@ -102,6 +104,10 @@ def _enter_call(ledger: _Ledger, call: ToolCall, answer: Item | None) -> None:
         ledger.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
 
 
+def _failed(result: ToolResult) -> bool:
+    return result.is_error or bool(result.exit_status)
+
+
 def _command(command: str, call: ToolCall, result: ToolResult | None, *, failed: bool) -> Command:
     text = result.text if result is not None else ""
     status = result.exit_status if result is not None else None
@@ -118,7 +124,7 @@ def _outputs(tool: str, items: Sequence[Item]) -> ToolOutputs:
         tool=tool,
         count=len(items),
         tokens=sum(i.tokens for i in items),
-        errors=sum(isinstance(i.block, ToolResult) and i.block.is_error for i in items),
+        errors=sum(isinstance(i.block, ToolResult) and _failed(i.block) for i in items),
         paths=tuple(i.block.path for i in items),
     )
 

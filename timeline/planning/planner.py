@@ -6,13 +6,13 @@ to four times, previews inside the newest group; what remains is refused with a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.events import Covers, RefusalReason, Replacement
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.budget import Account, FixedPart, account, keep_recent, least_progress, scaled
+from timeline.planning.budget import Account, FixedPart, account, costs, keep_recent, least_progress, scaled
 from timeline.planning.cut import choose_cut, is_candidate, is_turn_start, legal_cuts, seed_cut
 from timeline.planning.spill import can_spill, spill
 
@@ -56,6 +56,7 @@ class Plan:
         split_turn_id: the turn that the cut divides, if it divides one.
         spills: previews, recorded together with the compaction.
         caps: of the summary's parts.
+        least_progress: what the compaction has to free.
         keep_recent_tokens: the keep that this plan was made with.
         before_tokens: messages before.
         expected_tokens: messages afterwards, with a summary as long as its cap.
@@ -72,6 +73,7 @@ class Plan:
     split_turn_id: str | None
     spills: tuple[Replacement, ...]
     caps: Caps
+    least_progress: int
     keep_recent_tokens: int
     before_tokens: int
     expected_tokens: int
@@ -126,13 +128,17 @@ class _Planner:
         self.items = window.items
         self.groups = atomic_groups(self.items)
         self.legal = legal_cuts(self.items, self.groups, whole_turns=policy.on_split == "whole_turn")
-        self.shown = [scaled(item.shown_tokens, policy) for item in self.items]
+        self.shown = costs(self.items, policy)
         self.suffix = [0] * (len(self.items) + 1)
         for position in range(len(self.items) - 1, -1, -1):
             self.suffix[position] = self.suffix[position + 1] + self.shown[position]
         self.group_at = {index: group for group in self.groups for index in group.indices}
         self.open_versions = {item.version for item in window.open_calls()}
         self.tried: dict[int, _Cut] = {}
+        old = window.compaction
+        self.split_before = None if old is None else old.split_turn_id
+        self.old_history = 0 if old is None else counter.count(old.parts.history)
+        self.old_prefix = 0 if old is None else counter.count(old.parts.turn_prefix)
 
     def best_cut(self, keep: int) -> tuple[_Cut | None, int]:
         """Find the cut that meets the target, halving the keep where needed; else the one that keeps least."""
@@ -178,6 +184,7 @@ class _Planner:
             split_turn_id=cut.split_turn_id if cut is not None else None,
             spills=spills,
             caps=cut.caps if cut is not None else Caps(0, 0, 0),
+            least_progress=least_progress(self.policy, self.before.messages),
             keep_recent_tokens=keep,
             before_tokens=self.before.messages,
             expected_tokens=after,
@@ -236,17 +243,23 @@ class _Planner:
         return group.pending and group.last >= position
 
     def _caps(self, covered: Sequence[int], split_turn_id: str | None) -> Caps:
-        """Size the summary: the policy's caps, at most a share of the room, at most half of what it replaces."""
+        """Size the summary: the policy's caps, a share of the room, at most what it had and half of what is new.
+
+        A part that is kept verbatim is charged with what it is.
+        """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
-        prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == split_turn_id)
-        history = sum(self.shown[p] for p in covered) - prefix
-        history += sum(self.shown[p] for p, item in enumerate(self.items) if item.is_summary)
-        caps = Caps(
-            history=min(policy.summary_tokens, room // 8, max(_LEAST_SUMMARY, history // 2)),
-            turn_prefix=min(policy.turn_prefix_tokens, room // 16, max(_LEAST_SUMMARY, prefix // 2)),
-            digest=min(policy.digest_tokens, room // 16, (history + prefix) // 4),
+        new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == split_turn_id)
+        new_history = sum(self.shown[p] for p in covered) - new_prefix
+        same_turn = split_turn_id is not None and split_turn_id == self.split_before
+        old_history = self.old_history if same_turn else self.old_history + self.old_prefix
+        history = min(policy.summary_tokens, room // 8, max(_LEAST_SUMMARY, old_history + new_history // 2))
+        old_prefix = self.old_prefix if same_turn else 0
+        prefix = min(policy.turn_prefix_tokens, room // 16, max(_LEAST_SUMMARY, old_prefix + new_prefix // 2))
+        return Caps(
+            history=history if new_history else old_history,
+            turn_prefix=0 if split_turn_id is None else prefix if new_prefix else old_prefix,
+            digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4),
         )
-        return caps if split_turn_id is not None else replace(caps, turn_prefix=0)
 
     def _covers(self, position: int, summaries: tuple[int, ...]) -> Covers:
         """One range, from the place where the window begins to just before the cut."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, ToolCall, UserPrompt
-from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instant_text
+from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, instant_text
 from timeline.paths import numbered, stem
 from timeline.planning.budget import scaled
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
@@ -157,26 +157,23 @@ def compaction_event(
     digest = build_digest(plan.covered)
     text = _compose(window, plan, parts, digest, counter)
     blank = RangeSummary(turn_id=plan.turn_id, text=text, at=now)
-    path = _free_path(stem(blank), taken_paths)
+    path = free_summary_path(plan.turn_id, taken_paths)
     before = plan.account.messages
     tokens = counter.count(text)
     after = plan.expected_tokens - scaled(plan.caps.tokens, policy) + scaled(tokens, policy)
-    times = [i.block.at for i in plan.covered if i.block.at is not None]
-    meta = {
-        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
-        "covered_turn_ids": covered_turns(window, plan),
-        "split_turn_id": plan.split_turn_id,
-        "covers": covers.model_dump(mode="json"),
-        "carried": list(plan.carried),
-        "first_at": instant_text(min(times)) if times else None,
-        "last_at": instant_text(max(times)) if times else None,
-        "round": window.rounds + 1,
-        "before_tokens": before,
-        "after_tokens": after,
-        "written_by": written_by.model_dump(exclude_defaults=True),
-        "parts": parts.model_dump(),
-    }
-    block = blank.model_copy(update={"path": path, "meta": {k: v for k, v in meta.items() if v is not None}})
+    meta = summary_meta(
+        window,
+        plan.covered,
+        digest=digest,
+        covers=covers,
+        carried=plan.carried,
+        split_turn_id=plan.split_turn_id,
+        before_tokens=before,
+        after_tokens=after,
+        who=written_by,
+        parts=parts,
+    )
+    block = blank.model_copy(update={"path": path, "meta": meta})
     return CompactionCompleted(
         block=block,
         tokens=tokens,
@@ -192,19 +189,56 @@ def compaction_event(
         before_tokens=before,
         after_tokens=after,
         compacted_tokens=sum(i.shown_tokens for i in plan.covered),
+        least_progress=plan.least_progress,
         written_by=written_by,
         digest=digest,
     )
 
 
-def _free_path(own_stem: str, taken: Collection[str]) -> str:
-    n = 1
+def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
+    """Return the first path of a summary in a turn that is not taken."""
+    own_stem, n = stem(RangeSummary(turn_id=turn_id)), 1
     while (path := numbered(own_stem, n)) in taken:
         n += 1
     return path
 
 
-def covered_turns(window: Window, plan: Plan) -> list[str]:
+def summary_meta(
+    window: Window,
+    covered: Sequence[Item],
+    *,
+    digest: Digest,
+    covers: Covers,
+    carried: Sequence[int],
+    split_turn_id: str | None,
+    before_tokens: int,
+    after_tokens: int,
+    who: WrittenBy,
+    parts: SummaryParts,
+) -> dict[str, Any]:
+    """Return the ``meta`` of a summary block: what it covers and carries, when that was, and who wrote it.
+
+    ``split_turn_id`` is there only when the cut divided a turn (seed 002, what compaction produces).
+    """
+    times = [i.block.at for i in covered if i.block.at is not None]
+    meta = {
+        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
+        "covered_turn_ids": covered_turns(window, covered, split_turn_id),
+        "split_turn_id": split_turn_id,
+        "covers": covers.model_dump(mode="json"),
+        "carried": list(carried),
+        "first_at": instant_text(min(times)) if times else None,
+        "last_at": instant_text(max(times)) if times else None,
+        "round": window.rounds + 1,
+        "before_tokens": before_tokens,
+        "after_tokens": after_tokens,
+        "written_by": who.model_dump(exclude_defaults=True),
+        "parts": parts.model_dump(),
+    }
+    return {name: value for name, value in meta.items() if value is not None}
+
+
+def covered_turns(window: Window, covered: Sequence[Item], split_turn_id: str | None) -> list[str]:
     """List all turns that the summary stands for, superseded summaries' included, without the split one."""
     turns: dict[str, None] = {}
     for compaction in window.summaries:
@@ -212,8 +246,8 @@ def covered_turns(window: Window, plan: Plan) -> list[str]:
         turns.update(dict.fromkeys(str(t) for t in earlier) if isinstance(earlier, list) else {})
         if compaction.split_turn_id is not None:
             turns[compaction.split_turn_id] = None
-    turns.update(dict.fromkeys(i.block.turn_id for i in plan.covered))
-    turns.pop(plan.split_turn_id or "", None)
+    turns.update(dict.fromkeys(i.block.turn_id for i in covered))
+    turns.pop(split_turn_id or "", None)
     return list(turns)
 
 

@@ -61,10 +61,8 @@ def _entry(item: Item, *, loose: bool, rewritten: bool = False) -> Entry:
         "group": item.response,
         "rewritten": rewritten,
     }
-    if isinstance(block, Note):
-        fields["text"] = f"[pinned note] {fields['text']}"
-    elif isinstance(block, StageDigest):
-        fields["text"] = f"[stage digest] {fields['text']}"
+    if isinstance(block, Note | StageDigest) and stand_in is None:
+        fields["text"] = block.countable()
     elif isinstance(block, ToolCall):
         arguments = block.arguments if stand_in is None else stand_in.arguments or {}
         fields |= {"name": block.name, "call_id": block.call_id, "arguments": arguments}
