@@ -1,0 +1,103 @@
+"""The documents as programs: their code blocks, read from Markdown, and the way to run them.
+
+    ```python                      runs; all blocks of a page share one namespace and one event loop, and may await
+    ```console                     the lines that begin with `$ timeline` run, in bash; they have to succeed
+    <!-- no-run: why -->           right above a block: it is not run
+    <!-- python … -->              a block that the reader does not see, for what the page's code needs around it
+
+Everything of a page runs in order, in a folder of its own that holds a recording, `session.jsonl`.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.project.sources import ROOT
+
+FENCE: Final = re.compile(
+    r"^(?P<hidden><!-- python\n(?P<unseen>.*?)^-->$)|^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+NO_RUN: Final = re.compile(r"<!-- no-run: *(?P<reason>.*?) *-->\s*\Z")
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block of a page.
+
+    Attributes:
+        line: the first line of its text, counted from 1.
+        language: what stands behind the opening fence.
+        text: the code, without the indentation of the fence.
+        no_run: why it is not run; None if it is.
+    """
+
+    line: int
+    language: str
+    text: str
+    no_run: str | None
+
+
+def pages() -> list[Path]:
+    """Return the README and all documents."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def code_blocks(text: str) -> list[CodeBlock]:
+    """Read the fenced blocks of a page, and its hidden ones."""
+    blocks = []
+    for match in FENCE.finditer(text):
+        body = "unseen" if match["hidden"] else "text"
+        excuse = NO_RUN.search(text, 0, match.start())
+        indent = len(match["indent"] or "")
+        code = "".join(line[indent:] if line.strip() else line for line in match[body].splitlines(keepends=True))
+        line = text.count("\n", 0, match.start(body)) + 1
+        language = "python" if match["hidden"] else match["language"]
+        blocks.append(CodeBlock(line, language, code, excuse["reason"] if excuse else None))
+    return blocks
+
+
+def commands(block: CodeBlock) -> list[str]:
+    """Return the `timeline` commands of a console block; a backslash at a line's end goes on with the next line."""
+    joined = block.text.replace("\\\n", " ")
+    return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ timeline")]
+
+
+def run_page(text: str, name: str, folder: Path) -> None:
+    """Run a page's blocks in order, in a folder; a failure names the page's line."""
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    with asyncio.Runner() as runner:
+        for block in code_blocks(text):
+            if block.no_run is not None:
+                continue
+            if block.language == "python":
+                _run_python(block, name, namespace, runner)
+            elif block.language == "console":
+                for command in commands(block):
+                    _run_command(command, f"{name}, console block at line {block.line}", folder)
+
+
+def _run_python(block: CodeBlock, name: str, namespace: dict[str, Any], runner: asyncio.Runner) -> None:
+    padded = "\n" * (block.line - 1) + block.text
+    code = compile(padded, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    outcome = eval(code, namespace)  # noqa: S307 - the project's own documents
+    if inspect.iscoroutine(outcome):
+        runner.run(outcome)
+
+
+def _run_command(command: str, where: str, folder: Path) -> None:
+    """Run a command as a reader would, with the tests' own environment first on the path and nobody's settings."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TIMELINE_")}
+    own |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}", "HOME": str(folder)}
+    shell = ["bash", "-c", f"set -o pipefail; {command}"]
+    done = subprocess.run(
+        shell, cwd=folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{where}: $ {command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"

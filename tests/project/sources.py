@@ -1,0 +1,82 @@
+"""The sources as data: which module imports which, read from the syntax trees so that nothing has to be imported."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("timeline", "store", "summarizers")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name.
+
+    Attributes:
+        importer: the importing module.
+        target: the imported module, or one of the project's modules that the name is.
+        where: file and line, for messages.
+        relative: whether it is written with leading dots.
+        runs: whether it is carried out; one for type checkers only is not.
+    """
+
+    importer: str
+    target: str
+    where: str
+    relative: bool
+    runs: bool
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the file of each module of the three packages."""
+    files = (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py")))
+    return {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    """Return a module's syntax tree."""
+    return ast.parse(modules()[module].read_text(encoding="utf-8"))
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Return every import of the three packages, those inside functions too."""
+    return tuple(found for module in modules() for found in _imports_of(module))
+
+
+def _imports_of(module: str) -> Iterator[Import]:
+    file = modules()[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    root = tree(module)
+    for_types = {id(inner) for node in ast.walk(root) if _is_for_types(node) for inner in ast.walk(node)}
+    for node in ast.walk(root):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        level = node.level if isinstance(node, ast.ImportFrom) else 0
+        where = f"{file.relative_to(ROOT)}:{node.lineno}"
+        for target in _targets(node, package):
+            yield Import(module, target, where, relative=level > 0, runs=id(node) not in for_types)
+
+
+def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+    base = ".".join([*above, *([node.module] if node.module else [])])
+    for alias in node.names:
+        inner = f"{base}.{alias.name}"
+        yield inner if inner in modules() else base
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.project.pages import code_blocks, commands, pages, run_page
+from tests.project.recording import write_recording
+from tests.project.sources import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPECTED = ("README.md", "CHANGELOG.md")
+"""Documents that have to be there."""
+ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+TEST_NAME = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)*")
+LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
+SAMPLE = """
+<!-- python
+answer = 41
+-->
+```python
+import asyncio
+answer += await asyncio.sleep(0, result=1)
+```
+```console
+$ timeline --version \\
+    | cat
+$ git commit
+0.1.0
+```
+<!-- no-run: it would cost money -->
+```python
+raise SystemExit
+```
+<!-- no-run: -->
+```python
+assert answer == 42, answer
+```
+"""
+
+
+def name_of(page: Path) -> str:
+    """Return a page's path in the project."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_the_documents_are_there() -> None:
+    """What the project promises to describe is described."""
+    assert [name for name in EXPECTED if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader who types a document's code and commands, in order, meets no error."""
+    text = page.read_text(encoding="utf-8")
+    write_recording(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIMELINE_DB", raising=False)
+    run_page(text, name_of(page), tmp_path)
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_a_block_that_is_not_run_says_why(page: Path) -> None:
+    """No code is left out of the tests in silence."""
+    silent = [block.line for block in code_blocks(page.read_text(encoding="utf-8")) if block.no_run == ""]
+    assert not silent, f"{name_of(page)}, lines {silent}: no-run without a reason"
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    """A relative link of a document names a file of the project."""
+    targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
+    inner = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+    assert [target for target in inner if not (page.parent / target).exists()] == []
+
+
+def test_each_guarantee_names_tests_that_exist() -> None:
+    """Every row of the guarantees' tables points at the tests that hold it up."""
+    page = ROOT / "docs" / "guarantees.md"
+    if not page.is_file():
+        pytest.skip("docs/guarantees.md is not written yet")
+    rows = _table_rows(page.read_text(encoding="utf-8"))
+    assert rows
+    assert [row for row in rows if not TEST_NAME.search(row)] == []
+    named = {name for row in rows for name in TEST_NAME.findall(row)}
+    assert sorted(name for name in named if not _exists(name)) == []
+
+
+def test_the_readme_prints_the_commands_that_ci_runs() -> None:
+    """A fresh clone is tested by what the README says, and the plain form is what make calls."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("demo", "test"):
+        assert f"make {target}" in readme
+        assert f"python3 .ci/dev.py {target}" in readme
+        assert f"$(PYTHON) .ci/dev.py {target}\n" in makefile
+    assert "exec make test </dev/null\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_decision_records_are_numbered_and_of_one_form() -> None:
+    """Records count up without a gap, and each one says its context, its decision and its consequences."""
+    assert [adr.name[:4] for adr in ADRS] == [f"{number:04}" for number in range(1, len(ADRS) + 1)]
+    for adr in ADRS:
+        text = adr.read_text(encoding="utf-8")
+        assert text.startswith(f"# {adr.name[:4]} · "), adr.name
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequences"], adr.name
+
+
+def test_a_page_runs_as_one_program(tmp_path: Path) -> None:
+    """Blocks share names and a loop, hidden ones too; an excused block is left out, one without a reason is listed."""
+    run_page(SAMPLE, "sample.md", tmp_path)
+    assert [block.no_run for block in code_blocks(SAMPLE)] == [None, None, None, "it would cost money", ""]
+    assert commands(code_blocks(SAMPLE)[2]) == ["timeline --version      | cat"]
+
+
+@pytest.mark.parametrize("block", ["```python\nassert 1 == 2\n```", "```console\n$ timeline nonsense\n```"])
+def test_a_page_that_is_wrong_fails(tmp_path: Path, block: str) -> None:
+    """Code that raises and commands that fail are errors of the document."""
+    with pytest.raises(AssertionError):
+        run_page(f"# Title\n\n{block}\n", "sample.md", tmp_path)
+
+
+def _table_rows(text: str) -> list[str]:
+    """Return the rows of all tables, without headings and rules."""
+    tables = re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)
+    return [row for table in tables for row in table.splitlines()[2:]]
+
+
+def _exists(test_name: str) -> bool:
+    """Say whether a test is defined: a function, a class, or a name that a state machine's test case is bound to."""
+    file, *names = test_name.split("::")
+    if not (ROOT / file).is_file():
+        return False
+    defined = set()
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign):
+            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return set(names) <= defined
