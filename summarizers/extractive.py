@@ -111,5 +111,6 @@ def _worth(prompt: str) -> float:
 
 def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
     """Answer where no whole line fits the cap: with the beginning of the best one, or with a fixed text."""
-    text = next((point.text for point, _ in best), NOTHING_SAID)
-    return fitted(text, request.max_tokens, request.counter) or request.counter.truncate(text, request.max_tokens)
+    counter, cap = request.counter, request.max_tokens
+    text = next((point.text for point, _ in best), "")
+    return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)
