@@ -58,6 +58,8 @@ def is_nested_deeper(value: Any, levels: int) -> bool:
     """Say whether a JSON value has more than so many levels of objects and lists."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
+        if not level:
+            return False
         inner = (child for outer in level for child in (outer.values() if isinstance(outer, dict) else outer))
         level = [child for child in inner if isinstance(child, dict | list)]
     return bool(level)
