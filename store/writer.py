@@ -55,7 +55,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> Future[T]:
-        """Queue a function; ``size`` is how many characters it will write.
+        """Queue a function; ``size`` is how many characters it will write, if it writes.
 
         Raises:
             StoreClosed: `stop` was called.
@@ -98,7 +98,7 @@ class Writer:
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
-            self._written += job.size + _PER_COMMIT
+            self._written += job.size + _PER_COMMIT if job.size else 0
 
     def _checkpoint_when_due(self, connection: sqlite3.Connection) -> None:
         if self._written >= CHECKPOINT_AFTER:

@@ -20,9 +20,9 @@ from store.testing.cancelling import cancelled_at  # noqa: E402 - after the asse
 from store.testing.faults import FaultContract  # noqa: E402 - after the asserts were announced
 from store.testing.reads import ReadContract  # noqa: E402 - after the asserts were announced
 from store.testing.repeats import RepeatContract  # noqa: E402 - after the asserts were announced
-from store.testing.samples import block_event, event, events  # noqa: E402 - after the asserts were announced
+from store.testing.samples import block_event, compaction, event, events  # noqa: E402 - after the asserts were announced
 
-__all__ = ["StoreContract", "block_event", "cancelled_at", "event", "events"]
+__all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events"]
 
 
 class StoreContract(AppendContract, RepeatContract, ReadContract, FaultContract):

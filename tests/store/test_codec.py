@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.codec import decode, decode_snapshot, decode_value, encode, payload_text
+from store.testing import event
+from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, newer_block
+from timeline.errors import InvalidBlock, StoreCorrupt
+from timeline.events import BlockAppended, NewEvent, UnknownPayload, checksum, encode_payload, event_id, instant_text
+from timeline.frozen import sha256_hex
+from timeline.ports import Expected
+
+if TYPE_CHECKING:
+    from store.codec import Row
+
+TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=300)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    """Any block, with any of its fields set or left at its default."""
+    classes: list[type[Block]] = [*KNOWN_TYPES.values(), CustomBlock]
+    cls = draw(st.sampled_from(classes))
+    fields: dict[str, Any] = {"type": "my.own"} if cls is CustomBlock else {}
+    for name, field in cls.model_fields.items():
+        if name != "type" and (field.is_required() or draw(st.booleans())):
+            fields[name] = draw(_values(name))
+    return cls(**fields)
+
+
+def _values(name: str) -> st.SearchStrategy[Any]:
+    match name:
+        case "at":
+            return MOMENTS
+        case "data":
+            return JSON
+        case "meta" | "arguments":
+            return st.dictionaries(TEXTS, JSON, max_size=3)
+        case "pending" | "is_error":
+            return st.booleans()
+        case "exit_status":
+            return st.none() | st.integers()
+        case "call_id" | "name":
+            return TEXTS.filter(bool)
+        case _:
+            return TEXTS
+
+
+@given(block=blocks(), at=MOMENTS, tokens=st.integers(0, 2**40), counter=TEXTS)
+def test_the_fast_way_writes_the_bytes_of_the_definition(block: Block, at: datetime, tokens: int, counter: str) -> None:
+    """Whatever a block holds, and whether or not it has its event's time, both ways write the same text."""
+    for dated in (block, block.model_copy(update={"at": at})):
+        payload = BlockAppended(block=dated, tokens=tokens, counter=counter)
+        assert payload_text(payload, at, instant_text(at)) == encode_payload(payload)
+
+
+def test_a_time_in_another_zone_is_stored_as_the_same_moment() -> None:
+    """A block that went round the validator, with a local time, still says when it was."""
+    local = datetime.fromisoformat("2026-03-01T12:00:00+02:00")
+    block = UserPrompt(text="x").model_copy(update={"at": local})
+    text = payload_text(BlockAppended(block=block, tokens=1, counter="c"), datetime.now(UTC), "")
+    assert '"at":"2026-03-01T10:00:00Z"' in text
+
+
+@given(block=blocks(), at=MOMENTS)
+def test_an_event_comes_back_from_its_row_as_it_was(block: Block, at: datetime) -> None:
+    """Encoding and decoding give back id, time and payload."""
+    written = NewEvent(id=event_id(datetime.now(UTC)), at=at, payload=BlockAppended(block=block, tokens=1, counter="c"))
+    read = decode("a", _row(written), "here")
+    assert (read.id, read.at, read.payload) == (written.id, written.at, written.payload)
+
+
+def test_a_block_of_a_later_version_is_indexed_and_kept() -> None:
+    """Path, turn and tokens of a block that cannot be read yet still get their columns."""
+    data: dict[str, Any] = {"block": {"type": "x.y", "path": "p", "turn_id": "t", "new": 1}, "tokens": 7}
+    (draft,) = encode("a", [event(UnknownPayload(type="block.later", data=data))], Expected.ANY, {}, None).drafts
+    assert (draft.path, draft.turn_id, draft.tokens) == ("p", "t", 7)
+    newer = BlockAppended(block=newer_block({"type": "x.y", "path": "q"}), tokens=1, counter="c")
+    (draft,) = encode("a", [event(newer)], Expected.ANY, {}, None).drafts
+    assert (draft.path, draft.payload) == ("q", encode_payload(newer))
+
+
+@pytest.mark.parametrize("tokens", ["many", True, -1, 2**70, None])
+def test_tokens_that_the_column_cannot_hold_are_left_out(tokens: Any) -> None:
+    """A later version may mean something else by "tokens"; the payload keeps it all the same."""
+    unknown = UnknownPayload.model_construct(type="block.later", data={"tokens": tokens})
+    (draft,) = encode("a", [event(unknown)], Expected.ANY, {}, None).drafts
+    assert draft.tokens is None
+    assert draft.payload == encode_payload(unknown)
+
+
+def test_a_number_beyond_64_bits_is_refused() -> None:
+    """What no column can hold is named before anything is written."""
+    huge = UnknownPayload(type="block.later", data={}, stored_schema_version=2**70)
+    with pytest.raises(InvalidBlock, match="64 bits"):
+        encode("a", [event(huge)], Expected.ANY, {}, None)
+
+
+@pytest.mark.parametrize("column", range(1, 8))
+def test_damage_in_any_column_is_noticed(column: int) -> None:
+    """The checksum covers version, id, type, schema version, time and payload, and itself."""
+    row = list(_row(event(BlockAppended(block=UserPrompt(text="x"), tokens=1, counter="c"))))
+    row[column] = row[column] + 1 if isinstance(row[column], int) else row[column][:-1] + "~"
+    with pytest.raises(StoreCorrupt, match=r"conversation 'a' \(position 9\)") as damage:
+        decode("a", tuple(row), "agent.db")
+    assert "agent.db: event" in str(damage.value)
+
+
+def test_an_event_of_another_conversation_is_noticed() -> None:
+    """The checksum covers the conversation: a row that was moved is a damaged row."""
+    row = _row(event(BlockAppended(block=UserPrompt(text="x"), tokens=1, counter="c")))
+    with pytest.raises(StoreCorrupt):
+        decode("b", row, "agent.db")
+
+
+@pytest.mark.parametrize("payload", ["", "[]", "{", '{"block":{"type":"user.prompt"}}'])
+def test_a_payload_that_is_not_what_its_type_says_is_corrupt(payload: str) -> None:
+    """Even with a right checksum, what cannot be read is reported with its place."""
+    _, version, id_, type_, schema, at, _, _ = _row(
+        event(BlockAppended(block=UserPrompt(text="x"), tokens=1, counter="c"))
+    )
+    row = (9, version, id_, type_, schema, at, payload, checksum("a", version, id_, type_, schema, at, payload))
+    with pytest.raises(StoreCorrupt, match=r"event 3 of conversation 'a' \(position 9\) is damaged"):
+        decode("a", row, "agent.db")
+
+
+def test_a_damaged_snapshot_or_value_is_noticed() -> None:
+    """Neither is used when its text does not have its hash."""
+    body = '{"version":3,"window_start":2}'
+    assert decode_snapshot("a", body, sha256_hex(body), "agent.db").version == 3
+    with pytest.raises(StoreCorrupt, match="snapshot of conversation 'a'"):
+        decode_snapshot("a", body.replace("3", "4"), sha256_hex(body), "agent.db")
+    with pytest.raises(StoreCorrupt, match="snapshot of conversation 'a'"):
+        decode_snapshot("a", "{}", sha256_hex("{}"), "agent.db")
+    with pytest.raises(StoreCorrupt, match="stored value"):
+        decode_value("0" * 64, "text", "agent.db")
+
+
+def _row(written: NewEvent) -> Row:
+    (draft,) = encode("a", [written], Expected.ANY, {}, None).drafts
+    return (9, 3, *draft[:4], draft.payload, draft.checksum("a", 3))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from store.failures import store_error
+from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+
+FILE = Path("folder/agent.db")
+RESULTS = {
+    f"SQLITE_{name}"
+    for name in [
+        "ABORT",
+        "AUTH",
+        "BUSY",
+        "CANTOPEN",
+        "CONSTRAINT",
+        "CORRUPT",
+        "EMPTY",
+        "ERROR",
+        "FORMAT",
+        "FULL",
+        "INTERNAL",
+        "INTERRUPT",
+        "IOERR",
+        "LOCKED",
+        "MISMATCH",
+        "MISUSE",
+        "NOLFS",
+        "NOMEM",
+        "NOTADB",
+        "NOTFOUND",
+        "PERM",
+        "PROTOCOL",
+        "RANGE",
+        "READONLY",
+        "SCHEMA",
+        "TOOBIG",
+    ]
+}
+CODES = sorted(name for name in dir(sqlite3) if "_".join(name.split("_")[:2]) in RESULTS)
+PRIMARY = {
+    "SQLITE_BUSY": StoreLocked,
+    "SQLITE_LOCKED": StoreLocked,
+    "SQLITE_PROTOCOL": StoreLocked,
+    "SQLITE_READONLY": StoreReadOnly,
+    "SQLITE_PERM": StoreReadOnly,
+    "SQLITE_FULL": StoreFull,
+    "SQLITE_CORRUPT": StoreCorrupt,
+    "SQLITE_NOTADB": StoreCorrupt,
+    "SQLITE_FORMAT": StoreCorrupt,
+}
+EXTENDED = {
+    "SQLITE_IOERR_BLOCKED": StoreLocked,
+    "SQLITE_IOERR_LOCK": StoreLocked,
+    "SQLITE_IOERR_CORRUPTFS": StoreCorrupt,
+    "SQLITE_IOERR_SHORT_READ": StoreCorrupt,
+}
+ERRORS = [cls for cls in vars(sqlite3).values() if isinstance(cls, type) and issubclass(cls, sqlite3.Error)]
+
+
+def _expected(name: str) -> type[StoreError]:
+    family = "_".join(name.split("_")[:2])
+    return EXTENDED.get(name) or PRIMARY.get(family) or StoreError
+
+
+def _raised(cls: type[sqlite3.Error], code: int | None = None) -> sqlite3.Error:
+    error = cls("what SQLite says")
+    if code is not None:
+        error.sqlite_errorcode = code
+    return error
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_code_of_the_driver_becomes_a_store_error(name: str) -> None:
+    """Each result code, extended ones by their family, has its place in the tree, and the message names the file."""
+    error = store_error(_raised(sqlite3.OperationalError, getattr(sqlite3, name)), FILE)
+    assert type(error) is _expected(name)
+    assert str(error).startswith("folder/agent.db: ")
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("cls", ERRORS, ids=lambda cls: cls.__name__)
+def test_every_error_class_of_the_driver_becomes_a_store_error(cls: type[sqlite3.Error]) -> None:
+    """Errors that the driver itself raises carry no code, and are mapped too."""
+    error = store_error(_raised(cls), FILE)
+    assert type(error) is StoreError
+    assert "what SQLite says" in str(error)
+
+
+def test_a_closed_connection_is_a_closed_store() -> None:
+    """Using a connection after its end says how to open the store again."""
+    connection = sqlite3.connect(":memory:")
+    connection.close()
+    with pytest.raises(sqlite3.ProgrammingError) as closed:
+        connection.execute("SELECT 1")
+    assert isinstance(store_error(closed.value, FILE), StoreClosed)
+
+
+def test_the_error_classes_are_those_that_are_known() -> None:
+    """A driver with a new class of errors makes this list, and the mapping, worth another look."""
+    assert {cls.__name__ for cls in ERRORS} == {
+        "Error",
+        "DatabaseError",
+        "DataError",
+        "IntegrityError",
+        "InterfaceError",
+        "InternalError",
+        "NotSupportedError",
+        "OperationalError",
+        "ProgrammingError",
+    }

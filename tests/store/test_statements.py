@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from store import statements
+from store.appending import append
+from store.codec import encode
+from store.files import connect_writer
+from store.testing import compaction, events
+from timeline.ports import Expected
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+STATEMENTS = {
+    name: text
+    for name, text in {**vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}.items()
+    if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE) .*[^ ]$", text)
+}
+TABLES = ("conversations", "events", "snapshots", "stored_values", "migrations", "e", "c", "s", "v")
+
+
+@pytest.fixture(scope="module", params=["plain", "analysed"])
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sqlite3.Connection]:
+    """A database with many small conversations and one long one, with and without statistics for the planner."""
+    connection = connect_writer(tmp_path_factory.mktemp("plans") / "agent.db", "normal", 1.0)
+    connection.execute("PRAGMA synchronous = OFF")
+    for number in range(200):
+        batch = [*events(2), compaction(1, 1), *events(500 if number == 0 else 2)]
+        append(connection, encode(f"c{number}", batch, Expected.ANY, {}, None))
+    if request.param == "analysed":
+        connection.execute("ANALYZE")
+    yield connection
+    connection.close()
+
+
+def _plan(connection: sqlite3.Connection, statement: str) -> list[str]:
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", (None,) * statement.count("?"))
+    return [detail for *_, detail in rows]
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_no_statement_scans_a_table(connection: sqlite3.Connection, name: str) -> None:
+    """Every table is searched by an index or by its key."""
+    plan = _plan(connection, STATEMENTS[name])
+    assert not [step for step in plan if re.match(rf"SCAN ({'|'.join(TABLES)})\b", step)], plan
+
+
+def test_rare_events_are_read_from_their_own_index(connection: sqlite3.Connection) -> None:
+    """Reading all compactions touches an index that holds nothing but rare events."""
+    for name, index in (("PAGE_OF_RARE_TYPES", "events_rare_within"), ("PAGE_OF_ALL_OF_RARE_TYPES", "events_rare")):
+        plan = _plan(connection, STATEMENTS[name])
+        assert any(f"SEARCH events USING COVERING INDEX {index} (" in step for step in plan), plan
+
+
+def test_the_frequent_types_are_those_of_the_index() -> None:
+    """The condition of the partial indexes and the set that chooses the statement name the same types."""
+    assert set(re.findall(r"'([a-z.]+)'", statements.RARE_WHERE)) == statements.FREQUENT_TYPES
