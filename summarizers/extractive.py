@@ -62,7 +62,11 @@ class ExtractiveSummarizer:
 def extract(request: SummaryRequest) -> str:
     """Return the summary's text, at most ``request.max_tokens`` by the request's counter."""
     found = gather(request.blocks)
-    earlier = read_outline(request.previous or "")
+    earlier = [
+        point
+        for point in read_outline(request.previous or "")
+        if not (point.section is Section.ERRORS and found.settles(point.text))
+    ]
     tasks = _tasks(request, found.prompts, [p for p in earlier if p.section is Section.TASK])
     points = [p for p in earlier if p.section is not Section.TASK] + tasks + found.points
     if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):

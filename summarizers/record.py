@@ -98,6 +98,11 @@ class Gathered:
         if text:
             self.points.append(Point(section, text, order, weight))
 
+    def settles(self, error: str) -> bool:
+        """Say whether an error of an earlier summary is history: the same call was made again since, well or badly."""
+        calls = (f"{name} {_brief(about)}".strip() for name, about in (*self.worked, *self.failures))
+        return error.startswith(tuple(f"{call}{end}" for call in calls for end in (":", " (exit ")))
+
 
 def gather(blocks: Sequence[Block]) -> Gathered:
     """Make points of all blocks, in their order; prompts stay apart."""

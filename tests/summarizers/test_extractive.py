@@ -119,6 +119,16 @@ def test_a_failure_that_was_overcome_says_so() -> None:
     assert "first" not in text
 
 
+def test_an_earlier_error_goes_when_its_call_is_made_again() -> None:
+    """An error of the summary before is left out once the same call worked, and stays while it did not."""
+    previous = extract(_request([_call("a", "Bash", command="make all"), _result("a", "boom", exit_status=2)]))
+    assert "Bash make all (exit 2): boom" in previous
+    later = [AssistantCompletion(text="Added the missing rule to the Makefile.")]
+    assert "boom" in extract(_request(later, previous=previous))
+    worked = [*later, _call("b", "Bash", command="make all"), _result("b", "built")]
+    assert "boom" not in extract(_request(worked, previous=previous))
+
+
 def test_a_plan_gives_what_is_done_and_what_is_next() -> None:
     """Steps with a status, as planning tools record them, are sorted by it; only the newest plan counts."""
     old = _call("p1", "TodoWrite", todos=[{"content": "Write the parser", "status": "pending"}])
