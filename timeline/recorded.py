@@ -14,7 +14,6 @@ from timeline.events import (
     BlockAppended,
     BlocksHidden,
     CompactionCompleted,
-    Covers,
     Replacement,
     SummaryParts,
     WrittenBy,
@@ -148,10 +147,7 @@ def _compaction(
     window, parts = timeline.window, SummaryParts(history=recorded.summary)
     covered = [item for item in window.items if not item.is_summary]
     digest = build_digest(covered)
-    covers = Covers(
-        ranges=((window.items[0].place, window.version),) if window.items else (),
-        summaries=tuple(i.version for i in window.items if i.is_summary),
-    )
+    covers = window.covers_before(window.version)
     text = f"{HEADING}\n\n{recorded.summary}"
     tokens = timeline.counter.count(text)
     who = WrittenBy(summarizer="imported")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
+from timeline.events import Covers
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -159,6 +160,16 @@ class Window:
     def compaction(self) -> CompactionCompleted | None:
         """The compaction of the newest live summary."""
         return self.summaries[-1] if self.summaries else None
+
+    def covers_before(self, last: int) -> Covers:
+        """Return what a compaction covers that takes all up to version ``last``, the live summaries included.
+
+        A summary that was superseded earlier stays named while its own version lies behind the range.
+        """
+        ranges = ((self.items[0].place, last),) if self.items else ()
+        taken = {item.version for item in self.items if item.is_summary}
+        earlier = {v for compaction in self.summaries for v in compaction.covers.summaries if v > last}
+        return Covers(ranges=ranges, summaries=tuple(sorted(taken | earlier)))
 
     def unanswered(self) -> tuple[Item, ...]:
         """Return the calls that no live result answers, oldest first."""

@@ -149,7 +149,8 @@ def digest_text(
     )
     lines: list[str] = []
     room = most_tokens
-    for title, entries in sections:
+    for title, all_entries in sections:
+        entries = list(dict.fromkeys(all_entries))
         if not entries:
             continue
         kept: list[str] = []

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.blocks import Attachment, UserPrompt
-from timeline.events import Covers, RefusalReason, Replacement
 from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.budget import Account, FixedPart, account, costs, keep_recent, least_progress, scaled
 from timeline.planning.cut import choose_cut, is_candidate, is_turn_start, legal_cuts, seed_cut
@@ -19,6 +18,7 @@ from timeline.planning.spill import can_spill, spill
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.events import Covers, RefusalReason, Replacement
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
@@ -172,11 +172,10 @@ class _Planner:
             newest = self._spill_kept(cut.position if cut is not None else 0, after)
             spills += newest
             after -= sum(self._saved(s) for s in newest)
-        summaries = tuple(sorted(i.version for i in self.items if i.is_summary)) if cut is not None else ()
         kept = self.items[cut.position] if cut is not None else None
         return Plan(
             version=self.window.version,
-            covers=self._covers(cut.position, summaries) if cut is not None else None,
+            covers=self.window.covers_before(kept.place - 1) if kept is not None else None,
             covered=tuple(self.items[p] for p in (cut.covered if cut is not None else ())),
             carried=tuple(sorted(self.items[p].version for p in carried_positions)),
             cut_version=kept.version if kept is not None else 0,
@@ -260,10 +259,6 @@ class _Planner:
             turn_prefix=0 if split_turn_id is None else prefix if new_prefix else old_prefix,
             digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4),
         )
-
-    def _covers(self, position: int, summaries: tuple[int, ...]) -> Covers:
-        """One range, from the place where the window begins to just before the cut."""
-        return Covers(ranges=((self.items[0].place, self.items[position].place - 1),), summaries=summaries)
 
     def _saved(self, stand_in: Replacement) -> int:
         position = next(p for p, item in enumerate(self.items) if item.version == stand_in.version)
