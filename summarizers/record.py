@@ -88,6 +88,7 @@ class Gathered:
     points: list[Point] = field(default_factory=list)
     prompts: list[tuple[int, str]] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
     failures: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     worked: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
@@ -99,9 +100,8 @@ class Gathered:
             self.points.append(Point(section, text, order, weight))
 
     def settles(self, error: str) -> bool:
-        """Say whether an error of an earlier summary is history: the same call was made again since, well or badly."""
-        calls = (f"{name} {_brief(about)}".strip() for name, about in (*self.worked, *self.failures))
-        return error.startswith(tuple(f"{call}{end}" for call in calls for end in (":", " (exit ")))
+        """Say whether an error of an earlier summary is history: the same call was made again since."""
+        return error.startswith(tuple(f"{made}{end}" for made in self.made for end in (":", " (exit ")))
 
 
 def gather(blocks: Sequence[Block]) -> Gathered:
@@ -169,7 +169,8 @@ def _call(found: Gathered, call: ToolCall, order: int) -> None:
     if steps:
         found.plan = (order, steps)
     else:
-        found.add(Section.DONE, f"{one_line(call.name)} {_brief(target(call))}".strip(), order, 0.25)
+        found.made.append(f"{one_line(call.name)} {_brief(target(call))}".strip())
+        found.add(Section.DONE, found.made[-1], order, 0.25)
 
 
 def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:
