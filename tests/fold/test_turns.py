@@ -1,0 +1,164 @@
+"""Turns, responses and the calls that results answer (design, words: turn, round, open call)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.scenes import answer, call, fold_of, prompt, result, window_of
+from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, TurnHeader
+from timeline.fold.turns import Turns
+
+
+def turn_ids(*blocks: object) -> list[str]:
+    """Return the turn ids that blocks get."""
+    return [item.block.turn_id for item in window_of(*blocks).items]  # type: ignore[arg-type]  # blocks all
+
+
+def responses(*blocks: object) -> list[int]:
+    """Return the response numbers that blocks get."""
+    return [item.response for item in window_of(*blocks).items]  # type: ignore[arg-type]  # blocks all
+
+
+def test_each_prompt_opens_a_turn() -> None:
+    """Turns are numbered by their prompts; what follows belongs to the turn."""
+    assert turn_ids(prompt(), answer(), prompt(), call("c"), result("c"), answer()) == [
+        "turn_1",
+        "turn_1",
+        "turn_2",
+        "turn_2",
+        "turn_2",
+        "turn_2",
+    ]
+
+
+def test_a_header_opens_the_turn_and_the_prompt_after_it_joins() -> None:
+    """Header, prompt and attachments are one opening."""
+    assert turn_ids(TurnHeader(), prompt(), Attachment(), answer(), TurnHeader(), prompt()) == [
+        "turn_1",
+        "turn_1",
+        "turn_1",
+        "turn_1",
+        "turn_2",
+        "turn_2",
+    ]
+
+
+def test_a_second_prompt_after_a_header_opens_the_next_turn() -> None:
+    """A header waits for one prompt only."""
+    assert turn_ids(TurnHeader(), prompt(), prompt()) == ["turn_1", "turn_1", "turn_2"]
+
+
+def test_what_comes_before_any_prompt_is_turn_0() -> None:
+    """A conversation may begin with a note or an agent's own words."""
+    assert turn_ids(Note(text="n"), answer(), prompt()) == ["turn_0", "turn_0", "turn_1"]
+
+
+def test_a_given_turn_id_is_kept_and_followed() -> None:
+    """Blocks without a turn id of their own join the turn that was given last."""
+    assert turn_ids(prompt(turn_id="monday"), answer(), call("c"), result("c")) == ["monday"] * 4
+
+
+def test_derived_turn_ids_step_over_numbers_that_were_given() -> None:
+    """A given ``turn_7`` is followed by ``turn_8``; another name counts as one turn."""
+    assert turn_ids(prompt(turn_id="turn_7"), prompt(), prompt(turn_id="x"), prompt()) == [
+        "turn_7",
+        "turn_8",
+        "x",
+        "turn_10",
+    ]
+
+
+def test_blocks_of_one_response_id_are_one_response() -> None:
+    """Reasoning, text and calls with the same response id belong together even with a result in between."""
+    assert responses(
+        prompt(),
+        Reasoning(text="r", response_id="m1"),
+        call("a", response_id="m1"),
+        result("a"),
+        call("b", response_id="m1"),
+        result("b"),
+        answer(response_id="m2"),
+    ) == [0, 1, 1, 1, 1, 1, 2]
+
+
+def test_without_ids_a_response_ends_where_something_else_begins() -> None:
+    """A run of assistant blocks is one response; a result or a prompt ends it."""
+    first = (Reasoning(text="r"), answer(), call("a"), call("b"), result("a"), result("b"))
+    assert responses(prompt(), *first, answer(), prompt(), answer()) == [0, 1, 1, 1, 1, 1, 1, 2, 0, 3]
+
+
+def test_a_response_without_an_id_does_not_join_one_that_has_one() -> None:
+    """Only what says that it belongs to a response, or directly continues one like it, does."""
+    assert responses(answer(response_id="m1"), answer()) == [1, 2]
+
+
+def test_a_result_answers_the_oldest_waiting_call_of_its_id() -> None:
+    """A repeated call id is answered in the order of its calls."""
+    window = window_of(prompt(), call("a"), call("a"), result("a"), result("a"))
+    assert [item.answers for item in window.items] == [None, None, None, 3, 4]
+
+
+def test_a_result_without_a_call_answers_nothing() -> None:
+    """An orphan stands alone and belongs to no response."""
+    item = window_of(prompt(), result("lost")).items[-1]
+    assert (item.answers, item.response) == (None, 0)
+
+
+def test_the_second_result_of_a_call_answers_nothing() -> None:
+    """A call is answered once."""
+    window = window_of(prompt(), call("a"), result("a"), result("a"))
+    assert [item.answers for item in window.items[2:]] == [3, None]
+
+
+def test_a_call_of_an_older_response_is_dead() -> None:
+    """When the model goes on without the answer, a late result no longer answers the call."""
+    window = window_of(prompt(), call("a", response_id="m1"), answer(response_id="m2"), result("a"))
+    assert window.items[-1].answers is None
+    assert [i.block.call_id for i in window.unanswered()] == ["a"]
+    assert window.open_calls() == ()
+
+
+def test_a_pending_call_stays_open_while_the_model_goes_on() -> None:
+    """A call that waits for an approval is answered whenever that comes."""
+    blocks = (prompt(), call("a", response_id="m1", pending=True), answer(response_id="m2"), prompt())
+    assert [i.block.call_id for i in window_of(*blocks).open_calls()] == ["a"]
+    window = window_of(*blocks, result("a"))
+    assert window.items[-1].answers == 3
+    assert window.open_calls() == ()
+
+
+def test_the_unanswered_calls_of_the_newest_response_are_open() -> None:
+    """Parallel calls are open until their own results come."""
+    window = window_of(prompt(), call("a"), call("b"), call("c"), result("b"))
+    assert [i.block.call_id for i in window.open_calls()] == ["a", "c"]
+
+
+def test_results_that_answer_no_live_call_are_told() -> None:
+    """Orphans and late results are known to the window."""
+    window = window_of(prompt(), result("lost"), call("a"), result("a"))
+    assert [i.block.call_id for i in window.late_results()] == ["lost"]
+
+
+@pytest.mark.parametrize("author", ["assistant", "planner", "user"])
+def test_a_custom_block_is_part_of_no_response(author: str) -> None:
+    """Only completions, reasoning and calls make up a response."""
+    assert responses(prompt(), CustomBlock(type="app.x", author=author), answer()) == [0, 0, 1]
+
+
+def test_the_running_state_survives_json() -> None:
+    """What a snapshot keeps of it is the whole of it."""
+    turns = fold_of(TurnHeader(), prompt(), call("a", pending=True), call("a"), result("a"), answer()).turns
+    assert Turns.parse(json.loads(json.dumps(turns.dump()))) == turns
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    """Addressing an append ahead of the log leaves the log's own state alone."""
+    fold = fold_of(prompt(), call("a"))
+    before = fold.turns.dump()
+    twin = fold.turns.copy()
+    twin.advance(result("a", turn_id="turn_1"), 9)
+    twin.advance(prompt(turn_id="turn_2"), 10)
+    assert fold.turns.dump() == before
+    assert twin.dump() != before

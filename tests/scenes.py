@@ -1,0 +1,200 @@
+"""Small conversations for example tests: blocks of a known size, windows, and summarizers that answer by rote.
+
+All counting here is ``chars4``, where `words(n)` costs exactly n tokens, so that every figure in a test can be checked
+by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline import Timeline, policies
+from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
+from timeline.errors import SummarizerFailed
+from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
+from timeline.fold.fold import Fold
+from timeline.planning.budget import FixedPart
+from timeline.planning.planner import Plan, Refusal, plan_compaction
+from timeline.ports import Summary
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Event, Payload
+    from timeline.fold.window import Item, Window
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore, SummaryRequest
+
+AT: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+"""The moment at which all of it happens, where a test names no other."""
+COUNTER: Final = get_counter("chars4")
+
+
+def after(seconds: float) -> datetime:
+    """Return a moment that many seconds after `AT`."""
+    return AT + timedelta(seconds=seconds)
+
+
+def words(tokens: int) -> str:
+    """Return a text of exactly that many ``chars4`` tokens."""
+    return "abc " * tokens
+
+
+def small_policy(**changes: Any) -> Policy:
+    """Return seed 002's policy, counted in quarters of characters."""
+    return policies.cut_point(**{"counter": "chars4", **changes})
+
+
+def prompt(tokens: int = 5, **fields: Any) -> UserPrompt:
+    """Return a prompt of that size."""
+    return UserPrompt(**{"text": words(tokens), **fields})
+
+
+def answer(tokens: int = 5, **fields: Any) -> AssistantCompletion:
+    """Return a completion of that size."""
+    return AssistantCompletion(**{"text": words(tokens), **fields})
+
+
+def call(call_id: str, name: str = "run", **fields: Any) -> ToolCall:
+    """Return a call."""
+    return ToolCall(**{"call_id": call_id, "name": name, **fields})
+
+
+def result(call_id: str, tokens: int = 5, **fields: Any) -> ToolResult:
+    """Return a result of that size."""
+    return ToolResult(**{"call_id": call_id, "text": words(tokens), **fields})
+
+
+def exchange(call_id: str, tokens: int = 5, **fields: Any) -> list[Block]:
+    """Return one round: a call and its result of that size."""
+    return [call(call_id, **fields), result(call_id, tokens)]
+
+
+def turn(tokens: int = 5, asked: int = 5, **fields: Any) -> list[Block]:
+    """Return a turn: a prompt and an answer of that size."""
+    return [prompt(asked, **fields), answer(tokens, **fields)]
+
+
+def fold_of(*blocks: Block) -> Fold:
+    """Fold blocks as `Timeline.append` would, behind the event that opens the conversation."""
+    fold = Fold("c")
+    fold.version = 1
+    grow(fold, *blocks)
+    return fold
+
+
+def grow(fold: Fold, *blocks: Block) -> None:
+    """Address blocks, count them and take them in, one event each."""
+    for block in fold.address((block, AT) for block in blocks):
+        counted = BlockAppended(block=block, tokens=COUNTER.count(block.countable()), counter=COUNTER.name)
+        fold.apply(fold.version + 1, counted)
+
+
+def window_of(*blocks: Block) -> Window:
+    """Return the window of some blocks."""
+    return fold_of(*blocks).window
+
+
+def compact_fold(fold: Fold, until: int, *, carried: Sequence[int] = (), tokens: int = 10, **fields: Any) -> int:
+    """Cover everything live up to and including a version, by hand; return the version of the summary."""
+    live = fold.window.items
+    number = fold.window.rounds + 1
+    path = "su:c.conv.range.summary" + (f".{number}" if number > 1 else "")
+    payload = CompactionCompleted(
+        block=RangeSummary(turn_id="c", path=path, text=words(tokens), at=AT),
+        tokens=tokens,
+        counter=COUNTER.name,
+        covers=Covers(ranges=((live[0].place, until),), summaries=tuple(i.version for i in live if i.is_summary)),
+        carried=tuple(carried),
+        round=number,
+        written_by=WrittenBy(summarizer="hand"),
+        **fields,
+    )
+    fold.apply(fold.version + 1, payload)
+    return fold.version
+
+
+def paths(items: Iterable[Item]) -> list[str]:
+    """Return the items' paths, in order."""
+    return [item.block.path for item in items]
+
+
+def planned(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Plan:
+    """Plan a compaction that is not refused."""
+    decision = plan_compaction(window, fixed or FixedPart(), policy, COUNTER)
+    assert isinstance(decision, Plan), decision
+    return decision
+
+
+def refused(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Refusal:
+    """Plan a compaction that is refused."""
+    decision = plan_compaction(window, fixed or FixedPart(), policy, COUNTER)
+    assert isinstance(decision, Refusal), decision
+    return decision
+
+
+@dataclass
+class Scribe:
+    """A summarizer that answers by rote and remembers what it was asked; ``answers`` are used up in order."""
+
+    name: str = "scribe"
+    answers: list[str] = field(default_factory=list)
+    asked: list[SummaryRequest] = field(default_factory=list)
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer with the next text, or with one that tells which request of its kind this was."""
+        self.asked.append(request)
+        number = sum(r.kind == request.kind for r in self.asked)
+        text = self.answers.pop(0) if self.answers else f"{request.kind} {number}"
+        return Summary(text=text, summarizer=self.name, model="model-x", prompt_version="7")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the requests, in the order in which they came."""
+        return [request.kind for request in self.asked]
+
+
+@dataclass
+class Mute:
+    """A summarizer that never has an answer."""
+
+    name: str = "mute"
+    problem: Exception = field(default_factory=lambda: SummarizerFailed(["out of service"]))
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Fail."""
+        del request
+        raise self.problem
+
+
+async def opened(store: EventStore, conversation: str = "c", **options: Any) -> Timeline:
+    """Open a conversation that counts in quarters of characters and stands at `AT`."""
+    stands = {"policy": small_policy(), "now": AT, "clock": Still()}
+    return await Timeline.open(store, conversation, **{**stands, **options})
+
+
+class Still:
+    """A clock that stands at `AT`."""
+
+    def now(self) -> datetime:
+        """Return `AT`."""
+        return AT
+
+
+async def log_of(store: EventStore, conversation: str = "c") -> list[Event]:
+    """Return the whole log of a conversation."""
+    return [event async for event in store.read(conversation)]
+
+
+async def payloads_of(store: EventStore, type_: str, conversation: str = "c") -> list[Any]:
+    """Return the payloads of one type, oldest first."""
+    return [event.payload for event in await log_of(store, conversation) if event.type == type_]
+
+
+def types_of(payloads: Iterable[Payload]) -> list[str]:
+    """Return the payloads' types, in order."""
+    return [payload.type for payload in payloads]
