@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from summarizers.callable import CallableSummarizer
-    from summarizers.extractive import ExtractiveSummarizer
-    from summarizers.fallback import FallbackSummarizer
+    from .callable import CallableSummarizer
+    from .extractive import ExtractiveSummarizer
+    from .fallback import FallbackSummarizer
 
 __all__ = ["CallableSummarizer", "ExtractiveSummarizer", "FallbackSummarizer"]
 
 _MODULES: Final = {
-    "CallableSummarizer": "summarizers.callable",
-    "ExtractiveSummarizer": "summarizers.extractive",
-    "FallbackSummarizer": "summarizers.fallback",
+    "CallableSummarizer": ".callable",
+    "ExtractiveSummarizer": ".extractive",
+    "FallbackSummarizer": ".fallback",
 }
 
 
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(_MODULES[name], __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from summarizers.progressive import summarize_progressively
-from summarizers.prompts import PROMPT_VERSIONS
 from timeline.errors import SummarizerFailed
 from timeline.ports import Summary
+
+from .progressive import summarize_progressively
+from .prompts import PROMPT_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from summarizers.outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
-from summarizers.ranking import Point, Section, ranked
-from summarizers.record import gather
-from summarizers.text import one_line, terms
 from timeline.ports import Summary
+
+from .outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
+from .ranking import Point, Section, ranked
+from .record import gather
+from .text import one_line, terms
 
 if TYPE_CHECKING:
     from timeline.ports import SummaryRequest

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from summarizers.ranking import Point, Section
-from summarizers.record import classify
-from summarizers.text import ELLIPSIS, clean, clip, ended, one_line, sentences
+from .ranking import Point, Section
+from .record import classify
+from .text import ELLIPSIS, clean, clip, ended, one_line, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from summarizers.prompts import PROMPT_VERSIONS, load_prompt
-from summarizers.text import ELLIPSIS, head_and_tail
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import SummarizerFailed
 from timeline.frozen import canonical_json, sha256_hex
+
+from .prompts import PROMPT_VERSIONS, load_prompt
+from .text import ELLIPSIS, head_and_tail
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from summarizers.text import terms
+from .text import terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

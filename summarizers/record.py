@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from summarizers.ranking import FACT, Point, Section
-from summarizers.text import clip, head_and_tail, one_line, sentences, terms
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -26,6 +24,9 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import canonical_json
+
+from .ranking import FACT, Point, Section
+from .text import clip, head_and_tail, one_line, sentences, terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

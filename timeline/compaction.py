@@ -5,7 +5,7 @@ The decisions are the planner's; this file asks the summarizers and the hooks, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -46,14 +46,11 @@ _HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed)
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """All that compacting needs besides the log.
-
-    ``summarizers`` are asked in order: the next one answers when one fails (design, ``on_failure = fallback``).
-    """
+    """All that compacting needs besides the log."""
 
     policy: Policy
     counter: TokenCounter
-    summarizers: tuple[Summarizer, ...]
+    summarizer: Summarizer
     hooks: Hooks
 
     async def relieve(self, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
@@ -147,22 +144,7 @@ class Compactor:
         return payloads
 
     async def _ask(self, request: SummaryRequest, answers: dict[str, Summary]) -> None:
-        """Ask one summarizer after the other; an empty or over-long answer counts as a failure."""
-        problems: list[str] = []
-        for summarizer in self.summarizers:
-            try:
-                summary = await summarizer.summarize(request)
-            except Exception as error:  # noqa: BLE001 - whatever an application's summarizer raises, the next one answers
-                problems.append(f"{summarizer.name}: {type(error).__name__}: {error}")
-                continue
-            tokens = self.counter.count(summary.text)
-            if not summary.text.strip() or tokens > request.max_tokens:
-                problem = f"{tokens} tokens where {request.max_tokens} are allowed" if tokens else "an empty answer"
-                problems.append(f"{summarizer.name}: {problem}")
-                continue
-            answers[request.kind] = _with_reason(summary, problems)
-            return
-        raise SummarizerFailed(problems)
+        answers[request.kind] = await self.summarizer.summarize(request)
 
     async def _commit(self, log: Log, plan: Plan, payloads: Sequence[Payload], now: datetime) -> bool:
         """Append at the log's end when nothing since the plan touched its range; else say no."""
@@ -226,9 +208,3 @@ async def _still_valid(log: Log, plan: Plan) -> bool:
         return False
     covered = {item.version for item in plan.covered}
     return not any(item.answers in covered for item in log.fold.window.items if item.version > plan.version)
-
-
-def _with_reason(summary: Summary, problems: Sequence[str]) -> Summary:
-    if not problems or summary.fallback_reason:
-        return summary
-    return replace(summary, fallback_reason="; ".join(problems))

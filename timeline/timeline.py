@@ -396,9 +396,9 @@ def _sendable(name: str, value: Any) -> Any:
         raise InvalidBlock(name, str(error)) from None
 
 
-def _chain(summarizer: Summarizer | None) -> tuple[Summarizer, ...]:
+def _chain(summarizer: Summarizer | None) -> Summarizer:
     """Put the extractive summarizer behind the one that is given: it needs no model and always answers."""
     from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package itself
 
-    fallback: Summarizer = summarizers.ExtractiveSummarizer()
-    return (fallback,) if summarizer is None else (summarizer, fallback)
+    extractive = summarizers.ExtractiveSummarizer()
+    return extractive if summarizer is None else summarizers.FallbackSummarizer(summarizer, extractive)
