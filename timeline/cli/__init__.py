@@ -1,3 +1,70 @@
-"""."""
+"""The `timeline` command. `main` is the entry point: it runs one command and turns every error into one line.
+
+Importing this package is cheap; each command imports what it needs when it runs.
+"""
 
 from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code (`timeline --help` lists them).
+
+    Args:
+        arguments: the words after `timeline`; those of the process unless given.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # a stream that was replaced by something simpler
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # suppressed above
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - the outermost edge: nothing may leave as a traceback
+        code = _explain(error)
+        _drop_output()
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from timeline.cli.app import app  # noqa: PLC0415 - importing `timeline.cli` stays cheap
+
+    answer = app(args=None if arguments is None else list(arguments), prog_name="timeline", standalone_mode=False)
+    if answer == _INTERRUPTED:  # how typer returns from Ctrl-C
+        raise KeyboardInterrupt
+    return answer if isinstance(answer, int) else 0
+
+
+_INTERRUPTED = 130
+
+
+def _explain(error: BaseException) -> int:
+    """Say on standard error what happened, in one line; return the exit code."""
+    from timeline.cli.exits import Exit, PipeClosed, exit_code, one_line  # noqa: PLC0415 - see above
+
+    if isinstance(error, PipeClosed | BrokenPipeError):
+        return Exit.PIPE
+    code = exit_code(error)
+    if os.environ.get("TIMELINE_DEBUG") and isinstance(error, Exception):
+        traceback.print_exception(error)
+    with suppress(OSError):  # nobody listens to standard error either
+        print(f"timeline: {one_line(error)}", file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
+    return code
+
+
+def _drop_output() -> None:
+    """Let go of output that can no longer be written, or the interpreter would complain of it when it exits."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):  # no real file: a test's stream
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

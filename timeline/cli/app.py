@@ -1,0 +1,275 @@
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
+"""The commands, their options and their help. What they do is in the modules that they import when they run."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+import timeline
+from timeline.cli.exits import MEANINGS
+from timeline.cli.options import (
+    DEFAULT_DATABASE,
+    AsJson,
+    ConversationId,
+    Db,
+    MaxTokens,
+    PolicyName,
+    System,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
+
+app = typer.Typer(
+    name="timeline",
+    help="Compact, replay and question the conversations of agents. Begin with: timeline demo",
+    epilog=_EPILOG,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class ExportFormat(StrEnum):
+    """What `export` can write."""
+
+    jsonl = "jsonl"
+    markdown = "markdown"
+    anthropic = "anthropic"
+    openai_chat = "openai_chat"
+
+
+def _run(work: Coroutine[None, None, T]) -> T:
+    return asyncio.run(work)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        typer.echo(f"timeline {timeline.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _begin(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def demo(
+    *,
+    db: Annotated[
+        str | None, typer.Option("--db", metavar="PATH", help="Keep the demo's conversation in this database.")
+    ] = None,
+) -> int:
+    """See in a minute what a timeline does.
+
+    Needs no key and no network, and leaves nothing behind unless --db says where.
+    """
+    from timeline.cli import demo as command
+
+    return _run(command.demo(db))
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")],
+    *,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> int:
+    """Import recorded conversations.
+
+    Importing a file again adds only what is new in it. A bad file is reported, the others are imported.
+    """
+    from timeline.cli import intake
+
+    return _run(intake.import_files(files, db, as_json=as_json))
+
+
+@app.command()
+def simulate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recorded conversation.")],
+    *,
+    policy: PolicyName = "cut_point",
+    max_tokens: MaxTokens = None,
+    system: System = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Try a policy on a recorded conversation.
+
+    Feeds it event by event into a new conversation, and renders before each recorded model call.
+    """
+    from timeline.cli import intake
+
+    _run(intake.simulate_file(file, db, policy, max_tokens, system, as_json=as_json))
+
+
+@app.command()
+def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """List the conversations."""
+    from timeline.cli import listing
+
+    _run(listing.ls(db, as_json=as_json))
+
+
+@app.command()
+def show(
+    id_: ConversationId,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="List every event.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Show each block of a conversation with its state.
+
+    What a summary covers takes one line; --all lists its blocks, and renders and model calls. --json lists every event.
+    """
+    from timeline.cli import show as command
+
+    _run(command.show(id_, db, every=every, as_json=as_json))
+
+
+@app.command()
+def render(
+    id_: ConversationId,
+    *,
+    policy: PolicyName = "cut_point",
+    max_tokens: MaxTokens = None,
+    system: System = None,
+    wire: Annotated[
+        str | None, typer.Option("--wire", metavar="W", help="Print the request body: anthropic or openai_chat.")
+    ] = None,
+    now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
+    record: Annotated[bool, typer.Option("--record", help="Record what is decided; otherwise a dry run.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="List every block, and why it is so.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Render what the model would see now.
+
+    A dry run unless --record is given. No model is called: summaries are extracted from the text.
+    """
+    from timeline.cli import contexts
+
+    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, system=system, now=now)
+    _run(contexts.render(id_, db, wish, wire=wire, record=record, explain=explain, as_json=as_json))
+
+
+@app.command()
+def compact(
+    id_: ConversationId,
+    *,
+    policy: PolicyName = "cut_point",
+    max_tokens: MaxTokens = None,
+    instructions: Annotated[
+        str, typer.Option("--instructions", metavar="TEXT", help="What the summary should attend to.")
+    ] = "",
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Compact a conversation now, whatever its size.
+
+    No model is called: the summary is extracted from the text.
+    """
+    from timeline.cli import contexts
+
+    wish = contexts.Wish(policy=policy, max_tokens=max_tokens)
+    _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
+
+
+@app.command()
+def read(
+    id_: ConversationId,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as printed anywhere.")],
+    *,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Print the block at a path, in full.
+
+    Whatever its state: covered and hidden blocks too.
+    """
+    from timeline.cli import listing
+
+    _run(listing.read(id_, path, db, as_json=as_json))
+
+
+@app.command()
+def digests(
+    *,
+    conversation: Annotated[str | None, typer.Option("--conversation", metavar="ID", help="Only of this one.")] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """List what each compaction covered.
+
+    Files read and written, commands, searches and errors, over all conversations.
+    """
+    from timeline.cli import listing
+
+    _run(listing.digests(conversation, db, as_json=as_json))
+
+
+@app.command()
+def verify(
+    id_: Annotated[str | None, typer.Argument(metavar="[ID]", help="A conversation; all of them unless given.")] = None,
+    *,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> int:
+    """Check every invariant, rebuild every context.
+
+    Rebuilds each recorded context byte for byte. The exit code is 1 when anything does not hold.
+    """
+    from timeline.cli import checking
+
+    return _run(checking.verify(id_, db, as_json=as_json))
+
+
+@app.command()
+def export(
+    id_: ConversationId,
+    *,
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="The log itself, a transcript, or a provider's messages.")
+    ] = ExportFormat.jsonl,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here; standard output unless given.")
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+) -> int:
+    """Write a whole conversation out.
+
+    jsonl is the log itself, with checksums; markdown a transcript with states; the others are all its messages as the
+    provider takes them.
+    """
+    from timeline.cli import export as command
+
+    return _run(command.export(id_, db, "jsonl" if as_json else format_.value, output))
+
+
+@app.command()
+def policies(*, as_json: AsJson = False) -> None:
+    """List the policies by name."""
+    from timeline.cli import contexts
+
+    contexts.policies(as_json=as_json)

@@ -1,0 +1,173 @@
+"""`timeline render`, `compact` and `policies`: what a model would see, and how that is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from timeline.cli import output
+from timeline.cli.database import changing, reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import paint, state_colour, write
+from timeline.events import parse_instant
+from timeline.policy.presets import PRESETS, by_name
+from timeline.timeline import Timeline
+from timeline.wire import WIRES
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.cli.shapes import CompactedRow
+    from timeline.policy.model import Policy
+    from timeline.projection.context import RenderedContext, Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How to render: what the options say, before it is checked."""
+
+    policy: str
+    max_tokens: int | None = None
+    system: str | None = None
+    now: str | None = None
+
+    def make_policy(self) -> Policy:
+        """Return the preset, with the limit if one is given.
+
+        Raises:
+            InvalidPolicy: there is no such preset, or it cannot have this limit.
+        """
+        return by_name(self.policy, **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}))
+
+    def system_text(self) -> str | None:
+        """Return the system prompt: what the named file holds, else the text itself.
+
+        Raises:
+            UsageProblem: the file holds no UTF-8 text.
+        """
+        if self.system is None:
+            return None
+        try:
+            return Path(self.system).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise UsageProblem(f"{self.system}: this is no UTF-8 text. Give a text file, or the text itself.") from None
+        except (OSError, ValueError):  # no such file, or a text that cannot be a file's name
+            return self.system
+
+    def time(self) -> datetime | None:
+        """Return the time to render at.
+
+        Raises:
+            UsageProblem: the option holds no time with a zone.
+        """
+        if self.now is None:
+            return None
+        try:
+            return parse_instant(self.now)
+        except ValueError:
+            raise UsageProblem(f"--now {self.now!r} is no time with a zone. Write 2026-01-31T12:00:00Z.") from None
+
+
+async def render(
+    conversation: str, db: str, wish: Wish, *, wire: str | None, record: bool, explain: bool, as_json: bool
+) -> None:
+    """Render a conversation and print the context, or the request body of one provider.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BudgetError: the context cannot fit the limit.
+        UsageProblem: the options do not go together.
+    """
+    if wire is not None and wire not in WIRES:
+        raise UsageProblem(f"There is no wire format {wire!r}. Use one of: {', '.join(WIRES)}.")
+    if wire is not None and explain:
+        raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
+    policy, system, now = wish.make_policy(), wish.system_text(), wish.time()
+    async with (changing if record else reading)(db) as store:
+        timeline = await Timeline.open(store, conversation, policy=policy, create=False)
+        context = await timeline.render(system=system, now=now, record=record)
+    if wire is not None:
+        output.write_json(context.to_wire(wire))
+    elif as_json:
+        output.write_json(context.dump())
+    elif explain:
+        write(output.plain(context.explain()))
+    else:
+        _print_context(context, recorded=record)
+
+
+def _print_context(context: RenderedContext, *, recorded: bool) -> None:
+    account = context.account
+    head = paint(output.plain(context.conversation), bold=True) + f"  version {context.version}"
+    write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
+    share = 100 * account.sent / account.limit
+    write(f"{account.sent:,} of {account.limit:,} tokens ({share:.0f} %); compaction above {account.trigger:,}")
+    categories = {"system and tools": account.fixed.tokens, **account.by_category}
+    write("  " + ", ".join(f"{name} {tokens:,}" for name, tokens in categories.items() if tokens))
+    states: dict[str, int] = {}
+    for block in context.blocks:
+        states[block.state] = states.get(block.state, 0) + 1
+    write("  " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))
+    shown = [entry.path for entry in context.neutral.entries]
+    for point in context.cache_points:
+        write(f"  cache point {point.kind.replace('_', ' ')}: after {output.plain(shown[point.index])}")
+    _print_decisions(context.decisions)
+    write(f"  fingerprint {context.fingerprint}")
+    write()
+    write("--explain lists every block; --json gives the context; --wire anthropic the request body.")
+
+
+def _print_decisions(decisions: tuple[Taken, ...] | list[Taken]) -> None:
+    for taken in decisions:
+        facts = ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in taken.facts.items())
+        write(f"  {taken.kind} ({taken.reason.replace('_', ' ')}): {output.plain(facts)}")
+
+
+def _figure(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:
+    """Compact a conversation now.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        CompactionRefused: nothing would be gained.
+    """
+    policy = wish.make_policy()
+    async with changing(db) as store:
+        timeline = await Timeline.open(store, conversation, policy=policy, create=False)
+        decisions = await timeline.compact(instructions=instructions)
+        version, tokens = timeline.version, timeline.window.tokens
+    if as_json:
+        row: CompactedRow = {
+            "id": conversation,
+            "version": version,
+            "decisions": [taken.model_dump(mode="json") for taken in decisions],
+        }
+        output.write_json(row)
+        return
+    write(paint(output.plain(conversation), bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
+    _print_decisions(decisions)
+
+
+def policies(*, as_json: bool) -> None:
+    """Print the presets: every field as JSON, the figures that matter for a person."""
+    made = {name: preset() for name, preset in PRESETS.items()}
+    if as_json:
+        with output.JsonList() as rows:
+            for policy in made.values():
+                rows.add(policy.model_dump(mode="json"))
+        return
+    output.table(
+        ("name", "limit", "compacts above", "down to", "keeps", "summary", "counts with"),
+        [(name, policy.max_tokens, *_figures(policy), policy.counter) for name, policy in made.items()],
+    )
+
+
+def _figures(policy: Policy) -> tuple[Any, ...]:
+    if policy.compacts == "never":
+        return "never", "-", "everything", "-"
+    keeps, summary = f"the newest {policy.keep_recent:.0%}", f"up to {policy.summary_tokens:,} tokens"
+    return policy.trigger_tokens, policy.target_tokens, keeps, summary

@@ -1,0 +1,99 @@
+"""Exit codes, and what each error says on its one line."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import typer
+
+from timeline.errors import (
+    BlockNotFound,
+    BudgetError,
+    CompactionError,
+    ConversationNotFound,
+    StoreError,
+    TimelineError,
+)
+
+
+class Exit(IntEnum):
+    """What the command's exit code says."""
+
+    OK = 0
+    NOT_SO = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    DATABASE = 4
+    REFUSED = 5
+    FAULT = 70
+    INTERRUPTED = 130
+    PIPE = 141
+
+
+MEANINGS: Final = {
+    Exit.OK: "done",
+    Exit.NOT_SO: "what was asked for does not hold (verify)",
+    Exit.USAGE: "wrong usage, or a file that cannot be read or written",
+    Exit.NOT_FOUND: "no such conversation or path",
+    Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",
+    Exit.REFUSED: "refused: nothing to compact, or the context cannot fit the limit",
+    Exit.FAULT: "a fault of timeline itself: please report it",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.PIPE: "whoever read the output went away",
+}
+"""The table in `timeline --help`."""
+
+USAGE_ERRORS: Final = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for a wrong command line; it has no public name of its own."""
+
+
+class PipeClosed(Exception):
+    """Whoever read standard output went away; there is nobody to tell."""
+
+
+class UsageProblem(Exception):
+    """An option or a file was given that cannot be used; the message says the cure."""
+
+
+def exit_code(error: BaseException) -> Exit:
+    """Return the exit code of an error."""
+    for kinds, code in _CODES:
+        if isinstance(error, kinds):
+            return code
+    return Exit.FAULT
+
+
+_CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
+    ((ConversationNotFound, BlockNotFound), Exit.NOT_FOUND),
+    ((StoreError,), Exit.DATABASE),
+    ((CompactionError, BudgetError), Exit.REFUSED),
+    ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),
+    ((KeyboardInterrupt, typer.Abort), Exit.INTERRUPTED),
+)
+
+
+def one_line(error: BaseException) -> str:
+    """Say an error in one line, with the cure."""
+    match exit_code(error):
+        case Exit.INTERRUPTED:
+            return "interrupted. What was stored before is intact."
+        case Exit.FAULT:
+            problem = _flat(f"{type(error).__name__}: {error}")
+            return f"unexpected {problem} - please report this; TIMELINE_DEBUG=1 shows where it happened."
+    if isinstance(error, USAGE_ERRORS):
+        return _usage_line(error)
+    if isinstance(error, OSError):
+        return _flat(f"{error.filename or 'the output'}: {error.strerror or error}. Check the path and the disk.")
+    return _flat(str(error))
+
+
+def _usage_line(error: BaseException) -> str:
+    command = getattr(getattr(error, "ctx", None), "command_path", "timeline")
+    problem = _flat(error.format_message())  # type: ignore[attr-defined]  # every one of them has it
+    return f"{problem.rstrip('.')}. Try: {command} --help"
+
+
+def _flat(text: str) -> str:
+    """Put a message on one line, without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

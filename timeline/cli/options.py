@@ -1,0 +1,26 @@
+"""The options and arguments that several commands share, spelled once."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+DEFAULT_DATABASE = "timeline.db"
+
+Db: TypeAlias = Annotated[
+    str,
+    typer.Option("--db", envvar="TIMELINE_DB", metavar="PATH_OR_URL", help="The database: a file, or a URL."),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, in a stable shape.")]
+ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation, as `ls` names it.")]
+PolicyName: TypeAlias = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="A preset, as `policies` lists them.")
+]
+MaxTokens: TypeAlias = Annotated[
+    int | None, typer.Option("--max-tokens", metavar="N", help="The context limit; the preset's own unless given.")
+]
+System: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--system", metavar="FILE_OR_TEXT", help="The system prompt: a file that holds it, or the text."),
+]

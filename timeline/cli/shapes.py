@@ -1,0 +1,81 @@
+"""The JSON that the command prints, as types. These shapes are stable: keys may be added, none goes or changes.
+
+| command | prints |
+| --- | --- |
+| `import --json` | a list of `ImportRow` |
+| `simulate --json` | one `Simulation.dump()`, with `subagents`, a list of the same |
+| `ls --json` | a list of `ConversationRow` |
+| `show --json` | a list of `EventRow`, one an event |
+| `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
+| `compact --json` | one `CompactedRow` |
+| `read --json` | the block's `dump()` |
+| `digests --json` | a list of `DigestRow` |
+| `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
+| `policies --json` | a list of policies, every field of each |
+
+Times are UTC texts that end in ``Z``. Lists are written a row a line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class ImportRow(TypedDict):
+    """What importing one conversation did: events added, events that were there before, and what was met."""
+
+    id: str
+    events: int
+    known: int
+    report: dict[str, Any]
+
+
+class ConversationRow(TypedDict):
+    """A conversation; ``parent`` is None, or where it comes from (conversation, version, path, relation)."""
+
+    id: str
+    title: str
+    version: int
+    window_start: int
+    created_at: str
+    updated_at: str
+    parent: dict[str, Any] | None
+
+
+class EventRow(TypedDict):
+    """An event.
+
+    Where it appends a block, ``type`` is the block's type and ``state`` one of visible, hidden, carried, omitted,
+    covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
+    event ``type`` is the event's type, and what belongs to blocks is None.
+    """
+
+    version: int
+    at: str
+    type: str
+    path: str | None
+    state: str | None
+    covered_by: int | None
+    turn_id: str | None
+    call_id: str | None
+    tokens: int | None
+
+
+class CompactedRow(TypedDict):
+    """What `compact` did, and the version that the conversation is at then."""
+
+    id: str
+    version: int
+    decisions: list[dict[str, Any]]
+
+
+class DigestRow(TypedDict):
+    """A compaction: its summary's path, what it covers (``ranges`` and superseded ``summaries``), its digest."""
+
+    conversation: str
+    version: int
+    at: str
+    round: int
+    summary: str
+    covers: dict[str, Any]
+    digest: dict[str, Any]
