@@ -54,5 +54,4 @@ def test_an_application_with_modules_of_the_same_names_gets_both(
     done = subprocess.run(
         [sys.executable, "-W", "error", "application.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stderr == ""
-    assert done.stdout == "both are reached\n"
+    assert (done.stdout, done.stderr) == ("both are reached\n", ""), done.stderr

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.project.sources import PACKAGES, Import, imports, modules
+from tests.project.sources import PACKAGES, Import, imports, modules, tree
 
 # The design's picture, a row for each arrow: what stands left may import what stands right, and itself.
 #
@@ -62,6 +63,13 @@ def lines(wrong: list[Import]) -> str:
     return "\n".join(dict.fromkeys(f"{found.where}: {found.importer} imports {found.target}" for found in wrong))
 
 
+def strings(package: str) -> list[str]:
+    """Return the texts in a package that look like the names of modules inside it."""
+    nodes = (node for module in modules() if part_of(module) == package for node in ast.walk(tree(module)))
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return sorted({text for text in texts if text.startswith(f"{package}.")})
+
+
 def test_every_part_of_the_core_has_its_row_in_the_picture() -> None:
     """A new folder under `timeline` is placed in the picture before anything imports it."""
     assert {part_of(module) for module in modules()} - {"store", "summarizers"} <= PICTURE.keys()
@@ -102,6 +110,7 @@ def test_a_package_beside_the_core_imports_itself_by_relative_imports(package: s
     inner = [f for f in imports() if f.importer.partition(".")[0] == package == f.target.partition(".")[0]]
     wrong = [found for found in inner if not found.relative]
     assert not wrong, lines(wrong)
+    assert [text for text in strings(package) if text in modules()] == [], "a module that is imported by its whole name"
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
