@@ -37,7 +37,7 @@ from timeline.events import (
     encode_payload,
     instant_text,
 )
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import canonical_json, compact_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ _FIELDS: Final[dict[type[Block], tuple[tuple[str, str, Any], ...]]] = {
     )
     for cls in _FAST
 }
-"""By class: each field in the order of canonical JSON, its key as text, and the default at which it is left out."""
+"""By class: each field in the order of `Block.dump`, its key as text, and the default at which it is left out."""
 
 
 def _block_text(block: Block, at: datetime, at_text: str) -> str:
@@ -238,7 +238,7 @@ def _block_text(block: Block, at: datetime, at_text: str) -> str:
             moment = at_text if value == at else instant_text(value.astimezone(UTC))
             text = f'"{moment.replace(".000000Z", "Z")}"'
         else:
-            text = canonical_json(value)
+            text = compact_json(value)
         parts.append(key + text)
     return "{" + ",".join(parts) + "}"
 

@@ -95,8 +95,12 @@ class Block(Frozen):
         return twin
 
     def dump(self) -> dict[str, Any]:
-        """Return the JSON form that the log keeps: the type, and every field that differs from its default."""
-        return {"type": self.type, **self.model_dump(mode="json", exclude_defaults=True)}
+        """Return the JSON form that the log keeps: the type, and every field that differs from its default, by name.
+
+        Inside ``data``, ``arguments`` and ``meta`` the keys keep the order that they came in.
+        """
+        fields = {"type": self.type, **self.model_dump(mode="json", exclude_defaults=True)}
+        return {name: fields[name] for name in sorted(fields)}
 
 
 class TurnHeader(Block):

@@ -16,7 +16,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from timeline.blocks import AnyBlock, Instant, RangeSummary, invalid_block, newer_block
 from timeline.digest import Digest
 from timeline.errors import StoreCorrupt
-from timeline.frozen import Frozen, canonical_json, sha256_hex
+from timeline.frozen import Frozen, canonical_json, compact_json, sha256_hex
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -343,8 +343,8 @@ def appended_block(payload: Payload) -> Block | None:
 
 
 def encode_payload(payload: Payload) -> str:
-    """Write a payload as canonical JSON, the text that is stored and hashed."""
-    return canonical_json(payload.dump())
+    """Write a payload as the JSON text that is stored and hashed."""
+    return compact_json(payload.dump())
 
 
 def decode_payload(type_: str, schema_version: int, text: str) -> Payload:

@@ -29,6 +29,16 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def compact_json(value: Any) -> str:
+    """Write JSON without spaces, keys in the order that they have: what came from a provider goes back as it came.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity, or refers to itself.
+        TypeError: the value holds something that JSON has no form for.
+    """
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def sha256_hex(text: str) -> str:
     """Hash a text's UTF-8 bytes; lone surrogates never reach this point (see ``repair_text``)."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -213,10 +213,10 @@ def test_arguments_that_are_no_object_are_sent_under_a_key_of_their_own() -> Non
     assert next(b.arguments for b in decode(encoded) if isinstance(b, ToolCall)) == "{broken"
 
 
-def test_arguments_are_sent_with_sorted_keys_at_every_depth() -> None:
-    """Arguments read from the log and arguments as the model wrote them are the same bytes."""
-    first, second = call("a", {"b": {"d": 1, "c": 2}, "a": []}), call("a", {"a": [], "b": {"c": 2, "d": 1}})
-    assert json.dumps(messages(first)) == json.dumps(messages(second))
+def test_arguments_are_sent_in_the_order_that_the_model_wrote_them_in() -> None:
+    """What the provider said goes back to it as the same bytes."""
+    arguments = {"b": {"d": 1, "c": 2}, "a": []}
+    assert json.dumps(messages(call("a", arguments))[1]["content"][0]["input"]) == json.dumps(arguments)
 
 
 def test_pictures_are_sent_in_the_form_of_the_api() -> None:

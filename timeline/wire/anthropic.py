@@ -109,7 +109,7 @@ class _Writer:
             "type": "tool_use",
             "id": self._ids.give(str(entry.call_id)),
             "name": fit(entry.name or "unknown", ANTHROPIC.name_pattern, ANTHROPIC.name_length),
-            "input": _sorted(entry.arguments) if isinstance(entry.arguments, dict) else _raw(entry.arguments),
+            "input": entry.arguments if isinstance(entry.arguments, dict) else _raw(entry.arguments),
         }
 
     def _write(self, role: str, part: Part, number: int | None) -> None:
@@ -129,13 +129,6 @@ def _text_part(text: str) -> Part:
 
 def _raw(arguments: JsonValue) -> Part:
     return {RAW: arguments} if arguments else {}
-
-
-def _sorted(value: JsonValue) -> Any:
-    """Sort the keys of an object at every depth: one that was stored and one that was not go out as the same bytes."""
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(v) for v in value] if isinstance(value, list) else value
 
 
 def _media_parts(entry: Entry) -> list[Part]:

@@ -19,7 +19,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.frozen import canonical_json
+from timeline.frozen import canonical_json, compact_json
 from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
@@ -96,7 +96,7 @@ class _Writer:
             self.messages.append({"role": "user", "content": pictures})
 
     def _call(self, entry: Entry) -> Part:
-        arguments = entry.arguments if isinstance(entry.arguments, str) else canonical_json(entry.arguments or {})
+        arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
         name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
         return {
             "id": self._ids.give(str(entry.call_id)),
