@@ -44,8 +44,14 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 """By extended code, else by primary code (the low byte); see https://sqlite.org/rescode.html."""
 
 
-def store_error(error: sqlite3.Error, file: Path) -> StoreError:
+DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What the driver raises; the second one where it quotes damaged text in a message of its own."""
+
+
+def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreError:
     """Return the store error that says what an error of the driver means for a file."""
+    if isinstance(error, UnicodeDecodeError):
+        return StoreCorrupt(f"{file}: {_CORRUPT[1]} (it holds text that is no UTF-8).")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return closed(file)
     code = getattr(error, "sqlite_errorcode", None)
@@ -55,9 +61,9 @@ def store_error(error: sqlite3.Error, file: Path) -> StoreError:
     return kind(f"{file}: {meaning} (SQLite says: {error}).")
 
 
-def read_only(file: Path, error: sqlite3.Error) -> StoreReadOnly:
+def read_only(file: Path) -> StoreReadOnly:
     """Return the error of a file that cannot be opened for writing, whatever SQLite calls it."""
-    return StoreReadOnly(f"{file}: {_READ_ONLY[1]} (SQLite says: {error}).")
+    return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
 
 
 def closed(where: object) -> StoreClosed:

@@ -11,8 +11,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from store.failures import read_only, store_error
-from store.migrations import APPLICATION_ID, check_version, migrate
+from store.failures import DRIVER_ERRORS, read_only, store_error
+from store.migrations import APPLICATION_ID, check_version, migrate, schema_version
 from timeline.errors import NotAStore, StoreError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
 
+_SMALLEST_PAGE: Final = 512
 _OLDEST_SQLITE: Final = (3, 38, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 
@@ -35,7 +36,7 @@ def advice() -> list[str]:
 
 
 def exists(file: Path, *, readonly: bool) -> bool:
-    """Say whether a store stands at a path (True), or one may be made there (False: no file, or an empty one).
+    """Say whether a store stands at a path (True), or one may be made there (False: no file, or nothing in it).
 
     Raises:
         NotAStore: the file is something else.
@@ -47,26 +48,35 @@ def exists(file: Path, *, readonly: bool) -> bool:
         raise StoreError(f"{file} is a folder. Name a file in it, for example {file / 'agent.db'}.")
     if not file.parent.is_dir():
         raise StoreError(f"{file}: the folder {file.parent} does not exist. Make it first.")
-    if not file.exists() or file.stat().st_size == 0:
-        if readonly:
-            raise StoreError(f"{file}: there is no store to read. Check the path, or open it without readonly.")
-        return False
-    _check_application(file)
-    return True
+    found = file.exists() and file.stat().st_size > 0 and _holds_store(file)
+    if readonly and not found:
+        raise StoreError(f"{file}: there is no store to read. Check the path, or open it without readonly.")
+    return found
 
 
-def _check_application(file: Path) -> None:
-    # Immutable: SQLite takes no lock and makes no side file. The application id is in the main file from the first
-    # commit on (migrations run before the database goes to WAL mode), so a stale view of it is right too.
+def _holds_store(file: Path) -> bool:
+    # A file shorter than one page is no database, but SQLite would take it for an empty one.
+    if file.stat().st_size < _SMALLEST_PAGE:
+        raise _not_a_store(file, "it is no SQLite database")
+    # Immutable: SQLite takes no lock and makes no side file. The application id is in the main file from the commit
+    # that makes the tables (before the database goes to WAL mode), so a stale view of it is right too.
     try:
         with closing(sqlite3.connect(uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
-    except sqlite3.DatabaseError as error:
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except DRIVER_ERRORS as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-            raise NotAStore(f"{file} is not a timeline store, nor any SQLite database. It was not changed.") from None
+            raise _not_a_store(file, "it is no SQLite database") from None
         raise store_error(error, file) from error
-    if application != APPLICATION_ID:
-        raise NotAStore(f"{file} is a SQLite database of something else, not a timeline store. It was not changed.")
+    if application == APPLICATION_ID:
+        return True
+    if application or tables:
+        raise _not_a_store(file, "it is a SQLite database of something else")
+    return False
+
+
+def _not_a_store(file: Path, problem: str) -> NotAStore:
+    return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
 
 
 def uri(file: Path, query: str) -> str:
@@ -81,24 +91,25 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
         StoreReadOnly: the file or its folder may not be written to.
         StoreError: what `exists` raises, and what the database says.
     """
-    mode = "rw" if exists(file, readonly=False) else "rwc"
+    exists(file, readonly=False)
     try:
-        connection = sqlite3.connect(uri(file, f"mode={mode}"), uri=True, isolation_level=None, timeout=busy_timeout)
+        connection = sqlite3.connect(uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout)
         try:
             _prepare_writer(connection, file, durability)
         except BaseException:
             connection.close()
             raise
-    except sqlite3.Error as error:
+    except DRIVER_ERRORS as error:
         # The file may be read (`exists` has done so) or is not there yet: what cannot be opened is the way to write.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
-            raise read_only(file, error) from error
+            raise read_only(file) from error
         raise store_error(error, file) from error
     return connection
 
 
 def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # Counts for a new file only.
+    if schema_version(connection, file) == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # Only possible before the first table.
     migrate(connection, file)
     connection.execute("PRAGMA journal_mode = WAL")
     for pragma in (
@@ -145,10 +156,10 @@ def reading_uri(file: Path, *, writable: bool) -> str:
             ) from error
         try:
             _probe(uri(file, "mode=ro&immutable=1"), file)
-        except sqlite3.Error as damage:
+        except DRIVER_ERRORS as damage:
             raise store_error(damage, file) from damage
         return uri(file, "mode=ro&immutable=1")
-    except sqlite3.Error as error:
+    except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
     return uri(file, "mode=ro")
 

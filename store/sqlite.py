@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import warnings
 from concurrent.futures import Future
 from functools import cache, partial
@@ -20,7 +19,7 @@ import aiosqlite
 
 from store import appending, statements
 from store.codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
-from store.failures import checked_page, closed, store_error
+from store.failures import DRIVER_ERRORS, checked_page, closed, store_error
 from store.files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
 from store.writer import Writer, log
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
@@ -125,7 +124,7 @@ class SQLiteStore:
         job = self._writer.submit(partial(appending.append, batch=batch), batch.size)
         try:
             return await asyncio.wrap_future(job)
-        except sqlite3.Error as error:
+        except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
 
     async def read(
@@ -270,7 +269,7 @@ class SQLiteStore:
         self._check_open()
         try:
             return [tuple(row) for row in await self._reader.execute_fetchall(statement, parameters)]
-        except sqlite3.Error as error:
+        except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
         except UnicodeEncodeError:
             return []  # Text that UTF-8 cannot write is in no database.
@@ -298,7 +297,7 @@ async def _connect_reader(address: str, file: Path, busy_timeout: float) -> aios
     )
     try:
         return await connection
-    except sqlite3.Error as error:
+    except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
 
 

@@ -32,13 +32,13 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         NotAStore: it holds the tables of something else.
         StoreCorrupt: it holds no record of its migrations.
     """
-    if _version(connection, file) == len(MIGRATIONS):
+    if schema_version(connection, file) == len(MIGRATIONS):
         return
     for number, (name, apply) in enumerate(MIGRATIONS, 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Asked again inside the transaction: another process may be opening the same new file.
-            if _version(connection, file) < number:
+            if schema_version(connection, file) < number:
                 apply(connection)
                 connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -55,19 +55,24 @@ def check_version(connection: sqlite3.Connection, file: Path) -> None:
         StoreTooNew: a later version of this library wrote it.
         StoreCorrupt: it holds no record of its migrations, or needs one that only a writer can apply.
     """
-    version = _version(connection, file)
+    version = schema_version(connection, file)
     if version < len(MIGRATIONS):
         raise StoreCorrupt(f"{file}: the store is of an earlier version. Open it once without readonly to update it.")
 
 
-def _version(connection: sqlite3.Connection, file: Path) -> int:
+def schema_version(connection: sqlite3.Connection, file: Path) -> int:
+    """Return the number of the newest migration that was applied; 0 in an empty database.
+
+    Raises:
+        StoreTooNew, NotAStore, StoreCorrupt: as `migrate` says.
+    """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if "migrations" not in names:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application == APPLICATION_ID:
             raise StoreCorrupt(f"{file}: the store has lost its tables. Restore a backup.")
         if names:
-            raise NotAStore(f"{file} is a SQLite database of something else, not a timeline store. It was not changed.")
+            raise NotAStore(f"{file} is not a timeline store: it holds other tables. It was not changed.")
         return 0
     (version,) = connection.execute(statements.SCHEMA_VERSION).fetchone()
     if version is None:

@@ -9,37 +9,11 @@ from store.failures import store_error
 from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 
 FILE = Path("folder/agent.db")
-RESULTS = {
-    f"SQLITE_{name}"
-    for name in [
-        "ABORT",
-        "AUTH",
-        "BUSY",
-        "CANTOPEN",
-        "CONSTRAINT",
-        "CORRUPT",
-        "EMPTY",
-        "ERROR",
-        "FORMAT",
-        "FULL",
-        "INTERNAL",
-        "INTERRUPT",
-        "IOERR",
-        "LOCKED",
-        "MISMATCH",
-        "MISUSE",
-        "NOLFS",
-        "NOMEM",
-        "NOTADB",
-        "NOTFOUND",
-        "PERM",
-        "PROTOCOL",
-        "RANGE",
-        "READONLY",
-        "SCHEMA",
-        "TOOBIG",
-    ]
-}
+NAMES = """
+ABORT AUTH BUSY CANTOPEN CONSTRAINT CORRUPT EMPTY ERROR FORMAT FULL INTERNAL INTERRUPT IOERR LOCKED MISMATCH MISUSE
+NOLFS NOMEM NOTADB NOTFOUND PERM PROTOCOL RANGE READONLY SCHEMA TOOBIG
+"""
+RESULTS = {f"SQLITE_{name}" for name in NAMES.split()}
 CODES = sorted(name for name in dir(sqlite3) if "_".join(name.split("_")[:2]) in RESULTS)
 PRIMARY = {
     "SQLITE_BUSY": StoreLocked,
@@ -97,6 +71,13 @@ def test_a_closed_connection_is_a_closed_store() -> None:
     with pytest.raises(sqlite3.ProgrammingError) as closed:
         connection.execute("SELECT 1")
     assert isinstance(store_error(closed.value, FILE), StoreClosed)
+
+
+def test_damaged_text_in_a_message_of_the_driver_is_damage() -> None:
+    """The driver cannot even say what is wrong when the damaged text is in its own message."""
+    with pytest.raises(UnicodeDecodeError) as undecodable:
+        b"\x87".decode()
+    assert type(store_error(undecodable.value, FILE)) is StoreCorrupt
 
 
 def test_the_error_classes_are_those_that_are_known() -> None:

@@ -1,0 +1,157 @@
+# ruff: noqa: ASYNC240 - a test may wait for the file system
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from store.sqlite import SQLiteStore
+from store.testing import block_event, events
+from store.testing.samples import versions
+from timeline.errors import NotAStore, StoreCorrupt, StoreError
+from timeline.frozen import sha256_hex
+from timeline.ports import Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARK = "a sentence that is easy to find"
+
+
+async def _damaged(file: Path, old: bytes, new: bytes) -> None:
+    """Make a store with ten events, the fifth of which holds the mark, and change bytes in its file."""
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [*events(4), block_event("p5", MARK), *events(5)])
+        await store.append("b", events(3), values={sha256_hex("a value"): "a value"})
+        await store.append("a", events(1), snapshot=Snapshot(version=11, window_start=8, state={"x": "a state"}))
+    content = file.read_bytes()
+    assert content.count(old) == 1
+    file.write_bytes(content.replace(old, new))
+
+
+@pytest.mark.parametrize("new", [MARK.upper().encode(), b"\xff" * len(MARK), b"\x00" * len(MARK)])
+async def test_a_flipped_byte_in_a_payload_is_reported_with_its_place(tmp_path: Path, new: bytes) -> None:
+    """Whatever the bytes become, the event is named by conversation, version and position; the others still read."""
+    await _damaged(tmp_path / "agent.db", MARK.encode(), new)
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        for read in (versions(store, "a"), store.find("a", "p5"), store.read_versions("a", [4, 5])):
+            with pytest.raises(StoreCorrupt, match=r"agent\.db: event 5 of conversation 'a' \(position 5\)"):
+                await read
+        assert [e.version async for e in store.read("a", until=4)] == [1, 2, 3, 4]
+        assert [e.version async for e in store.read("a", after=5)] == [6, 7, 8, 9, 10, 11]
+        assert [e.version for e in (await store.load_window("a")).events] == [8, 9, 10, 11]
+        assert await versions(store, "b") == [1, 2, 3]
+
+
+async def test_a_flipped_byte_in_a_value_or_a_snapshot_is_reported(tmp_path: Path) -> None:
+    """Values and snapshots have their hashes too."""
+    await _damaged(tmp_path / "one.db", b"a value", b"A value")
+    async with await SQLiteStore.open(tmp_path / "one.db") as store:
+        with pytest.raises(StoreCorrupt, match=r"one\.db: the stored value"):
+            await store.values([sha256_hex("a value")])
+    await _damaged(tmp_path / "two.db", b"a state", b"A state")
+    async with await SQLiteStore.open(tmp_path / "two.db") as store:
+        with pytest.raises(StoreCorrupt, match=r"two\.db: the snapshot of conversation 'a'"):
+            await store.load_window("a")
+
+
+async def test_a_window_with_a_hole_is_not_handed_out(tmp_path: Path) -> None:
+    """An event that vanished from the window is noticed: versions have no gaps."""
+    await _damaged(tmp_path / "agent.db", MARK.encode(), MARK.encode())
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
+        connection.execute("DELETE FROM events WHERE version = 9")
+        connection.commit()
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        with pytest.raises(StoreCorrupt, match="events of the window of conversation 'a' are missing"):
+            await store.load_window("a")
+
+
+async def test_a_damaged_header_is_not_taken_for_a_store(tmp_path: Path) -> None:
+    """Without its first bytes a store cannot be told from any other file, and is not changed."""
+    file = tmp_path / "agent.db"
+    await _damaged(file, b"SQLite format 3\x00", b"SQLITE FORMAT 3\x00")
+    content = file.read_bytes()
+    with pytest.raises(NotAStore):
+        await SQLiteStore.open(file)
+    assert file.read_bytes() == content
+
+
+async def test_a_store_that_lost_its_tables_says_so(tmp_path: Path) -> None:
+    """A file with our mark and without our tables is damaged, not new."""
+    file = tmp_path / "agent.db"
+    await _damaged(file, MARK.encode(), MARK.encode())
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM migrations")
+        connection.commit()
+    with pytest.raises(StoreCorrupt, match="lost the record of its migrations"):
+        await SQLiteStore.open(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE migrations")
+    with pytest.raises(StoreCorrupt, match="lost its tables"):
+        await SQLiteStore.open(file)
+
+
+@pytest.mark.parametrize("kept", [600, 4_096, 8_192, 20_000, 0.5, 0.9])
+async def test_a_truncated_file_is_corrupt_or_reads_only_what_is_whole(tmp_path: Path, kept: float) -> None:
+    """Whatever is cut off, no call ends in anything but a store error or events that are whole."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        for _ in range(20):
+            await store.append("a", events(10, text="x" * 500))
+    content = file.read_bytes()
+    file.write_bytes(content[: int(kept * len(content)) if kept < 1 else int(kept)])
+    with pytest.raises(StoreCorrupt):
+        await _read_all(file)
+
+
+async def _read_all(file: Path) -> None:
+    async with await SQLiteStore.open(file) as store:
+        await versions(store, "a")
+        await store.load_window("a")
+
+
+async def test_random_damage_never_ends_in_another_error(tmp_path: Path) -> None:
+    """Bytes changed anywhere: every call answers, or raises a store error; what it answers is unharmed."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        written = events(120, text="x" * 300)
+        await store.append("a", written)
+    whole, chance = file.read_bytes(), random.Random(7)
+    for _ in range(40):
+        content = bytearray(whole)
+        for _ in range(chance.choice([1, 8, 200])):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        file.write_bytes(content)
+        try:
+            async with await SQLiteStore.open(file, readonly=True) as store:
+                read = [e async for e in store.read("a")]
+        except StoreError:
+            continue
+        assert [(e.id, e.payload) for e in read] == [(e.id, e.payload) for e in written[: len(read)]]
+
+
+async def test_a_torn_write_ahead_log_loses_whole_appends_from_its_end_only(tmp_path: Path) -> None:
+    """Cut anywhere, the log's good part is used: a prefix of the appends, each one whole."""
+    torn = tmp_path / "torn.db"
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        for _ in range(12):
+            await store.append("a", events(5))
+        database = (tmp_path / "agent.db").read_bytes()
+        log = (tmp_path / "agent.db-wal").read_bytes()
+    seen = set()
+    for size in [0, 20, *range(5_000, len(log), len(log) // 15), len(log) - 1, len(log)]:
+        torn.write_bytes(database)
+        (tmp_path / "torn.db-wal").write_bytes(log[:size])
+        async with await SQLiteStore.open(torn) as store:
+            read = [e.version async for e in store.read_all()]
+            assert len(read) % 5 == 0
+            assert read == list(range(1, len(read) + 1))
+            assert (await store.append("a", events(1))).version == len(read) + 1
+            seen.add(len(read))
+        with closing(sqlite3.connect(torn)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert {0, 60} <= seen
+    assert len(seen) > 5

@@ -1,0 +1,333 @@
+# ruff: noqa: ASYNC220, ASYNC240 - a test may wait for the file system
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from store.files import connect_writer
+from store.migrations import APPLICATION_ID
+from store.sqlite import SQLiteStore
+from store.testing import events
+from store.testing.samples import versions
+from timeline.errors import (
+    NotAStore,
+    StoreClosed,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreTooNew,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from store.files import Durability
+
+    Unprivileged = Callable[[Path], AbstractContextManager[None]]
+
+
+async def _store_with(file: Path, count: int) -> None:
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(count))
+
+
+async def test_a_missing_file_and_an_empty_database_become_stores(tmp_path: Path) -> None:
+    """The first open makes the file; the next one finds what was appended."""
+    (tmp_path / "empty.db").touch()
+    with closing(sqlite3.connect(tmp_path / "vacuum.db")) as empty:
+        empty.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    names = {"missing.db", "empty.db", "vacuum.db", "odd name ?#%é.db"}
+    for name in names:
+        await _store_with(tmp_path / name, 3)
+        async with await SQLiteStore.open(str(tmp_path / name)) as store:
+            assert await versions(store, "a") == [1, 2, 3]
+    assert {file.name for file in tmp_path.iterdir()} == names
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_path_that_can_hold_no_file_is_named_with_the_cure(tmp_path: Path, readonly: bool) -> None:  # noqa: FBT001
+    """A folder, or a file in a missing folder, is a clear error and leaves nothing behind."""
+    with pytest.raises(StoreError, match=r"is a folder. Name a file in it, for example .*agent\.db"):
+        await SQLiteStore.open(tmp_path, readonly=readonly)
+    with pytest.raises(StoreError, match=r"the folder .*nowhere does not exist"):
+        await SQLiteStore.open(tmp_path / "nowhere" / "agent.db", readonly=readonly)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_reading_a_store_that_is_not_there_does_not_make_one(tmp_path: Path) -> None:
+    """`readonly` opens what exists, and nothing else."""
+    with pytest.raises(StoreError, match="there is no store to read"):
+        await SQLiteStore.open(tmp_path / "agent.db", readonly=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize(
+    "content", [b"x", b"x" * 511, b"\x00" * 5_000, b"hello\n" * 1_000, b"SQLite format 3\x00" + b"junk" * 200]
+)
+async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes, readonly: bool) -> None:  # noqa: FBT001
+    """A text, zeros or a fake header is `NotAStore`, byte for byte as it was, without side files."""
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    with pytest.raises(NotAStore, match=r"notes\.txt is not a timeline store.* It was not changed"):
+        await SQLiteStore.open(file, readonly=readonly)
+    assert file.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+async def test_a_database_of_something_else_is_left_alone(tmp_path: Path, journal: str, readonly: bool) -> None:  # noqa: FBT001
+    """Somebody else's SQLite file is not a place for our tables, even if it has a table called events."""
+    file = tmp_path / "other.db"
+    with closing(sqlite3.connect(file)) as other:
+        other.execute(f"PRAGMA journal_mode = {journal}")
+        other.execute("CREATE TABLE events (x)")
+    before = file.read_bytes()
+    with pytest.raises(NotAStore, match="it is a SQLite database of something else"):
+        await SQLiteStore.open(file, readonly=readonly)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_store_of_a_later_version_is_refused(tmp_path: Path, readonly: bool) -> None:  # noqa: FBT001
+    """An unknown migration means an unknown schema: upgrade, do not guess."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 1)
+    with closing(sqlite3.connect(file)) as later:
+        later.execute("INSERT INTO migrations VALUES (99, 'from the future')")
+        later.commit()
+    with pytest.raises(StoreTooNew, match="schema 99"):
+        await SQLiteStore.open(file, readonly=readonly)
+
+
+async def test_a_locked_database_is_waited_for_and_then_reported(tmp_path: Path) -> None:
+    """While another process writes, an append waits for the busy timeout; reads go on; afterwards all is well."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 1)
+    async with await SQLiteStore.open(file, busy_timeout=0.05) as store:
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreLocked, match=r"agent\.db: another process is writing"):
+                await store.append("a", events(1))
+            assert await versions(store, "a") == [1]
+            assert (await store.append("a", [])).version == 1
+            other.execute("ROLLBACK")
+        assert (await store.append("a", events(1))).version == 2
+
+
+async def test_a_full_database_keeps_what_it_has_and_goes_on_when_there_is_space(tmp_path: Path) -> None:
+    """The append that does not fit writes nothing; a small one, or a later one, is written."""
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        await store.append("a", events(3))
+        assert store._writer is not None
+
+        def limit(connection: sqlite3.Connection, spare: int) -> None:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {pages + spare}")
+
+        await asyncio.wrap_future(store._writer.submit(lambda connection: limit(connection, 2)))
+        large = events(200, text="x" * 2_000)
+        with pytest.raises(StoreFull, match="What was stored is intact"):
+            await store.append("a", large)
+        assert await versions(store, "a") == [1, 2, 3]
+        assert (await store.append("a", events(1), expected=3)).version == 4
+        await asyncio.wrap_future(store._writer.submit(lambda connection: limit(connection, 100_000)))
+        assert (await store.append("a", large, expected=4)).version == 204
+
+
+async def test_a_read_only_store_reads_and_refuses_to_write(tmp_path: Path) -> None:
+    """`readonly` reads everything and changes nothing."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 3)
+    before = file.read_bytes()
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        assert await versions(store, "a") == [1, 2, 3]
+        assert len((await store.load_window("a")).events) == 3
+        with pytest.raises(StoreReadOnly):
+            await store.append("a", events(1))
+    assert file.read_bytes() == before
+
+
+async def test_a_read_only_store_follows_a_writer(tmp_path: Path) -> None:
+    """A reader beside a writer sees each append as soon as it is acknowledged."""
+    async with (
+        await SQLiteStore.open(tmp_path / "agent.db") as store,
+        await _opened_after_an_append(store, tmp_path / "agent.db") as reader,
+    ):
+        for version in range(2, 6):
+            await store.append("a", events(1))
+            assert (await reader.info("a")).version == version
+
+
+async def _opened_after_an_append(store: SQLiteStore, file: Path) -> SQLiteStore:
+    await store.append("a", events(1))
+    return await SQLiteStore.open(file, readonly=True)
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_file_in_a_read_only_folder_can_be_read(
+    tmp_path: Path,
+    unprivileged: Unprivileged,
+    readonly: bool,  # noqa: FBT001
+) -> None:
+    """Where no side file can be made the store is read all the same, says so, and an append raises."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 3)
+    file.chmod(0o444)
+    tmp_path.chmod(0o555)
+    with unprivileged(tmp_path):
+        async with await SQLiteStore.open(file, readonly=readonly) as store:
+            assert await versions(store, "a") == [1, 2, 3]
+            assert readonly or any("may not be written to" in advised for advised in store.advice)
+            with pytest.raises(StoreReadOnly):
+                await store.append("a", events(1))
+    tmp_path.chmod(0o755)
+
+
+async def test_a_read_only_file_in_a_writable_folder_can_be_read(tmp_path: Path, unprivileged: Unprivileged) -> None:
+    """A file without write permission opens, reads, and refuses appends."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 3)
+    file.chmod(0o444)
+    tmp_path.chmod(0o777)
+    with unprivileged(tmp_path):
+        async with await SQLiteStore.open(file) as store:
+            assert await versions(store, "a") == [1, 2, 3]
+            with pytest.raises(StoreReadOnly):
+                await store.append("a", events(1))
+            assert await versions(store, "a") == [1, 2, 3]
+
+
+async def test_unfinished_changes_that_cannot_be_read_are_not_passed_over(
+    tmp_path: Path, unprivileged: Unprivileged
+) -> None:
+    """A copy whose newest events are still in the write-ahead log is not read without them."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        await store.append("a", events(3))
+        for name in ("agent.db", "agent.db-wal"):
+            (copy / name).write_bytes((tmp_path / name).read_bytes())
+            (copy / name).chmod(0o444)
+    copy.chmod(0o555)
+    with unprivileged(copy), pytest.raises(StoreError, match=r"its newest events are still in agent\.db-wal"):
+        await SQLiteStore.open(copy / "agent.db")
+    copy.chmod(0o755)
+    for name in ("agent.db", "agent.db-wal"):
+        (copy / name).chmod(0o644)
+    async with await SQLiteStore.open(copy / "agent.db") as store:
+        assert await versions(store, "a") == [1, 2, 3]
+
+
+async def test_a_store_cannot_be_made_where_nothing_may_be_written(tmp_path: Path, unprivileged: Unprivileged) -> None:
+    """A missing file in a read-only folder is `StoreReadOnly`, with the cure."""
+    tmp_path.chmod(0o555)
+    with unprivileged(tmp_path), pytest.raises(StoreReadOnly, match="Make the file and its folder writable"):
+        await SQLiteStore.open(tmp_path / "agent.db")
+    tmp_path.chmod(0o755)
+
+
+@pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
+def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Durability, level: int) -> None:
+    """``full`` syncs at every commit, ``normal`` at checkpoints; both in WAL mode, in a marked file."""
+    with closing(connect_writer(tmp_path / "agent.db", durability, 1.0)) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+
+
+async def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
+    """A name that means nothing is not taken for a weaker promise."""
+    with pytest.raises(StoreError, match="durability is 'full' or 'normal'"):
+        await SQLiteStore.open(tmp_path / "agent.db", durability="fast")  # type: ignore[arg-type] # on purpose
+
+
+async def test_an_old_sqlite_is_advised_about_and_a_very_old_one_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The WAL-reset race of versions before 3.51.3 is said once in the log and by each store; warnings stay silent."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.51.2 (test)")
+    with caplog.at_level(logging.WARNING, "timeline.store"):
+        for name in ("one.db", "two.db"):
+            async with await SQLiteStore.open(tmp_path / name) as store:
+                assert [advised for advised in store.advice if "3.51.2 (test)" in advised] == store.advice
+    assert caplog.text.count("3.51.2 (test)") == 1
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 3))
+    async with await SQLiteStore.open(tmp_path / "one.db") as store:
+        assert store.advice == []
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 2))
+    with pytest.raises(StoreError, match="too old"):
+        await SQLiteStore.open(tmp_path / "one.db")
+
+
+async def test_readers_cannot_write(tmp_path: Path) -> None:
+    """The reading connection refuses to write, whatever it is sent."""
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        with pytest.raises(StoreReadOnly):
+            await store._rows("DELETE FROM conversations")
+
+
+async def test_a_clean_close_leaves_one_file(tmp_path: Path) -> None:
+    """After a close everything is in the database file; closing again, or using it, is harmless and clear."""
+    store = await SQLiteStore.open(tmp_path / "agent.db")
+    await store.append("a", events(10))
+    assert (tmp_path / "agent.db-wal").exists()
+    await store.aclose()
+    await store.aclose()
+    assert [file.name for file in tmp_path.iterdir()] == ["agent.db"]
+    with pytest.raises(StoreClosed, match="Open it again with open_store"):
+        await store.info("a")
+
+
+async def test_a_store_that_was_forgotten_is_mentioned(tmp_path: Path) -> None:
+    """A store that is collected without a close warns of it, as an open file does, and its thread ends."""
+    store = await SQLiteStore.open(tmp_path / "agent.db")
+    await store.append("a", events(1))
+    writer, reader = store._writer, store._reader
+    assert writer is not None
+    with pytest.warns(ResourceWarning, match="the store was not closed"):
+        del store
+    await asyncio.wrap_future(writer.stopped)
+    await reader.close()
+
+
+OPEN_AND_APPEND = """
+import asyncio, sys
+from datetime import UTC, datetime
+from store.sqlite import SQLiteStore
+from timeline.events import HookFailed, NewEvent, event_id
+
+async def main():
+    async with await SQLiteStore.open(sys.argv[1], busy_timeout=30) as store:
+        for _ in range(20):
+            at = datetime.now(UTC)
+            payload = HookFailed(hook="x", error="y")
+            await store.append("a", [NewEvent(id=event_id(at), at=at, payload=payload) for _ in range(2)])
+
+asyncio.run(main())
+"""
+
+
+async def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """One of them makes the tables, the others wait; every append of each is written."""
+    command = [sys.executable, "-c", OPEN_AND_APPEND, str(tmp_path / "agent.db")]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
+    for process in processes:
+        _, complaint = await asyncio.to_thread(process.communicate)
+        assert process.returncode == 0, complaint.decode()
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        assert await versions(store, "a") == list(range(1, 121))

@@ -1,0 +1,110 @@
+# ruff: noqa: ASYNC240 - a test may wait for the file system
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import store
+from store import open_store
+from store.memory import MemoryStore
+from store.sqlite import SQLiteStore
+from store.testing import events
+from store.testing.samples import versions
+from timeline.errors import StoreClosed, StoreError, StoreReadOnly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_a_store_is_entered_or_awaited(tmp_path: Path) -> None:
+    """`async with` closes the store at its end; an awaited store is closed by its owner."""
+    async with open_store(tmp_path / "agent.db") as entered:
+        await entered.append("a", events(2))
+    with pytest.raises(StoreClosed):
+        await entered.info("a")
+    awaited = await open_store(str(tmp_path / "agent.db"))
+    assert await versions(awaited, "a") == [1, 2]
+    await awaited.aclose()
+
+
+async def test_urls_name_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three slashes and a relative path, four and an absolute one, with and without the driver's name."""
+    monkeypatch.chdir(tmp_path)
+    for url in ("sqlite:///one.db", "sqlite+aiosqlite:///two.db", f"sqlite:///{tmp_path}/three.db", "four.db"):
+        async with open_store(url) as opened:
+            assert isinstance(opened, SQLiteStore)
+            await opened.append("a", events(1))
+    assert {file.name for file in tmp_path.iterdir()} == {"one.db", "two.db", "three.db", "four.db"}
+
+
+async def test_memory_is_a_new_store_each_time() -> None:
+    """Two memory stores share nothing."""
+    async with open_store("memory://") as one, open_store("memory://") as two:
+        assert isinstance(one, MemoryStore)
+        await one.append("a", events(1))
+        assert [info async for info in two.conversations()] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "cure"),
+    [
+        ("postgresql://localhost/x", "not available in this version"),
+        ("postgresql+asyncpg://localhost/x", "not available in this version"),
+        ("mysql://localhost/x", "no store of the kind 'mysql'"),
+        ("sqlite://", "write sqlite:///folder/agent.db"),
+        ("sqlite://host/x.db", "write sqlite:///folder/agent.db"),
+        ("sqlite:///:memory:", "or memory://"),
+        ("sqlite:///x.db?mode=ro", "write sqlite:///folder/agent.db"),
+        ("memory://name", "takes no name"),
+    ],
+)
+async def test_a_url_that_cannot_be_opened_says_what_can(url: str, cure: str) -> None:
+    """One line with the cure, when the store is entered."""
+    with pytest.raises(StoreError) as refused:
+        await open_store(url)
+    assert cure in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+async def test_options_reach_the_store(tmp_path: Path) -> None:
+    """`readonly` and `durability` are those of `SQLiteStore.open`."""
+    async with open_store(tmp_path / "agent.db", durability="normal") as opened:
+        await opened.append("a", events(1))
+    async with open_store(tmp_path / "agent.db", readonly=True) as opened:
+        with pytest.raises(StoreReadOnly):
+            await opened.append("a", events(1))
+    with pytest.raises(StoreError, match="nothing to read"):
+        await open_store("memory://", readonly=True)
+
+
+def test_importing_the_package_is_light() -> None:
+    """`import store` brings neither a database library nor the SQLite store; an existing file needs no SQLModel."""
+    heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "store.sqlite", "store.tables"}
+    script = f"import sys, store; print(sorted({heavy!r} & set(sys.modules)))"
+    assert _printed(script) == "[]"
+
+
+def test_an_existing_store_opens_without_sqlmodel(tmp_path: Path) -> None:
+    """Only making the tables needs their classes; opening a store again takes milliseconds."""
+    script = (
+        "import asyncio, sys\nfrom store import open_store\n"
+        "async def main():\n    async with open_store(sys.argv[1]): pass\n"
+        "asyncio.run(main())\nprint(sorted({'sqlmodel', 'sqlalchemy'} & set(sys.modules)))"
+    )
+    assert _printed(script, str(tmp_path / "agent.db")) == "['sqlalchemy', 'sqlmodel']"
+    assert _printed(script, str(tmp_path / "agent.db")) == "[]"
+
+
+def test_the_public_names_are_there() -> None:
+    """Every name of `__all__` can be imported, the lazy ones too, and nothing else pretends to."""
+    assert [getattr(store, name).__name__ for name in store.__all__] == store.__all__
+    with pytest.raises(AttributeError, match="no attribute 'PostgresStore'"):
+        _ = store.PostgresStore
+
+
+def _printed(script: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
