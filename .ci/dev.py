@@ -36,7 +36,7 @@ CHECKS = (
     ("ruff", "check"),
     ("ruff", "format", "--check"),
     ("mypy",),
-    ("pytest", "--quiet", "--numprocesses=2", "--dist=loadgroup"),
+    ("pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
 )
 
 

@@ -14,11 +14,8 @@ import pytest
 
 from tests.project.sources import PACKAGES, ROOT
 
-pytestmark = pytest.mark.xdist_group("wheel")
-
 PROGRAM = """
 import asyncio
-from importlib import resources
 import store, summarizers, timeline
 from timeline import Timeline, open_store, policies
 from timeline.blocks import UserPrompt
