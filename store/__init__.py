@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from store.opening import Opening, open_store
+from .opening import Opening, open_store
 
 if TYPE_CHECKING:
-    from store.memory import MemoryStore as MemoryStore
-    from store.sqlite import SQLiteStore as SQLiteStore
+    from .memory import MemoryStore as MemoryStore
+    from .sqlite import SQLiteStore as SQLiteStore
 
 __all__ = ["MemoryStore", "Opening", "SQLiteStore", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "SQLiteStore":
-        from store.sqlite import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
+        from .sqlite import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
 
         return SQLiteStore
     if name == "MemoryStore":
-        from store.memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
+        from .memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
 
         return MemoryStore
     raise AttributeError(f"module 'store' has no attribute {name!r}")

@@ -11,14 +11,15 @@ import sqlite3
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from store import placing, statements
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
+
+from . import placing, statements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from store.codec import Batch, Draft, Row
+    from .codec import Batch, Draft, Row
 
 _NOWHERE: Final = 0
 

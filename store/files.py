@@ -11,9 +11,10 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from store.failures import DRIVER_ERRORS, read_only, store_error
-from store.migrations import APPLICATION_ID, check_version, migrate, schema_version
 from timeline.errors import NotAStore, StoreError
+
+from .failures import DRIVER_ERRORS, read_only, store_error
+from .migrations import APPLICATION_ID, check_version, migrate, schema_version
 
 if TYPE_CHECKING:
     from pathlib import Path

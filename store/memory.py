@@ -10,20 +10,22 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from store import placing
-from store.codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
-from store.failures import checked_page, closed
 from timeline.errors import ConversationNotFound
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+
+from . import placing
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from .failures import checked_page, closed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
-    from store.codec import Batch, Row, SnapshotDraft
     from timeline.events import Event, NewEvent
+
+    from .codec import Batch, Row, SnapshotDraft
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
-    from store.files import Durability
-    from store.memory import MemoryStore
-    from store.sqlite import SQLiteStore
+    from .files import Durability
+    from .memory import MemoryStore
+    from .sqlite import SQLiteStore
 
     AnyStore: TypeAlias = SQLiteStore | MemoryStore
 
@@ -71,13 +71,13 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
 
 
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
-    from store.sqlite import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
+    from .sqlite import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
 
     return await SQLiteStore.open(file, durability=durability, readonly=readonly)
 
 
 def _open_memory(location: str, rest: str) -> MemoryStore:
-    from store.memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
+    from .memory import MemoryStore  # noqa: PLC0415 - `store` itself stays light
 
     if rest:
         raise StoreError(f"{location}: memory:// takes no name. For a store that lasts, give a file.")

@@ -32,7 +32,7 @@ from timeline.ports import Appended, Expected
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from store.codec import Batch
+    from .codec import Batch
 
 
 class Log(Protocol):

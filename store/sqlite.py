@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
 
 import aiosqlite
 
-from store import appending, statements
-from store.codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
-from store.failures import DRIVER_ERRORS, checked_page, closed, store_error
-from store.files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
-from store.writer import Writer, log
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+
+from . import appending, statements
+from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from .failures import DRIVER_ERRORS, checked_page, closed, store_error
+from .files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
+from .writer import Writer, log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from store.codec import Row
     from timeline.events import Event, NewEvent
+
+    from .codec import Row
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import registry
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import Field, SQLModel
 
-from store.statements import RARE_WHERE
+from .statements import RARE_WHERE
 
 
 class Stored(SQLModel, registry=registry()):

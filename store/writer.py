@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from store.failures import closed
+from .failures import closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -61,7 +61,7 @@ class Block(Frozen):
         response_id: the model response that this block is part of.
         mime: content type of ``text``, or of what ``data`` holds.
         text: the content as text.
-        data: structured or opaque content (an image, a signature), stored and sent byte for byte.
+        data: structured or opaque content (an image, a signature), stored byte for byte, and sent so or not at all.
         at: when it was said, in UTC; filled in on append.
         meta: anything else; never sent to a model.
     """
@@ -315,7 +315,9 @@ def image_count(block: Block) -> int:
 
 
 def media_tokens(block: Block) -> int:
-    """Estimate what the pictures and documents of a block cost besides its text."""
+    """Estimate what the pictures and documents of a block cost besides its text; they are sent of inputs only."""
+    if not isinstance(block, UserPrompt | Attachment | ToolResult):
+        return 0
     tokens = 0
     for part in _parts(block):
         source = part.get("source")

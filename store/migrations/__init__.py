@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from store import statements
-from store.migrations import create
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew
+
+from . import create
 
 if TYPE_CHECKING:
     import sqlite3

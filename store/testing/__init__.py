@@ -15,12 +15,12 @@ pytest.register_assert_rewrite(
     "store.testing.appends", "store.testing.repeats", "store.testing.reads", "store.testing.faults"
 )
 
-from store.testing.appends import AppendContract  # noqa: E402 - after the asserts were announced
-from store.testing.cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
-from store.testing.faults import FaultContract  # noqa: E402 - after the asserts were announced
-from store.testing.reads import ReadContract  # noqa: E402 - after the asserts were announced
-from store.testing.repeats import RepeatContract  # noqa: E402 - after the asserts were announced
-from store.testing.samples import block_event, compaction, event, events  # noqa: E402 - after the asserts were announced
+from .appends import AppendContract  # noqa: E402 - after the asserts were announced
+from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from .faults import FaultContract  # noqa: E402 - after the asserts were announced
+from .reads import ReadContract  # noqa: E402 - after the asserts were announced
+from .repeats import RepeatContract  # noqa: E402 - after the asserts were announced
+from .samples import block_event, compaction, event, events  # noqa: E402 - after the asserts were announced
 
 __all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events"]
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.testing.base import ContractBase
-from store.testing.samples import block_event, compaction, contents, event, events, versions
 from timeline.blocks import UserPrompt
 from timeline.errors import ConversationNotFound, DuplicateEvent, InvalidBlock, PathTaken, VersionConflict
 from timeline.events import BlockAppended, BlocksHidden, ConversationOpened, ParentLink, Replacement, UnknownPayload
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, Expected, Snapshot
+
+from .base import ContractBase
+from .samples import block_event, compaction, contents, event, events, versions
 
 if TYPE_CHECKING:
     from timeline.ports import EventStore

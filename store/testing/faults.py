@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.testing.base import ContractBase
-from store.testing.cancelling import cancelled_at
-from store.testing.samples import block_event, events, versions
 from timeline.errors import StoreClosed, VersionConflict
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
+
+from .base import ContractBase
+from .cancelling import cancelled_at
+from .samples import block_event, events, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

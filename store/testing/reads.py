@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.testing.base import ContractBase
-from store.testing.samples import block_event, compaction, contents, event, events, versions
 from timeline.errors import ConversationNotFound
 from timeline.events import BlocksPinned, Event, UnknownPayload, checksum, encode_payload, instant_text
 from timeline.ports import Expected, Snapshot
+
+from .base import ContractBase
+from .samples import block_event, compaction, contents, event, events, versions
 
 if TYPE_CHECKING:
     from timeline.ports import EventStore

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.testing.base import ContractBase
-from store.testing.samples import block_event, events, versions
 from timeline.errors import DuplicateEvent, VersionConflict
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
+
+from .base import ContractBase
+from .samples import block_event, events, versions
 
 if TYPE_CHECKING:
     from timeline.events import NewEvent

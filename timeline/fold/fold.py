@@ -108,15 +108,17 @@ class Fold:
             case CompactionCompleted():
                 self._compact(version, payload)
             case BlocksHidden():
-                self._hide(payload)
+                self._hide(version, payload)
             case BlocksRevealed():
-                self._change(payload.versions, lambda item: replace(item, replacement=None, omitted=False))
+                self._change(
+                    payload.versions, lambda item: replace(item, replacement=None, omitted=False, changed_at=version)
+                )
             case BlocksPinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=True))
             case BlocksUnpinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=False))
             case BlockRedacted():
-                self._change((payload.version,), redacted)
+                self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
                 self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after)
             case PolicyChanged():
@@ -207,7 +209,7 @@ class Fold:
         self._summaries.append(payload)
         self._rounds = max(self._rounds, payload.round)
         self._setback = None
-        kept.append(Item(version, place, payload.block, payload.tokens))
+        kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
         self._rebuild(sorted(kept, key=lambda item: item.order))
 
     def _rebuild(self, items: Sequence[Item]) -> None:
@@ -215,17 +217,17 @@ class Fold:
         for item in items:
             self._put(item)
 
-    def _hide(self, payload: BlocksHidden) -> None:
+    def _hide(self, version: int, payload: BlocksHidden) -> None:
         stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
         omitted = payload.mode == "omit"
-        self._change(
-            stand_ins,
-            lambda item: (
-                item
-                if item.redacted
-                else replace(item, omitted=omitted, replacement=None if omitted else stand_ins[item.version])
-            ),
-        )
+
+        def hide(item: Item) -> Item:
+            if item.redacted:
+                return item
+            shown = None if omitted else stand_ins[item.version]
+            return replace(item, omitted=omitted, replacement=shown, changed_at=version)
+
+        self._change(stand_ins, hide)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items; a version that is covered or unknown is left alone: the decision came too late for it."""

@@ -62,6 +62,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
         "tokens": item.tokens,
         "response": item.response or None,
         "answers": item.answers,
+        "changed_at": item.changed_at or None,
         "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
     }
     flags = {name: True for name in ("carried", "pinned", "omitted", "redacted") if getattr(item, name)}
@@ -82,7 +83,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         replacement = fields.get("replacement")
         stand_in = None if replacement is None else Replacement.model_validate(replacement)
         item = Item(**{**fields, "block": block, "replacement": stand_in})
-        items.append(redacted(item) if item.redacted else item)
+        items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
     setback, rendered = state.get("setback"), state.get("rendered")

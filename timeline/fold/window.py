@@ -38,6 +38,7 @@ class Item:
         carried: inside the covered range of the live summary, kept verbatim after it.
         pinned: pinned by an event (notes and stage digests are pinned by their type).
         replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
+        changed_at: version of the decision that last changed how it is shown; a summary's own version.
     """
 
     version: int
@@ -51,6 +52,7 @@ class Item:
     replacement: Replacement | None = None
     omitted: bool = False
     redacted: bool = False
+    changed_at: int = 0
 
     @property
     def state(self) -> State:
@@ -86,13 +88,18 @@ class Item:
         return (self.place, 0 if self.is_summary else 1)
 
 
-def redacted(item: Item) -> Item:
-    """Return an item with its content erased; the tombstone keeps its address."""
+def redacted(item: Item, at: int) -> Item:
+    """Return an item with its content erased by the event of version ``at``; the tombstone keeps its address."""
     erased: dict[str, Any] = {"text": "[redacted]", "data": None}
     if isinstance(item.block, ToolCall):
         erased["arguments"] = {}
     return replace(
-        item, block=item.block.model_copy(update=erased), tokens=TOMBSTONE_TOKENS, replacement=None, redacted=True
+        item,
+        block=item.block.model_copy(update=erased),
+        tokens=TOMBSTONE_TOKENS,
+        replacement=None,
+        redacted=True,
+        changed_at=at,
     )
 
 

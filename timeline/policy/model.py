@@ -17,7 +17,7 @@ class CachePointRule(Frozen):
     offset_rounds: int = Field(default=4, ge=1)
     min_rounds: int = Field(default=5, ge=1)
     lookback_blocks: int = Field(default=20, ge=1)
-    """A lagging point is added when more blocks than this lie between two points and a marker is free."""
+    """A lagging point is added when a point stands more blocks than this behind the one before it."""
 
 
 class Policy(Frozen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timeline.blocks import Attachment, Note, Reasoning, StageDigest, ToolCall, ToolResult
+from timeline.blocks import Attachment, Note, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
 from timeline.wire.neutral import Entry
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ _BY_TYPE: dict[str, Role] = {
 }
 
 
+_SENT_DATA = (Reasoning, ToolResult, UserPrompt, Attachment)
+"""Blocks whose content parts are sent; of all others only the text is, and the data stays in the log."""
+
+
 def role_of(block: Block) -> Role:
     """Say whose text a block is to be; other agents and tools speak as the user, labelled by their text."""
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
@@ -41,21 +45,20 @@ def entry_of(item: Item, *, loose: bool, rewritten: bool) -> Entry | None:
     """
     block = item.block
     stand_in = item.replacement
-    if item.omitted or (stand_in is None and not block.countable() and block.data is None):
-        return None if not isinstance(block, ToolCall | ToolResult) or item.omitted else _entry(item, loose=loose)
-    if rewritten and isinstance(block, Reasoning):
-        return _entry(item, loose=loose, rewritten=True)
-    return _entry(item, loose=loose)
+    says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
+    if item.omitted or (stand_in is None and not says and not isinstance(block, ToolCall | ToolResult)):
+        return None
+    return _entry(item, loose=loose, rewritten=rewritten and isinstance(block, Reasoning))
 
 
-def _entry(item: Item, *, loose: bool, rewritten: bool = False) -> Entry:
+def _entry(item: Item, *, loose: bool, rewritten: bool) -> Entry:
     block, stand_in = item.block, item.replacement
     fields: dict[str, Any] = {
         "path": block.path,
         "type": block.type,
         "role": role_of(block),
         "text": block.text if stand_in is None else stand_in.text,
-        "data": block.data if stand_in is None and isinstance(block, Reasoning | ToolResult | Attachment) else None,
+        "data": block.data if stand_in is None and isinstance(block, _SENT_DATA) else None,
         "mime": block.mime,
         "response_id": block.response_id,
         "group": item.response,

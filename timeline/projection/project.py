@@ -67,14 +67,14 @@ class Projector:
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and the items that they show."""
         calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted}
-        summary = window.summary
-        rewritten_before = summary.version if summary is not None else 0
+        rewritten_at = 0
         made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
         entries: list[Entry] = []
         shown: list[Item] = []
         for item in window.items:
             loose = isinstance(item.block, ToolResult) and item.answers not in calls
-            rewritten = item.version < rewritten_before
+            rewritten = item.version < rewritten_at
+            rewritten_at = max(rewritten_at, item.changed_at)
             known = self._made.get(item.version)
             if known is not None and known[0] is item and known[1:3] == (loose, rewritten):
                 entry = known[3]
