@@ -54,20 +54,30 @@ class Compactor:
     hooks: Hooks
 
     async def relieve(self, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
-        """Compact a log that is above the trigger; a refusal or failure is recorded and returned, not raised."""
-        window = log.fold.window
-        due = account(window.items, fixed, self.policy)
-        if self.policy.compacts == "never" or not due.over_trigger:
-            return []
-        setback = window.setback
-        if setback is not None and window.tokens < setback.retry_at and due.sent <= due.limit:
-            return [Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at})]
-        try:
-            return await self.compact(log, fixed, now, reason="over_trigger")
-        except CompactionRefused as refusal:
-            return [Taken(kind="refused", reason=refusal.reason, facts=refusal.facts)]
-        except (CompactionSuperseded, SummarizerFailed) as failure:
-            return [Taken(kind="failed", reason=str(failure))]
+        """Compact a log that is above the trigger; a refusal or failure is recorded and returned, not raised.
+
+        A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
+        next render then has nothing left to decide.
+        """
+        taken: list[Taken] = []
+        for _ in range(self.policy.attempts):
+            window = log.fold.window
+            due = account(window.items, fixed, self.policy)
+            if self.policy.compacts == "never" or not due.over_trigger:
+                break
+            setback = window.setback
+            if setback is not None and window.tokens < setback.retry_at and due.total <= due.limit:
+                taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
+                break
+            try:
+                taken += await self.compact(log, fixed, now, reason="over_trigger")
+            except CompactionRefused as refusal:
+                taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
+                break
+            except (CompactionSuperseded, SummarizerFailed) as failure:
+                taken.append(Taken(kind="failed", reason=str(failure)))
+                break
+        return taken
 
     async def compact(
         self, log: Log, fixed: FixedPart, now: datetime, *, reason: CompactReason, instructions: str = ""

@@ -26,7 +26,7 @@ from timeline.events import (
     appended_block,
     event_id,
 )
-from timeline.frozen import canonical_json, repair_json, sha256_hex
+from timeline.frozen import canonical_json, compact_json, repair_json, sha256_hex
 from timeline.log import Draft, StoredLog
 from timeline.planning.budget import FixedPart, account, scaled
 from timeline.policy import presets
@@ -249,7 +249,7 @@ class Timeline:
         log: Log = self._log if record else self._log.dry()
         decisions = await self._compactor.relieve(log, fixed, now)
         context = self._project(log.fold.window, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
-        if context.account.sent > self.policy.max_tokens:
+        if context.account.total > self.policy.max_tokens:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
         how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
@@ -350,9 +350,9 @@ class Timeline:
         neutral = context.neutral
         texts = {
             "policy": self.policy.canonical(),
-            "system": None if neutral.system is None else canonical_json(neutral.system),
-            "tools": canonical_json(list(neutral.tools)) if neutral.tools else None,
-            "ephemeral": canonical_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
+            "system": None if neutral.system is None else compact_json(neutral.system),
+            "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
+            "ephemeral": compact_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
         }
         hashes = {name: sha256_hex(text) for name, text in texts.items() if text is not None}
         stored = texts if record == "full" else {"policy": texts["policy"]}

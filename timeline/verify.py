@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import ToolResult
-from timeline.errors import StoreCorrupt
+from timeline.errors import InvalidPolicy, StoreCorrupt
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -174,15 +174,14 @@ class _Check:
         """Build a recorded context again, and hold it against its fingerprint and the context before it."""
         self.renders += 1
         window = self.fold.window
-        policy = values.get(rendered.policy)
-        reason = self._cannot(rendered, values)
+        policy = _policy(values.get(rendered.policy))
+        reason = self._cannot(rendered, values) or ("policy" if policy is None else None)
         if reason is not None or policy is None:
-            why = reason or "unrecorded_prefix"
-            self.unverifiable[why] = self.unverifiable.get(why, 0) + 1
+            self.unverifiable[reason or "policy"] = self.unverifiable.get(reason or "policy", 0) + 1
             return
         neutral = self.projector.project(
             window,
-            Policy.parse(policy).cache_points,
+            policy.cache_points,
             system=_value(values, rendered.system),
             tools=_value(values, rendered.tools) or (),
             ephemeral=_value(values, rendered.ephemeral) or (),
@@ -250,6 +249,16 @@ class _Check:
             problems=tuple(self.problems),
             **self.counts,
         )
+
+
+def _policy(text: str | None) -> Policy | None:
+    """Read a recorded policy; None for one that is gone, or that a later version wrote."""
+    if text is None:
+        return None
+    try:
+        return Policy.parse(text)
+    except InvalidPolicy:
+        return None
 
 
 def _value(values: Mapping[str, str], hash_: str | None) -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from store import statements
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew
 
+from .. import statements
 from . import create
 
 if TYPE_CHECKING:

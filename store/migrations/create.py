@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def apply(connection: sqlite3.Connection) -> None:
     """Create every table and index. SQLModel is imported only here: an existing store opens without it."""
-    from store.tables import ddl  # noqa: PLC0415 - the import takes longer than opening a store
+    from ..tables import ddl  # noqa: PLC0415 - the import takes longer than opening a store
 
     for statement in ddl():
         connection.execute(statement)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +11,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
 NOBODY = 65_534
 
@@ -20,7 +21,9 @@ def _without_privileges(folder: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    for parent in (folder, *folder.parents[:2]):
+    for parent in (folder, *folder.parents):
+        if parent == Path(tempfile.gettempdir()):
+            break
         parent.chmod(parent.stat().st_mode | 0o055)
     os.seteuid(NOBODY)
     try:

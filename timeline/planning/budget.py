@@ -32,6 +32,9 @@ LOOSE_TOKENS: Final = 40
 """What the wire's label of a result without its call costs: two words and a path."""
 
 
+_LEAST_PREVIEW: Final = 64
+
+
 class FixedPart(Frozen):
     """Tokens that no compaction can free: system prompt, tools, the ephemeral tail, and what the policy reserves."""
 
@@ -65,12 +68,12 @@ class Account(Frozen):
 
     @property
     def total(self) -> int:
-        """Everything, reserves included: what is held against the trigger."""
+        """Everything, reserves included: what is held against the trigger and the limit."""
         return self.fixed.tokens + self.messages
 
     @property
     def sent(self) -> int:
-        """What the request itself counts, without reserves: what is held against the limit."""
+        """What the request itself counts, without reserves."""
         return self.total - self.fixed.reserved
 
     @property
@@ -148,6 +151,11 @@ def keep_recent(policy: Policy, fixed: FixedPart) -> int:
     if policy.keep_recent_tokens is not None:
         return policy.keep_recent_tokens
     return max(1, int(policy.keep_recent * (policy.max_tokens - fixed.tokens)))
+
+
+def preview_cap(policy: Policy) -> int:
+    """Return how long a preview may be: the policy's figure, less where the limit itself is small."""
+    return max(_LEAST_PREVIEW, min(policy.preview_tokens, policy.max_tokens // 20))
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:

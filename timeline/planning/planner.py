@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.budget import Account, FixedPart, account, costs, keep_recent, least_progress, scaled
+from timeline.planning.budget import (
+    Account,
+    FixedPart,
+    account,
+    costs,
+    keep_recent,
+    least_progress,
+    preview_cap,
+    scaled,
+)
 from timeline.planning.cut import choose_cut, is_candidate, is_turn_start, legal_cuts, seed_cut
 from timeline.planning.spill import can_spill, spill
 
@@ -274,7 +283,7 @@ class _Planner:
         return self._spill(range(position, len(self.items)), self._total(after) - self.before.target)
 
     def _spill(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
-        most = self.policy.preview_tokens
+        most = preview_cap(self.policy)
         candidates = [p for p in positions if can_spill(self.items[p], most)]
         spills: list[Replacement] = []
         for position in sorted(candidates, key=lambda p: (-self.shown[p], p)):
