@@ -9,10 +9,12 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 __all__ = ["main"]
 
@@ -23,9 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `timeline`; those of the process unless given.
     """
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):  # a stream that was replaced by something simpler
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # suppressed above
+    _prepare(sys.stdout)
+    _prepare(sys.stderr)
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -33,6 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _explain(error)
         _drop_output()
     return code
+
+
+def _prepare(stream: TextIO) -> None:
+    """Let a stream take any text: UTF-8 into files and pipes, whatever it can show on a terminal."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -51,8 +58,8 @@ def _explain(error: BaseException) -> int:
     """Say on standard error what happened, in one line; return the exit code."""
     from timeline.cli.exits import Exit, PipeClosed, exit_code, one_line  # noqa: PLC0415 - see above
 
-    if isinstance(error, PipeClosed | BrokenPipeError):
-        return Exit.PIPE
+    if isinstance(error, PipeClosed | BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        return Exit.PIPE  # typer, too, exits over a broken pipe
     code = exit_code(error)
     if os.environ.get("TIMELINE_DEBUG") and isinstance(error, Exception):
         traceback.print_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,11 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
-from timeline.events import parse_instant
 from timeline.policy.presets import PRESETS, by_name
 from timeline.timeline import Timeline
 from timeline.wire import WIRES
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from timeline.cli.shapes import CompactedRow
     from timeline.policy.model import Policy
     from timeline.projection.context import RenderedContext, Taken
@@ -64,9 +62,12 @@ class Wish:
         if self.now is None:
             return None
         try:
-            return parse_instant(self.now)
+            at = datetime.fromisoformat(self.now)
         except ValueError:
-            raise UsageProblem(f"--now {self.now!r} is no time with a zone. Write 2026-01-31T12:00:00Z.") from None
+            at = None
+        if at is None or at.tzinfo is None:
+            raise UsageProblem(f"--now {self.now!r} is no time with a zone. Write 2026-01-31T12:00:00Z.")
+        return at.astimezone(UTC)
 
 
 async def render(

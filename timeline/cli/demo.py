@@ -132,8 +132,8 @@ def _tell_fold(number: int, fold: Fold) -> None:
     facts = fold.taken.facts
     sizes = f"{facts['before_tokens']:,} -> {facts['after_tokens']:,} tokens"
     split = facts.get("split_turn_id")
-    what = f"the cut is inside {split}: its prompt is carried" if split else "the cut is between two turns"
-    write(paint(f"Compaction {number}", bold=True) + f", before model call {fold.call}: {sizes}; {what}")
+    what = f"cut inside {split}, whose prompt is carried" if split else "cut between two turns"
+    write(paint(f"Compaction {number}", bold=True) + f", before call {fold.call}: {sizes}, {what}")
     write(f"  before  {before(fold.before, fold.after, _MARK)}")
     write(f"  after   {strip(fold.after, _MARK)}")
 

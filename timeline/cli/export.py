@@ -14,7 +14,7 @@ from timeline.cli.output import note
 from timeline.errors import StoreCorrupt
 from timeline.events import BlockAppended, ContextRendered, PolicyChanged, UnknownPayload, instant_text
 from timeline.fold.fold import Fold
-from timeline.frozen import canonical_json
+from timeline.frozen import compact_json
 from timeline.projection.project import Projector
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
@@ -86,7 +86,7 @@ async def _native(store: EventStore, conversation: str, write: Callable[[str], N
     """
     info = await store.info(conversation)
     write(
-        canonical_json(
+        compact_json(
             {
                 "format": FORMAT,
                 "format_version": FORMAT_VERSION,
@@ -101,7 +101,7 @@ async def _native(store: EventStore, conversation: str, write: Callable[[str], N
     )
     damaged: list[int] = []
     async for event in _undamaged(store, conversation, info.version, damaged):
-        write(canonical_json(event_line(event)))
+        write(compact_json(event_line(event)))
     if damaged:
         versions = ", ".join(map(str, damaged[:10]))
         note(f"{len(damaged)} damaged events are left out (versions {versions}). Everything else was exported.")

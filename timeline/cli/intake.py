@@ -119,7 +119,7 @@ def _print_simulation(main: dict[str, Any], wish: Wish, max_tokens: int, db: str
 
 def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
     output.table(
-        ("version", "why", "before", "after", "covers versions", "split turn", "carried", "summary"),
+        ("version", "why", "before", "after", "covers versions", "split turn", "carried"),
         [
             (
                 step["version"],
@@ -129,7 +129,6 @@ def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
                 ", ".join(f"{first}-{last}" for first, last in step["covers"]),
                 step["split_turn_id"] or "-",
                 step["carried"],
-                step["summary"],
             )
             for step in steps
         ],

@@ -76,9 +76,8 @@ def note(text: str) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Write JSON as text that standard output can hold."""
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(value, ensure_ascii=not unicode, indent=indent)
+    """Write JSON as text, without escapes beyond the necessary."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def write_json(value: Any) -> None:

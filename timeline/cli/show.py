@@ -90,7 +90,7 @@ def _line(row: Row, paths: dict[int, str | None]) -> str:
     state = row.state or "lost"
     by = f" (by {paths[row.covered_by]})" if row.covered_by is not None else ""
     left = f"{row.version:>6}  {paint(pad(state, 9), state_colour(state))} {row.tokens or 0:>7,}  "
-    path, room = output.plain(row.path + by), output.width() - 28
+    path, room = output.plain(row.path + by), output.width() - 30
     if room < len(path) + 12:
         return left + path
     return left + f"{path}  {paint(brief(row.about, room - len(path)), dim=True)}"

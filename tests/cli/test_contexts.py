@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli import sessions
+from timeline.cli.exits import Exit
+from timeline.policy.presets import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+
+def test_a_dry_run_appends_nothing_and_gives_the_same_bytes(
+    run: Callable[..., Done], recording: Path, db: Path
+) -> None:
+    """Rendering twice without `--record` gives one fingerprint, though it compacts, and leaves the file as it was."""
+    run("import", recording)
+    before = db.read_bytes()
+    contexts = [run("render", sessions.SESSION, "--max-tokens", 1200, "--json").json for _ in range(2)]
+    assert contexts[0]["fingerprint"] == contexts[1]["fingerprint"]
+    assert contexts[0]["decisions"][0]["kind"] == "compacted"
+    assert db.read_bytes() == before
+
+
+def test_recording_appends_what_was_decided(run: Callable[..., Done], recording: Path) -> None:
+    """`--record` writes the compaction and the context; the next render finds nothing left to decide."""
+    run("import", recording)
+    now = ("--now", "2026-01-06T00:00:00Z")
+    context = run("render", sessions.SESSION, "--max-tokens", 1200, "--record", *now, "--json").json
+    types = [row["type"] for row in run("show", sessions.SESSION, "--json").json]
+    assert types[-2:] == ["conv.range.summary", "context.rendered"]
+    again = run("render", sessions.SESSION, "--max-tokens", 1200, "--json").json
+    assert again["fingerprint"] == context["fingerprint"]
+    assert again["decisions"] == []
+    assert run("ls", "--json").json[0]["updated_at"] == "2026-01-06T00:00:00.000000Z"
+
+
+def test_the_wire_is_exactly_the_request_body(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """`--wire` prints the provider's own keys, with or without `--json`, every result behind its call."""
+    words = ("render", simulated["id"], "--max-tokens", 1500, "--system", "Be brief.")
+    body = run(*words, "--wire", "anthropic").json
+    assert body == run(*words, "--wire", "anthropic", "--json").json
+    assert set(body) <= {"system", "messages", "tools"}
+    assert body["messages"][0]["role"] == "user"
+    assert _unanswered(body["messages"]) == []
+    chat = run(*words, "--wire", "openai_chat").json
+    assert set(chat) <= {"messages", "tools"}
+    assert "Be brief." in str(chat["messages"][0])
+
+
+def _unanswered(messages: list[dict[str, Any]]) -> list[str]:
+    parts = [p for m in messages if isinstance(m["content"], list) for p in m["content"]]
+    results = {p["tool_use_id"] for p in parts if p["type"] == "tool_result"}
+    return [p["id"] for p in parts if p["type"] == "tool_use" and p["id"] not in results]
+
+
+def test_people_see_the_account_and_on_wish_every_block(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The plain answer sums up, and says that it was a dry run; `--explain` lists each block with the reason."""
+    words = ("render", simulated["id"], "--max-tokens", 1500)
+    brief = run(*words)
+    assert "dry run" in brief.out
+    assert "cache point tail" in brief.out
+    explained = run(*words, "--explain").out
+    context = run(*words, "--json").json
+    assert all(block["path"] in explained for block in context["blocks"])
+    assert "stands for what it covers" in explained
+
+
+def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], recording: Path) -> None:
+    """A compaction far below the limit frees tokens, and covers what was there."""
+    run("import", recording)
+    row = run("compact", sessions.SESSION, "--max-tokens", 1500, "--json").json
+    (taken,) = row["decisions"]
+    assert set(row) == {"id", "version", "decisions"}
+    assert taken["reason"] == "forced"
+    assert taken["facts"]["after_tokens"] < taken["facts"]["before_tokens"]
+    assert run("verify", sessions.SESSION).code == 0
+
+
+def test_a_compaction_that_gains_nothing_is_refused(run: Callable[..., Done], tmp_path: Path) -> None:
+    """A short conversation gives exit code 5 and one line with the reason."""
+    run("import", sessions.write(tmp_path, sessions.rows(1, 1, words=8)))
+    run("compact", sessions.SESSION).fails(Exit.REFUSED, "refused")
+
+
+def test_a_context_that_cannot_fit_is_refused(run: Callable[..., Done], recording: Path) -> None:
+    """Over the limit under a policy that never compacts: exit code 5, and the largest blocks by path."""
+    run("import", recording)
+    done = run("render", sessions.SESSION, "--policy", "none", "--max-tokens", 1000, "--json")
+    done.fails(Exit.REFUSED, "limit is 1000", "tc:")
+
+
+def test_a_system_prompt_that_leaves_no_room_is_refused(run: Callable[..., Done], recording: Path) -> None:
+    """A fixed part above the trigger gives exit code 5."""
+    run("import", recording)
+    run("render", sessions.SESSION, "--max-tokens", 1000, "--system", "word " * 1500).fails(Exit.REFUSED, "fixed part")
+
+
+@pytest.mark.parametrize("words", [["--json"], []])
+def test_policies_lists_every_preset(run: Callable[..., Done], words: list[str]) -> None:
+    """All presets are named, for people and for programs."""
+    done = run("policies", *words)
+    assert done.code == 0
+    assert all(name in done.out for name in PRESETS)
+    if words:
+        assert [policy["name"] for policy in done.json] == list(PRESETS)
+        assert all(policy["max_tokens"] > 0 for policy in done.json)

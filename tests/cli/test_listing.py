@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli import sessions
+from timeline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+
+def test_ls_lists_conversations_in_the_order_in_which_they_were_opened(
+    run: Callable[..., Done], recording: Path
+) -> None:
+    """Each conversation has its id, its title, where its window begins, and its times in UTC."""
+    run("import", recording)
+    report = run("simulate", recording, "--max-tokens", 1500, "--json").json
+    imported, simulated = run("ls", "--json").json
+    keys = {"id", "title", "version", "window_start", "created_at", "updated_at", "parent"}
+    assert set(imported) == set(simulated) == keys
+    assert (imported["id"], simulated["id"]) == (sessions.SESSION, report["id"])
+    assert imported["window_start"] == 1
+    assert simulated["window_start"] > 1
+    assert imported["created_at"] == "2026-01-05T08:00:00.000000Z"
+    assert imported["parent"] is None
+
+
+def test_ls_says_where_a_subagent_belongs(run: Callable[..., Done], tmp_path: Path) -> None:
+    """An imported side chain has its parent's id."""
+    made = sessions.rows(1)
+    run("import", sessions.write(tmp_path, made + sessions.subagent(made)))
+    main, helper = run("ls", "--json").json
+    assert helper["parent"]["conversation"] == main["id"]
+    assert helper["parent"]["relation"] == "subagent"
+    assert sessions.SESSION in run("ls").out.splitlines()[2].partition("helper")[2]
+
+
+def test_read_prints_a_covered_block_in_full(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """A block that a summary covers is read back by its path, to the last word."""
+    done = run("read", simulated["id"], "tc:turn_1.toolu_1-1.result")
+    assert done.code == 0
+    assert done.out == " ".join(f"line{n}-1-1" for n in range(22)) + "\n"
+
+
+def test_read_as_json_is_the_blocks_own_form(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The JSON of a block has its type, its address and its call."""
+    block = run("read", simulated["id"], "tc:turn_1.toolu_1-1.call", "--json").json
+    assert block["type"] == "react.tool.call"
+    assert block["arguments"] == {"command": "make part-1-1"}
+    assert block["path"] == "tc:turn_1.toolu_1-1.call"
+
+
+def test_read_shows_a_call_with_its_arguments(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """A person reads a call's name and arguments."""
+    out = run("read", simulated["id"], "tc:turn_1.toolu_1-1.call").out
+    name, _, arguments = out.partition(" ")
+    assert name == "Bash"
+    assert json.loads(arguments) == {"command": "make part-1-1"}
+
+
+def test_read_of_a_summary_gives_the_full_digest(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """A summary comes with the whole record of what it covers."""
+    block = run("read", simulated["id"], simulated["steps"][0]["summary"], "--json").json
+    assert block["meta"]["compaction_digest"]["tool_outputs"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["read", "nope", "ar:turn_1.user.prompt"], "nope"),
+        (["read", sessions.SESSION, "ar:turn_9.user.prompt"], "ar:turn_9.user.prompt"),
+        (["show", "nope"], "nope"),
+        (["render", "nope"], "nope"),
+        (["render", "nope", "--record"], "nope"),
+        (["compact", "nope"], "nope"),
+        (["verify", "nope"], "nope"),
+        (["export", "nope"], "nope"),
+        (["digests", "--conversation", "nope"], "nope"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(
+    run: Callable[..., Done], recording: Path, words: list[str], told: str
+) -> None:
+    """An unknown conversation or path gives exit code 3, one line that names it, and no output; JSON or not."""
+    run("import", recording)
+    before = run("ls", "--json").out
+    run(*words).fails(Exit.NOT_FOUND, told)
+    if words[0] != "export":
+        run(*words, "--json").fails(Exit.NOT_FOUND, told)
+    assert run("ls", "--json").out == before
+
+
+def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Every compaction has its row: where its summary is, what it covers, and a digest with the commands."""
+    rows = run("digests", "--json").json
+    assert [row["version"] for row in rows] == [step["version"] for step in simulated["steps"]]
+    assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
+    for row, step in zip(rows, simulated["steps"], strict=True):
+        assert set(row) == {"conversation", "version", "at", "round", "summary", "covers", "digest"}
+        assert row["summary"] == step["summary"]
+        assert row["covers"]["ranges"] == step["covers"]
+    assert rows[0]["digest"]["commands"][0]["command"] == "make part-1-1"
+
+
+def test_digests_of_one_conversation_leave_the_others_out(
+    run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
+) -> None:
+    """`--conversation` narrows the list."""
+    other = run("simulate", recording, "--max-tokens", 1400, "--json").json
+    rows = run("digests", "--conversation", other["id"], "--json").json
+    assert {row["conversation"] for row in rows} == {other["id"]}
+    everything = run("digests", "--json").json
+    assert len(everything) == len(rows) + simulated["compactions"]
+
+
+def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Without `--json` each compaction says what was run and with which tools."""
+    out = run("digests").out
+    assert f"round 1, {sessions.BEGAN:%Y-%m-%d}" in out
+    assert "  ran       make part-1-1" in out
+    assert simulated["steps"][0]["summary"] in out
+
+
+def test_lists_without_rows_are_empty_json_lists_and_say_so_to_people(
+    run: Callable[..., Done], recording: Path
+) -> None:
+    """No compaction yet: `[]` for programs, and what to type for people."""
+    run("import", recording)
+    assert run("digests", "--json").json == []
+    assert "timeline compact" in run("digests").out
