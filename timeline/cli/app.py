@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -49,6 +48,8 @@ class ExportFormat(StrEnum):
 
 
 def _run(work: Coroutine[None, None, T]) -> T:
+    import asyncio
+
     return asyncio.run(work)
 
 
