@@ -245,6 +245,7 @@ IMAGE_TOKENS: Final = 1_600
 
 DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
+_OPAQUE_KEYS: Final = ("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature")
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 
@@ -314,21 +315,32 @@ def image_count(block: Block) -> int:
     return sum(part.get("type") in _IMAGE_PARTS for part in _parts(block))
 
 
-def media_tokens(block: Block) -> int:
-    """Estimate what the pictures and documents of a block cost besides its text; they are sent of inputs only."""
+def with_media(block: Block, counted: int) -> int:
+    """Return a block's tokens: those counted of its text, and an estimate of what has no text.
+
+    Pictures and documents are sent of inputs only. Encrypted reasoning costs what the model once thought, which no
+    counter can see: it is charged by its size where its readable text counts less.
+    """
+    if isinstance(block, Reasoning):
+        return max(counted, _opaque_characters(block.data) * 3 // 16)
     if not isinstance(block, UserPrompt | Attachment | ToolResult):
-        return 0
-    tokens = 0
+        return counted
+    tokens = counted
     for part in _parts(block):
         source = part.get("source")
         if part.get("type") in _IMAGE_PARTS:
             tokens += IMAGE_TOKENS
         elif isinstance(source, dict):
             content = source.get("data")
-            tokens += (
-                max(IMAGE_TOKENS, len(content) // DOCUMENT_CHARACTERS) if isinstance(content, str) else IMAGE_TOKENS
-            )
+            size = len(content) // DOCUMENT_CHARACTERS if isinstance(content, str) else 0
+            tokens += max(IMAGE_TOKENS, size)
     return tokens
+
+
+def _opaque_characters(data: JsonValue) -> int:
+    """Count the characters of base64 in a reasoning part: three bytes in four, four bytes a token."""
+    part = data if isinstance(data, dict) else {}
+    return sum(len(value) for key in _OPAQUE_KEYS if isinstance(value := part.get(key), str))
 
 
 def _parts(block: Block) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import anyio.to_thread
 
-from timeline.blocks import Block, RangeSummary, media_tokens, parse_block, utc
+from timeline.blocks import Block, RangeSummary, parse_block, utc, with_media
 from timeline.compaction import Compactor
 from timeline.errors import (
     BlockNotFound,
@@ -194,7 +194,7 @@ class Timeline:
             counts = await anyio.to_thread.run_sync(self._counter.count_many, texts)
         else:
             counts = self._counter.count_many(texts)
-        return [n + media_tokens(b) for n, b in zip(counts, blocks, strict=True)]
+        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
 
     async def record_model_call(
         self,

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite(
-    "store.testing.appends", "store.testing.repeats", "store.testing.reads", "store.testing.faults"
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in ("appends", "repeats", "reads", "faults")))
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
