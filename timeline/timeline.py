@@ -206,11 +206,17 @@ class Timeline:
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Record a model call: what it used, how it ended, and (by version) which render it answers."""
+        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one."""
         fields: dict[str, Any] = {} if usage is None else {"usage": usage}
         started = None if started_at is None else _moment(started_at, self._clock)
+        rendered = self.window.rendered
         called = ModelCalled(
-            model=model, response_id=response_id, finish_reason=finish_reason, started_at=started, **fields
+            model=model,
+            response_id=response_id,
+            finish_reason=finish_reason,
+            started_at=started,
+            answers=None if rendered is None else rendered.version,
+            **fields,
         )
         await self._log.commit([called], at=_moment(now, self._clock))
 

@@ -104,7 +104,6 @@ class _Check:
         self.renders = self.compactions = 0
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
-        self.redacted = False
 
     def values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Leave out content-addressed values that are no longer what their address says."""
@@ -138,8 +137,6 @@ class _Check:
     def _decision(self, payload: Payload) -> None:
         if isinstance(payload, CompactionCompleted | BlocksHidden | BlocksRevealed | BlockRedacted):
             self.before = None
-        if isinstance(payload, BlockRedacted):
-            self.redacted = True
         if isinstance(payload, BlocksHidden):
             for stand_in in payload.blocks:
                 if stand_in.version not in self.blocks:
@@ -195,8 +192,6 @@ class _Check:
         """Say why a context cannot be built again, or None."""
         if rendered.projection != PROJECTION:
             return "projection"
-        if self.redacted:
-            return "redacted"
         wanted = (rendered.system, rendered.tools, rendered.ephemeral)
         return "unrecorded_prefix" if any(h is not None and h not in values for h in wanted) else None
 

@@ -125,7 +125,7 @@ class Fold:
                 self._policy = payload.policy
                 self._setback = None
             case ContextRendered():
-                self._rendered = Recorded(payload.fingerprint, payload.record)
+                self._rendered = Recorded(version, payload.fingerprint, payload.record)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")

@@ -6,6 +6,7 @@ conversation costs the same however long its history is.
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from timeline.errors import StoreCorrupt
@@ -35,7 +36,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "rounds": window.rounds,
             "setback": None if window.setback is None else [window.setback.reason, window.setback.retry_at],
             "policy": window.policy,
-            "rendered": None if window.rendered is None else [window.rendered.fingerprint, window.rendered.record],
+            "rendered": None if window.rendered is None else list(astuple(window.rendered)),
         },
     )
 

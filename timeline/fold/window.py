@@ -113,8 +113,9 @@ class Setback:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded context: its fingerprint, and whether its prompt and tools were kept or only their hashes."""
+    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept."""
 
+    version: int
     fingerprint: str
     record: str
 

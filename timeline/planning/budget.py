@@ -113,7 +113,7 @@ class Account(Frozen):
 
 def scaled(tokens: int, policy: Policy) -> int:
     """Add the policy's margin to a count."""
-    return tokens if not policy.margin else math.ceil(tokens * (1 + policy.margin))
+    return tokens + math.ceil(round(tokens * policy.margin, 6))
 
 
 def costs(items: Sequence[Item], policy: Policy) -> list[int]:
