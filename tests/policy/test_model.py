@@ -1,0 +1,107 @@
+"""Policies: frozen values with one canonical text (design, section 6, the table of numbers)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from timeline import policies
+from timeline.errors import InvalidPolicy
+from timeline.frozen import sha256_hex
+from timeline.policy.model import CachePointRule, Policy
+from timeline.policy.presets import PRESETS
+
+
+def test_the_defaults_are_the_designs_numbers() -> None:
+    """What the table of section 6 says."""
+    policy = Policy()
+    assert (policy.max_tokens, policy.trigger_tokens, policy.target_tokens) == (80_000, 72_000, 56_000)
+    assert (policy.keep_recent, policy.keep_recent_tokens) == (0.2, None)
+    assert (policy.summary_tokens, policy.turn_prefix_tokens, policy.digest_tokens) == (800, 400, 300)
+    assert (policy.preview_tokens, policy.carried_share) == (400, 0.15)
+    assert (policy.min_progress, policy.min_progress_tokens) == (0.1, 256)
+    assert (policy.attempts, policy.halvings, policy.on_split) == (3, 4, "split")
+    assert policy.cache_points == CachePointRule(offset_rounds=4, min_rounds=5, lookback_blocks=20)
+
+
+def test_the_target_is_never_above_the_trigger() -> None:
+    """A policy that compacts early folds down to its trigger at the most."""
+    assert Policy(trigger=0.5, target=0.7).target_tokens == 40_000
+
+
+def test_the_canonical_text_reads_back() -> None:
+    """What is stored with a recorded context is the whole policy."""
+    policy = policies.cut_point(max_tokens=9_000, keep_recent_tokens=700, cache_points={"offset_rounds": 2})
+    assert Policy.parse(policy.canonical()) == policy
+    assert json.loads(policy.canonical())["cache_points"]["offset_rounds"] == 2
+
+
+def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
+    """Equal policies have one digest; any changed figure another."""
+    policy = policies.cut_point(max_tokens=9_000)
+    assert policy.digest() == sha256_hex(policy.canonical()) == policies.cut_point(max_tokens=9_000).digest()
+    assert policies.cut_point(max_tokens=9_001).digest() != policy.digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"max_tokens": 10}', "max_tokens"),
+        ('{"max_tokens": "many"}', "max_tokens"),
+        ('{"trigger": 1.5}', "trigger"),
+        ('{"on_split": "never"}', "on_split"),
+        ('{"cache_points": {"offset_rounds": 0}}', "cache_points.offset_rounds"),
+        ('{"cache_points": {"offset": 4}}', "cache_points.offset"),
+        ('{"max_token": 80000}', "max_token"),
+    ],
+)
+def test_a_wrong_field_is_named(text: str, field: str) -> None:
+    """The typed error says which field of a policy does not hold."""
+    with pytest.raises(InvalidPolicy) as caught:
+        Policy.parse(text)
+    assert caught.value.field == field
+    assert field in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_text_that_is_no_policy_is_a_typed_error(text: str) -> None:
+    """A damaged value is refused like a wrong one."""
+    with pytest.raises(InvalidPolicy):
+        Policy.parse(text)
+
+
+def test_a_policy_is_frozen() -> None:
+    """It is hashed and compared, so it does not change."""
+    policy = Policy()
+    with pytest.raises(ValidationError):
+        policy.max_tokens = 9_000  # type: ignore[misc]  # the point of the test
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_preset_is_made_by_its_name(name: str) -> None:
+    """The command line's way to the same value, with changes."""
+    assert policies.by_name(name, max_tokens=9_000) == PRESETS[name](max_tokens=9_000)
+    assert policies.by_name(name).name == name
+
+
+def test_none_never_compacts() -> None:
+    """The switch that turns all of it off."""
+    assert policies.none().compacts == "never"
+    assert policies.cut_point().compacts == "over_trigger"
+
+
+def test_an_unknown_preset_lists_what_there_is() -> None:
+    """The cure is in the message."""
+    with pytest.raises(InvalidPolicy, match=r"cut_point, none"):
+        policies.by_name("balancd")
+
+
+@pytest.mark.parametrize(("changes", "field"), [({"max_tokens": 999}, "max_tokens"), ({"keep": 1}, "keep")])
+def test_a_presets_wrong_change_is_named(changes: dict[str, Any], field: str) -> None:
+    """A keyword that does not exist, or does not hold, is a typed error."""
+    with pytest.raises(InvalidPolicy) as caught:
+        policies.cut_point(**changes)
+    assert caught.value.field == field

@@ -1,0 +1,243 @@
+"""The rendered context: reasons, figures, fingerprint and its stable shapes (design, section 6, RenderedContext)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from store.memory import MemoryStore
+from tests.scenes import (
+    AT,
+    answer,
+    call,
+    exchange,
+    opened,
+    prompt,
+    result,
+    small_policy,
+    turn,
+    words,
+)
+from timeline.blocks import (
+    Attachment,
+    CustomBlock,
+    Note,
+    RangeSummary,
+    Reasoning,
+    StageDigest,
+    SystemMessage,
+    TurnHeader,
+)
+from timeline.errors import InvalidPolicy
+from timeline.events import (
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    Covers,
+    Replacement,
+    SummaryParts,
+    WrittenBy,
+    event_id,
+)
+from timeline.projection.project import PROJECTION
+from timeline.wire import WIRES
+
+if TYPE_CHECKING:
+    from timeline import Timeline
+
+GOLDEN = Path(__file__).parent / "golden"
+SYSTEM = "You are a careful assistant."
+TOOLS: list[Any] = [
+    {"name": "run", "description": "Runs a command.", "input_schema": {"type": "object", "properties": {}}}
+]
+PICTURE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+
+
+async def every_form() -> Timeline:
+    """Return a conversation in which every type, every state and every kind of cache point occurs."""
+    timeline = await opened(MemoryStore(), policy=small_policy())
+    await timeline.append(Note(text="answer in French"), prompt(text="covered"), answer(text="covered too"))
+    await timeline.append(
+        TurnHeader(text="Monday"), prompt(text="look at this"), Attachment(data=[PICTURE], meta={"file": "a.png"})
+    )
+    await timeline.append(Reasoning(text="hm", data={"type": "thinking", "thinking": "hm", "signature": "c2ln"}))
+    await timeline.append(answer(text="I will look."), call("a", arguments={"cmd": "ls"}), call("b", arguments="{torn"))
+    await timeline.append(result("a", text="x" * 400), result("b", text="no", is_error=True, exit_status=2))
+    covered = CompactionCompleted(
+        block=RangeSummary(turn_id="turn_2", path="su:turn_2.conv.range.summary", text="SUMMARY", at=AT),
+        tokens=2,
+        counter="chars4",
+        covers=Covers(ranges=((2, 4),)),
+        carried=(2,),
+        parts=SummaryParts(history="SUMMARY"),
+        written_by=WrittenBy(summarizer="hand"),
+    )
+    hidden = BlocksHidden(reason="ttl", blocks=(Replacement(version=12, text="[run: 100 tokens]", tokens=5),))
+    await timeline.decide([covered, hidden], at=AT, ids=[event_id(AT), event_id(AT)])
+    await timeline.append(result("late", text="an answer to nothing"), StageDigest(text="outline done"))
+    await timeline.append(CustomBlock(type="app.weather", author="sensor", text="rain"), SystemMessage(text="be brief"))
+    await timeline.append(*[block for c in "cdef" for block in exchange(c)], prompt(text="go on"), answer(text="bye"))
+    omitted = BlocksHidden(mode="omit", reason="chitchat", blocks=(Replacement(version=timeline.version - 1),))
+    erased = BlockRedacted(version=timeline.version - 2, reason="asked")
+    await timeline.decide([omitted, erased], at=AT, ids=[event_id(AT), event_id(AT)])
+    await timeline.append(prompt(text="and now?"), call("open", arguments={"b": 1, "a": [2.5, None, "é"]}))
+    return timeline
+
+
+async def test_the_dump_of_projection_1_is_what_it_was() -> None:
+    """Every block's form, state and reason, byte for byte; another form needs another projection number."""
+    timeline = await every_form()
+    context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
+    written = json.dumps(context.dump(), indent=1, ensure_ascii=False) + "\n"
+    assert PROJECTION == context.projection == 1
+    assert written == (GOLDEN / "projection-1.json").read_text(encoding="utf-8")
+
+
+async def test_the_canonical_text_of_projection_1_is_what_it_was() -> None:
+    """The bytes that are fingerprinted, of every context ever recorded under this number."""
+    timeline = await every_form()
+    context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
+    assert context.neutral.canonical() + "\n" == (GOLDEN / "projection-1.canonical.json").read_text(encoding="utf-8")
+
+
+async def test_equal_contexts_have_equal_fingerprints() -> None:
+    """The same conversation told again, under another id, has the same fingerprint."""
+    first, second = await every_form(), await every_form()
+    one = await first.render(system=SYSTEM, tools=TOOLS)
+    two = await second.render(system=SYSTEM, tools=TOOLS, record=False)
+    assert one.fingerprint == two.fingerprint
+    assert one.fingerprint == one.neutral.fingerprint()
+
+
+async def test_the_id_of_a_conversation_is_no_part_of_the_fingerprint() -> None:
+    """What the model sees is what counts."""
+    store = MemoryStore()
+    prints = set()
+    for name in ("one", "two"):
+        timeline = await opened(store, name)
+        await timeline.append(*turn())
+        prints.add((await timeline.render()).fingerprint)
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"system": "You are a careful assistant!"},
+        {"system": [{"type": "text", "text": SYSTEM}]},
+        {"system": None},
+        {"tools": []},
+        {"tools": [*TOOLS, *TOOLS]},
+        {"ephemeral": ["It is one."]},
+        {"ephemeral": []},
+    ],
+    ids=str,
+)
+async def test_whatever_the_model_would_see_otherwise_changes_the_fingerprint(change: dict[str, Any]) -> None:
+    """System prompt, tools and ephemeral tail are part of the context."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*turn())
+    given: dict[str, Any] = {"system": SYSTEM, "tools": TOOLS, "ephemeral": ["It is noon."]}
+    before = await timeline.render(**given)
+    changed = await timeline.render(**{**given, **change})
+    assert changed.fingerprint != before.fingerprint
+
+
+async def test_the_wires_bytes_are_the_same_after_opening_again() -> None:
+    """A process that opens the log sends what the one that wrote it sent, down to the order of keys."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    signed: dict[str, Any] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    parts: list[Any] = [{"type": "text", "text": "t", "b": 1, "a": 2}, PICTURE]
+    await timeline.append(prompt(), Attachment(data=parts), Reasoning(data=signed))
+    await timeline.append(call("a", arguments={"z": 1, "a": {"y": 1, "b": 2}}), result("a", data=parts))
+    again = await opened(store)
+    for wire in WIRES:
+        live, read = [json.dumps((await t.render(record=False)).to_wire(wire)) for t in (timeline, again)]
+        assert live == read
+
+
+async def test_the_ephemeral_tail_is_behind_every_cache_point_and_kept_nowhere() -> None:
+    """It is said as the user, comes last and is no block."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*turn())
+    context = await timeline.render(ephemeral=["It is noon.", "  "])
+    assert [(e.role, e.text, e.path) for e in context.neutral.ephemeral] == [("user", "It is noon.", "")]
+    assert max(p.index for p in context.cache_points) < len(context.neutral.entries)
+    assert len(timeline.window.items) == 2
+    marked = json.dumps(context.to_anthropic()["messages"][-1])
+    assert "It is noon." in marked
+    assert "cache_control" not in marked
+
+
+async def test_every_live_block_has_its_state_and_the_reason_for_it() -> None:
+    """What is not shown is told too."""
+    timeline = await every_form()
+    context = await timeline.render(record=False)
+    told = {block.path: (block.state, block.reason) for block in context.blocks}
+    assert told["su:turn_2.conv.range.summary"] == ("visible", "stands for what it covers")
+    assert told["bl:turn_0.note"] == ("carried", "pinned: kept verbatim behind the summary")
+    assert told["tc:turn_2.a.result"] == ("hidden", "shown as a replacement of 5 of 100 tokens")
+    assert told["ar:turn_2.user.prompt"] == ("visible", "inside the window")
+    assert {state for state, _ in told.values()} == {"visible", "carried", "hidden", "omitted", "redacted"}
+    assert all(reason for _, reason in told.values())
+
+
+async def test_the_account_is_that_of_what_is_shown() -> None:
+    """System, tools, ephemeral tail and messages by category, summing up to what is sent."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(10), *exchange("a", 30), answer(20))
+    context = await timeline.render(system=words(7), tools=[words(3)], ephemeral=[words(2)])
+    assert context.account.by_category == {"prompts": 10, "calls": 2, "results": 30, "completions": 20}
+    assert context.account.sent == 7 + 3 + 2 + 62
+
+
+async def test_explain_shows_a_line_a_block_then_the_account() -> None:
+    """State, tokens, why, and where the cache points are."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
+    await timeline.append(*turn(20), prompt(10))
+    lines = (await timeline.render(system=words(7))).explain().splitlines()
+    assert lines == [
+        "version  path                            state      tokens  why",
+        "      2  ar:turn_1.user.prompt           visible         5  inside the window",
+        "      3  ar:turn_1.assistant.completion  visible        20  inside the window  <- cache point: previous_turn",
+        "      4  ar:turn_2.user.prompt           visible        10  inside the window  <- cache point: tail",
+        "",
+        "42 of 1000 tokens: 7 fixed, 35 messages (20 completions, 15 prompts); compaction above 900",
+    ]
+
+
+async def test_explain_tells_the_decisions() -> None:
+    """What this render did, with its figures."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, keep_recent_tokens=100))
+    await timeline.append(*turn(600), *turn(400))
+    context = await timeline.render()
+    [taken] = context.decisions
+    last = context.explain().splitlines()[-1]
+    assert last.startswith("compacted: over_trigger (round 1, before_tokens 1010, after_tokens ")
+    assert taken.facts["summary"] == "su:turn_2.conv.range.summary"
+    assert "su:turn_2.conv.range.summary" in last
+
+
+async def test_explain_of_nothing_is_the_header_and_the_account() -> None:
+    """An empty conversation can be explained."""
+    timeline = await opened(MemoryStore())
+    assert (await timeline.render()).explain().splitlines()[0].split() == ["version", "path", "state", "tokens", "why"]
+
+
+async def test_a_context_is_frozen() -> None:
+    """What was rendered does not change under the caller."""
+    context = await (await opened(MemoryStore())).render()
+    with pytest.raises(ValidationError):
+        context.version = 9  # type: ignore[misc]  # the point of the test
+
+
+async def test_an_unknown_wire_is_a_typed_error() -> None:
+    """The error names what was asked for."""
+    context = await (await opened(MemoryStore())).render()
+    with pytest.raises(InvalidPolicy, match="klingon"):
+        context.to_wire("klingon")

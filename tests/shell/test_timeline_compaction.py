@@ -1,0 +1,158 @@
+"""The seven topics that seed 002 names as its test coverage, in its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from store.memory import MemoryStore
+from tests.scenes import (
+    AT,
+    Scribe,
+    answer,
+    call,
+    exchange,
+    opened,
+    paths,
+    payloads_of,
+    prompt,
+    result,
+    small_policy,
+    turn,
+)
+from timeline import RenderedContext, policies
+from timeline.events import BlocksHidden, Replacement, event_id
+
+POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
+
+
+async def test_summary_insertion() -> None:
+    """Above the ceiling a render inserts a summary block and drops the older blocks from the visible stream."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
+    context = await timeline.render(system="You help.")
+    assert [e.path for e in context.neutral.entries] == [
+        "su:turn_3.conv.range.summary",
+        "ar:turn_3.user.prompt",
+        "ar:turn_3.assistant.completion",
+    ]
+    assert [d.kind for d in context.decisions] == ["compacted"]
+    [completed] = await payloads_of(store, "compaction.completed")
+    assert completed.block.type == "conv.range.summary"
+    assert completed.block.path == "su:turn_3.conv.range.summary"
+    assert completed.block.meta["covered_turn_ids"] == ["turn_1", "turn_2"]
+    assert "compaction_digest" in completed.block.meta
+    assert "history 1" in completed.block.text
+    assert (await timeline.verify()).ok
+
+
+async def test_split_turn_handling() -> None:
+    """A cut inside a turn summarises its prefix separately; the cut block itself stays visible."""
+    store = MemoryStore()
+    scribe = Scribe()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append(*turn(1_500), prompt(20), *exchange("a", 1_500), *exchange("b", 1_000), *exchange("d", 400))
+    await timeline.render()
+    [completed] = await payloads_of(store, "compaction.completed")
+    assert sorted(scribe.kinds) == ["history", "turn_prefix"]
+    assert completed.block.meta["split_turn_id"] == "turn_2"
+    assert "## Turn Context (split turn)\n\nturn_prefix 1" in completed.block.text
+    assert paths(timeline.window.items) == [
+        "su:turn_2.conv.range.summary",
+        "ar:turn_2.user.prompt",
+        "tc:turn_2.d.call",
+        "tc:turn_2.d.result",
+    ]
+
+
+async def test_no_compaction_under_limit() -> None:
+    """At 0.9 of the limit, system prompt included, nothing happens; one token more and it does."""
+    store = MemoryStore()
+    scribe = Scribe()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append(*turn(1_500), *turn(1_500), *turn(500, asked=80))
+    assert timeline.window.tokens == 3_590
+    context = await timeline.render(system="abc " * 10)
+    assert context.account.total == context.account.trigger == 3_600
+    assert (context.decisions, scribe.asked) == ((), [])
+    assert len(context.neutral.entries) == 6
+    await timeline.render(system="abc " * 11)
+    assert scribe.kinds == ["history"]
+
+
+async def test_compaction_after_existing_summary() -> None:
+    """Compaction summarises everything between the last summary and the cut point, and integrates the summary."""
+    store = MemoryStore()
+    scribe = Scribe()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
+    await timeline.render()
+    await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
+    context = await timeline.render()
+    first, second = await payloads_of(store, "compaction.completed")
+    assert [block.path for block in scribe.asked[1].blocks] == [
+        "ar:turn_3.user.prompt",
+        "ar:turn_3.assistant.completion",
+        "ar:turn_4.user.prompt",
+        "ar:turn_4.assistant.completion",
+        "ar:turn_5.user.prompt",
+        "ar:turn_5.assistant.completion",
+    ]
+    assert scribe.asked[1].previous == "history 1"
+    assert second.covers.summaries == (8,)
+    assert second.covers.ranges[0][0] == first.covers.ranges[0][0]
+    assert second.block.meta["covered_turn_ids"] == ["turn_1", "turn_2", "turn_3", "turn_4", "turn_5"]
+    assert [e.type for e in context.neutral.entries].count("conv.range.summary") == 1
+    assert (await timeline.verify()).ok
+
+
+async def test_digest_includes_hidden_blocks() -> None:
+    """What was hidden when it was covered stands in the digest with its replacement text, and can be read back."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    await timeline.append(prompt(), call("a"), result("a", 1_500), answer(1_500))
+    hidden = BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[run: 1500 tokens]", tokens=5),))
+    await timeline.decide([hidden], at=AT, ids=[event_id(AT)])
+    await timeline.append(*turn(2_000), *turn(400, asked=300))
+    await timeline.render()
+    [completed] = await payloads_of(store, "compaction.completed")
+    digest: Any = completed.block.meta["compaction_digest"]
+    assert digest["hidden"] == [{"path": "tc:turn_1.a.result", "replacement": "[run: 1500 tokens]"}]
+    assert (await timeline.read("tc:turn_1.a.result")).text == "abc " * 1_500
+
+
+async def test_tool_boundary_preservation() -> None:
+    """However much is kept, no call is shown without its result and no result without its call."""
+    for keep in range(50, 1_500, 150):
+        timeline = await opened(MemoryStore(), policy=POLICY.model_copy(update={"keep_recent_tokens": keep}))
+        batch = [call(f"p{n}") for n in range(4)]
+        results = [result(f"p{n}", 150) for n in range(4)]
+        await timeline.append(*turn(1_500), prompt(), *exchange("a", 900), *batch, *results, *exchange("b", 700))
+        context = await timeline.render()
+        shown = {e.path for e in context.neutral.entries}
+        calls = {path.removesuffix(".call") for path in shown if path.endswith(".call")}
+        answers = {path.removesuffix(".result") for path in shown if path.endswith(".result")}
+        assert calls == answers
+        assert not any(e.loose for e in context.neutral.entries)
+
+
+async def test_cache_points_after_render() -> None:
+    """The seed's example: five turns A to E; after a summary of A to C the pre-tail point is omitted."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY.model_copy(update={"keep_recent_tokens": 1_200}))
+    for name in "ABCDE":
+        await timeline.append(prompt(100, turn_id=name), answer(800 if name < "D" else 500))
+    uncompacted = await opened(store, policy=policies.none(counter="chars4"))
+    assert points(await uncompacted.render(record=False)) == {
+        "pre_tail": "ar:A.assistant.completion",
+        "previous_turn": "ar:D.assistant.completion",
+        "tail": "ar:E.assistant.completion",
+    }
+    context = await timeline.render()
+    assert [e.path for e in context.neutral.entries][:2] == ["su:D.conv.range.summary", "ar:D.user.prompt"]
+    assert points(context) == {"previous_turn": "ar:D.assistant.completion", "tail": "ar:E.assistant.completion"}
+
+
+def points(context: RenderedContext) -> dict[str, str]:
+    """Return the path that each cache point stands behind, by kind."""
+    return {p.kind: context.neutral.entries[p.index].path for p in context.cache_points}
