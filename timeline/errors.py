@@ -196,7 +196,7 @@ class ContextOverflow(BudgetError):
         largest = ", ".join(f"{path} ({tokens})" for path, tokens in self.largest_blocks[:3])
         super().__init__(
             f"The context needs {self.account.get('total')} tokens and the limit is {self.account.get('limit')}. "
-            f"Largest blocks: {largest}. Raise max_tokens, or hide one of them."
+            f"Largest blocks: {largest}. Raise max_tokens, or begin a new conversation."
         )
 
 

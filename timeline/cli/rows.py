@@ -18,11 +18,12 @@ from timeline.events import (
     instant_text,
 )
 from timeline.fold.fold import Fold
+from timeline.fold.states import states_of
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.cli.shapes import EventRow
-    from timeline.events import Covers, Event, Payload
+    from timeline.events import Event, Payload
     from timeline.fold.window import State, Window
     from timeline.ports import EventStore
 
@@ -69,27 +70,15 @@ async def read_rows(store: EventStore, conversation: str) -> tuple[Window, list[
     """
     fold = Fold(conversation)
     rows: list[Row] = []
-    summaries: dict[str, int] = {}
     async for event in store.read(conversation):
         fold.apply(event.version, event.payload)
         rows.append(_row(event))
-        if isinstance(event.payload, CompactionCompleted):
-            summaries[event.payload.block.path] = event.version
     window = fold.window
-    live = {item.version: item.state for item in window.items}
-    covering = [(summaries[s.block.path], s.covers) for s in window.summaries]
+    state = states_of(window)
     for row in rows:
         if row.path is not None:
-            row.state, row.covered_by = _state(row.version, live, covering)
+            row.state, row.covered_by = state(row.version)
     return window, rows
-
-
-def _state(version: int, live: dict[int, State], covering: list[tuple[int, Covers]]) -> tuple[State | None, int | None]:
-    """Say a block's one state, as `fold.states.block_states` does; None for a hole, which `verify` reports."""
-    if version in live:
-        return live[version], None
-    by = next((summary for summary, covers in covering if version in covers), None)
-    return (None, None) if by is None else ("covered", by)
 
 
 def _row(event: Event) -> Row:

@@ -9,7 +9,7 @@ from timeline.events import BlockAppended, CompactionCompleted, appended_block
 from timeline.fold.fold import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from timeline.blocks import Block
     from timeline.events import Event
@@ -30,25 +30,33 @@ class BlockState:
     covered_by: int | None = None
 
 
+def states_of(window: Window) -> Callable[[int], tuple[State | None, int | None]]:
+    """Return the function that says the state of a block's version, and what covers it.
+
+    The state is None where none fits: a hole in the coverage, which `verify` reports.
+    """
+    live = {item.version: item.state for item in window.items}
+    versions = {item.block.path: item.version for item in window.items if item.is_summary}
+    covering = [(versions[summary.block.path], summary.covers) for summary in window.summaries]
+
+    def state(version: int) -> tuple[State | None, int | None]:
+        if version in live:
+            return live[version], None
+        by = next((summary for summary, covers in covering if version in covers), None)
+        return (None if by is None else "covered"), by
+
+    return state
+
+
 def block_states(events: Iterable[Event], conversation: str) -> tuple[Window, list[BlockState]]:
     """Fold a whole log; return the window, and every block with its state, by version."""
     fold = Fold(conversation)
     blocks: list[tuple[int, Block, int]] = []
-    completed: dict[str, int] = {}
     for event in events:
         fold.apply(event.version, event.payload)
         block = appended_block(event.payload)
         if block is not None:
             tokens = event.payload.tokens if isinstance(event.payload, BlockAppended | CompactionCompleted) else 0
             blocks.append((event.version, block, tokens))
-        if isinstance(event.payload, CompactionCompleted):
-            completed[event.payload.block.path] = event.version
-    window = fold.window
-    live = {item.version: item.state for item in window.items}
-    covering = [(completed[s.block.path], s.covers) for s in window.summaries]
-    states: list[BlockState] = []
-    for version, block, tokens in blocks:
-        state = live.get(version)
-        by = None if state is not None else next((v for v, covers in covering if version in covers), None)
-        states.append(BlockState(version, block, tokens, "covered" if by is not None else state, by))
-    return window, states
+    state = states_of(fold.window)
+    return fold.window, [BlockState(version, block, tokens, *state(version)) for version, block, tokens in blocks]
