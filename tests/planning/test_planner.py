@@ -112,6 +112,22 @@ def test_a_pending_call_is_carried_with_its_group() -> None:
     assert plan.carried == (3, 4, 5)
 
 
+def test_a_pending_call_may_be_cut_off_from_the_result_that_came_much_later() -> None:
+    """The call is carried, its result is kept: neither is shown without the other, and the cut does not wait."""
+    window = window_of(
+        prompt(),
+        call("p", response_id="m1", pending=True),
+        *turn(400),
+        *turn(400),
+        prompt(),
+        result("p", 50),
+        *turn(200),
+    )
+    plan = planned(window, small_policy(max_tokens=2_000, keep_recent_tokens=256))
+    assert cut_at(window, plan) == "ar:turn_4.user.prompt"
+    assert plan.carried == (3,)
+
+
 def test_the_open_calls_of_the_newest_response_are_never_covered() -> None:
     """However large what follows them is."""
     parallel = [call(c, response_id="m9") for c in "abc"]

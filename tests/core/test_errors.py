@@ -1,0 +1,67 @@
+"""The one error tree: facts as attributes, the cure in the message."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from timeline import errors
+from timeline.errors import (
+    BlockNotFound,
+    BudgetImpossible,
+    CompactionRefused,
+    ContextOverflow,
+    ConversationNotFound,
+    InvalidBlock,
+    MissingExtra,
+    SummarizerFailed,
+    TimelineError,
+    VersionConflict,
+)
+
+ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
+def test_every_error_is_in_the_one_tree_and_in_its_picture(error: type[Exception]) -> None:
+    """One ``except`` catches all that the library raises on purpose; the module's docstring draws each of them."""
+    assert issubclass(error, TimelineError)
+    assert error.__name__ in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (InvalidBlock("text", "is no text"), ValueError),
+        (BlockNotFound("c", "ar:t.user.prompt"), LookupError),
+        (ConversationNotFound("c"), LookupError),
+        (MissingExtra("toktok-rs", "fast"), ImportError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_where_a_builtin_says_the_same_the_error_is_one(error: Exception, builtin: type[Exception]) -> None:
+    """Callers who catch the builtin are served too."""
+    assert isinstance(error, builtin)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (VersionConflict("c", 3, 5), ["'c'", "version 5, not 3", "append again"]),
+        (CompactionRefused("no_progress", {"would_free": 3}), ["no_progress", "would_free 3", "unchanged"]),
+        (
+            ContextOverflow({"total": 9, "limit": 5}, [("ar:t.user.prompt", 8)]),
+            ["9", "5", "ar:t.user.prompt (8)", "Raise"],
+        ),
+        (BudgetImpossible({"fixed": 9, "limit": 5}), ["9 of 5", "Raise max_tokens"]),
+        (SummarizerFailed(["a: timeout", "b: empty"]), ["a: timeout; b: empty"]),
+        (MissingExtra("toktok-rs", "fast"), ["pip install 'timeline-engine[fast]'"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_the_message_says_what_happened_and_what_to_do(error: Exception, said: list[str]) -> None:
+    """In one text, without the traceback."""
+    for part in said:
+        assert part in str(error)
+    assert "\n" not in str(error)
