@@ -322,6 +322,12 @@ def event_id(at: datetime) -> UUID:
     return _uuid7(at, secrets.randbits(74))
 
 
+def event_ids(at: datetime, count: int) -> list[UUID]:
+    """Make several UUIDv7 of one moment, which rise in their order; randomness is asked for once."""
+    first = secrets.randbits(73)
+    return [_uuid7(at, first + n) for n in range(count)]
+
+
 def derived_event_id(at: datetime, *parts: str) -> UUID:
     """Make the UUIDv7 that belongs to a recorded thing: importing it again gives the same id."""
     return _uuid7(at, int(sha256_hex(canonical_json(parts)), 16) & ((1 << 74) - 1))

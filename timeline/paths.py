@@ -31,12 +31,12 @@ def unquote_id(part: str) -> str:
     return unquote(part)
 
 
-def stem(block: Block) -> str:
-    """Return the path of a block as if it were the first of its kind in its turn.
+def stem(block: Block, turn_id: str | None = None) -> str:
+    """Return the path of a block as if it were the first of its kind in its turn, or in the turn that is given.
 
     Calls and results carry their call id; everything else is told apart by a number (see `numbered`).
     """
-    turn = quote_id(block.turn_id)
+    turn = quote_id(block.turn_id if turn_id is None else turn_id)
     match block:
         case UserPrompt():
             return f"ar:{turn}.user.prompt"

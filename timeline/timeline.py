@@ -25,6 +25,7 @@ from timeline.events import (
     NewEvent,
     appended_block,
     event_id,
+    event_ids,
 )
 from timeline.frozen import canonical_json, compact_json, repair_json, sha256_hex
 from timeline.log import Draft, StoredLog
@@ -166,7 +167,8 @@ class Timeline:
         if not checked:
             return []
         sizes = await self.count(checked)
-        drafts = [Draft(event_id(at), b.at or at, b, tokens) for b, tokens in zip(checked, sizes, strict=True)]
+        ids = event_ids(at, len(checked))
+        drafts = [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, checked, sizes, strict=True)]
         return await self._log.append(drafts, counter=self._counter.name)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:

@@ -158,7 +158,7 @@ def test_a_copy_goes_its_own_way() -> None:
     fold = fold_of(prompt(), call("a"))
     before = fold.turns.dump()
     twin = fold.turns.copy()
-    twin.advance(result("a", turn_id="turn_1"), 9)
-    twin.advance(prompt(turn_id="turn_2"), 10)
+    twin.advance(result("a", turn_id="turn_1"), "turn_1", 9)
+    twin.advance(prompt(turn_id="turn_2"), "turn_2", 10)
     assert fold.turns.dump() == before
     assert twin.dump() != before

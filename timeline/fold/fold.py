@@ -169,16 +169,14 @@ class Fold:
 
         for version, (block, at) in enumerate(blocks, start=self.version + 1):
             turn_id = turns.turn_for(block)
-            placed = block.placed(turn_id=turn_id, path=block.path, at=block.at or at)
-            _, answers = turns.advance(placed, version)
-            path = placed.path
+            _, answers = turns.advance(block, turn_id, version)
+            path = block.path
             if not path:
                 call_path = by_version.get(answers) or self._path_of(answers) if answers is not None else None
-                path = turns.path_for(placed, call_path=call_path, taken=taken)
-                placed = placed.placed(turn_id=turn_id, path=path, at=block.at or at)
+                path = turns.path_for(block, turn_id, call_path=call_path, taken=taken)
             elif path in addressed:
                 raise InvalidBlock("path", f"{path!r} is given twice in one append")
-            addressed[path] = placed
+            addressed[path] = block.placed(turn_id=turn_id, path=path, at=block.at or at)
             by_version[version] = path
         return list(addressed.values())
 
@@ -187,7 +185,7 @@ class Fold:
         return None if position is None else self._items[position].block.path
 
     def _append(self, version: int, block: Block, tokens: int) -> None:
-        response, answers = self._turns.advance(block, version)
+        response, answers = self._turns.advance(block, block.turn_id, version)
         if answers is not None and answers not in self._index:
             # The call was covered meanwhile: its result stands alone.
             response, answers = 0, None

@@ -68,15 +68,15 @@ class Turns:
             return f"turn_{self.count + 1}"
         return self.turn_id or "turn_0"
 
-    def advance(self, block: Block, version: int) -> tuple[int, int | None]:
-        """Take in a block that is in the log; return its response number and the version of the call it answers."""
-        self._enter(block.turn_id)
+    def advance(self, block: Block, turn_id: str, version: int) -> tuple[int, int | None]:
+        """Take in the next block of the log; return its response number and the version of the call it answers."""
+        self._enter(turn_id)
         if isinstance(block, TurnHeader):
             self.fresh = True
         elif isinstance(block, UserPrompt):
             self.fresh = False
         if not isinstance(block, _BY_ID):
-            own_stem = stem(block)
+            own_stem = stem(block, turn_id)
             self.used[own_stem] = self.used.get(own_stem, 0) + 1
         if isinstance(block, RESPONSE_BLOCKS):
             self.fresh = False
@@ -114,13 +114,13 @@ class Turns:
         version, response, _ = waiting.pop(0)
         return response, version
 
-    def path_for(self, block: Block, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
+    def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
         """Give a block that was just taken in (see `advance`) the first free path of its stem.
 
         ``call_path`` is the path of the call that a result answers; ``taken`` says whether a path is in use, as far as
         the window knows. The store has the last word.
         """
-        own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block)
+        own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block, turn_id)
         n = self.used.get(own_stem, 1)
         while taken(path := numbered(own_stem, n)):
             n += 1
