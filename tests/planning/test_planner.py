@@ -375,6 +375,14 @@ def test_a_compaction_that_would_free_too_little_is_refused() -> None:
     assert refusal.facts["would_free"] < refusal.facts["least"] == refusal.retry_after == 542
 
 
+def test_a_compaction_that_frees_exactly_the_least_is_made() -> None:
+    """The least is enough; one token less is not."""
+    policy = small_policy(keep_recent_tokens=300)
+    plan = planned(window_of(*turn(1_346), *turn(300)), policy)
+    assert plan.before_tokens - plan.expected_tokens == plan.least_progress == 256
+    assert refused(window_of(*turn(1_345), *turn(300)), policy).facts["would_free"] == 255
+
+
 def test_the_least_progress_is_256_tokens_in_a_small_context() -> None:
     """A tenth of little is too little."""
     refusal = refused(window_of(*turn(100), *turn(100)), small_policy(keep_recent_tokens=50))

@@ -103,6 +103,13 @@ def test_the_summary_may_be_the_last_block_before_the_current_turn() -> None:
     ]
 
 
+def test_a_summary_of_the_current_turn_is_still_before_it() -> None:
+    """A split turn's summary stands in that turn, and everything behind it is the current turn."""
+    fold = fold_of(*turn(), prompt(turn_id="c"), *exchange("a"), *exchange("b"))
+    compact_fold(fold, 6, carried=(4,), split_turn_id="c")
+    assert points(fold.window) == [("previous_turn", "su:c.conv.range.summary"), ("tail", "tc:c.b.result")]
+
+
 def test_the_pre_tail_is_the_last_block_of_round_n_minus_4() -> None:
     """A round ends with its last result, or with a completion."""
     window = window_of(prompt(), *[b for c in "abcdef" for b in exchange(c)])

@@ -161,6 +161,16 @@ def test_reasoning_from_before_a_compaction_is_marked() -> None:
     assert marked == [True, False]
 
 
+def test_reasoning_behind_a_later_hide_is_marked() -> None:
+    """A replacement before it rewrites its prefix as a summary does; one behind it does not."""
+    data: dict[str, Any] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    fold = fold_of(prompt(), *exchange("a"), Reasoning(data=data, response_id="m2"), *exchange("b"))
+    fold.apply(8, BlocksHidden(reason="ttl", blocks=(Replacement(version=7, text="[b]", tokens=1),)))
+    assert not any(e.rewritten for e in entries(fold.window))
+    fold.apply(9, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a]", tokens=1),)))
+    assert [e.type for e in entries(fold.window) if e.rewritten] == ["assistant.reasoning"]
+
+
 def test_a_summary_speaks_as_the_user() -> None:
     """Text from the conversation never becomes a system message."""
     fold = fold_of(*[prompt(), answer()], prompt())

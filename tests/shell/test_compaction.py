@@ -236,7 +236,8 @@ async def test_after_a_refusal_no_new_try_until_the_visible_tokens_have_grown() 
     second = await timeline.render()
     assert [(d.kind, d.facts) for d in second.decisions] == [("refused", {"retry_at": retry_at})]
     assert len(await payloads_of(store, "compaction.failed")) == 1
-    await timeline.append(*exchange("b", 300))
+    await timeline.append(*exchange("b", retry_at - timeline.window.tokens - 2))
+    assert timeline.window.tokens == retry_at
     third = await timeline.render()
     assert [d.kind for d in third.decisions] == ["compacted"]
     assert scribe.kinds == ["turn_prefix"]
