@@ -22,6 +22,7 @@ from timeline.events import (
     ModelCalled,
     SummaryParts,
 )
+from timeline.fold.window import Setback
 from timeline.paths import stem
 from timeline.planning.budget import account, least_progress
 from timeline.planning.planner import Plan, plan_compaction
@@ -66,7 +67,8 @@ class Compactor:
             if self.policy.compacts == "never" or not due.over_trigger:
                 break
             setback = window.setback
-            if setback is not None and window.tokens < setback.retry_at and due.total <= due.limit:
+            waits = setback is not None and window.tokens < setback.retry_at
+            if setback is not None and waits and due.total <= due.limit and setback.policy == self.policy.digest():
                 taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
                 break
             try:
@@ -203,10 +205,12 @@ class Compactor:
         """Record a refusal or failure, unless it is the very one that is on record."""
         window = log.fold.window
         growth = retry_after or least_progress(self.policy, window.tokens)
-        known = window.setback
-        if known is not None and known.reason == reason and known.retry_at == window.tokens + growth:
+        policy = self.policy.digest()
+        if window.setback == Setback(reason, window.tokens + growth, policy):
             return
-        failed = CompactionFailed(reason=reason, detail=detail, visible_tokens=window.tokens, retry_after=growth)
+        failed = CompactionFailed(
+            reason=reason, detail=detail, policy=policy, visible_tokens=window.tokens, retry_after=growth
+        )
         await log.commit([failed], at=now)
 
 

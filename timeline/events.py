@@ -181,11 +181,15 @@ FailureReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "supersede
 
 
 class CompactionFailed(Payload):
-    """A compaction that was refused or failed. No new try follows until the visible tokens grew by ``retry_after``."""
+    """A compaction that was refused or failed under a policy (its hash).
+
+    No new try under that policy follows until the visible tokens grew by ``retry_after``.
+    """
 
     type: Literal["compaction.failed"] = "compaction.failed"
     reason: FailureReason
     detail: str = ""
+    policy: str = ""
     visible_tokens: int = 0
     retry_after: int = 0
 

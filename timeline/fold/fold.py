@@ -120,7 +120,7 @@ class Fold:
             case BlockRedacted():
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
-                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after)
+                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after, payload.policy)
             case PolicyChanged():
                 self._policy = payload.policy
                 self._setback = None

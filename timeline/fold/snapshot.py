@@ -34,7 +34,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "items": [_dump_item(item) for item in window.items],
             "turns": fold.turns.dump(),
             "rounds": window.rounds,
-            "setback": None if window.setback is None else [window.setback.reason, window.setback.retry_at],
+            "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
         },

@@ -105,10 +105,11 @@ def redacted(item: Item, at: int) -> Item:
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A refused or failed compaction: no new try before the visible tokens reach ``retry_at``."""
+    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``."""
 
     reason: str
     retry_at: int
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

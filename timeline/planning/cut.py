@@ -81,7 +81,7 @@ def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: b
         block = items[position].block
         if is_message(block):
             message = block
-        if message is None or not undivided[position] or position not in starts_group or items[position].carried:
+        if message is None or not undivided[position] or position not in starts_group:
             continue
         if is_candidate(message) and (not whole_turns or is_turn_start(message)):
             legal.append(position)
