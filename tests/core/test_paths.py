@@ -172,6 +172,19 @@ async def test_a_path_in_covered_history_is_not_given_again() -> None:
     assert (await timeline.read("ar:a.user.prompt")).text == "first"
 
 
+async def test_a_result_steps_aside_for_a_covered_path_beside_its_call() -> None:
+    """Even when another block was given the path that the result would have had, in a turn long past."""
+    timeline = await opened(MemoryStore(), policy=None)
+    waiting = call("p", response_id="m1", pending=True)
+    await timeline.append(prompt(), waiting, answer(path="tc:turn_1.p.result", response_id="m2"))
+    for _ in range(6):
+        await timeline.append(prompt(text=words(400)), answer(400))
+    await timeline.compact()
+    assert "tc:turn_1.p.result" not in paths(timeline.window.items)
+    [block] = await timeline.append(result("p"))
+    assert block.path == "tc:turn_1.p~2.result"
+
+
 async def test_a_given_path_that_is_in_use_is_refused_and_nothing_is_written() -> None:
     """A path belongs to one block for ever."""
     timeline = await opened(MemoryStore())

@@ -23,13 +23,15 @@ from tests.scenes import (
     window_of,
     words,
 )
-from timeline.blocks import Attachment, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
+from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlocksPinned, SummaryParts
 from timeline.planning.budget import FixedPart
 from timeline.planning.planner import Plan, plan_compaction
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
+
+POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=300)
 
 
 def covered_paths(plan: Plan) -> list[str]:
@@ -69,6 +71,15 @@ def test_a_cut_inside_a_turn_splits_it_and_carries_its_prompt() -> None:
     assert plan.carried == (4,)
     assert "ar:turn_2.user.prompt" not in covered_paths(plan)
     assert plan.caps.turn_prefix > 0
+
+
+def test_a_cut_at_the_users_own_block_in_mid_turn_is_no_split() -> None:
+    """Any block by the user is a turn start (seed 002), so nothing of that turn is summarised apart."""
+    reminder = CustomBlock(type="app.reminder", text=words(10), turn_id="turn_2")
+    window = window_of(*turn(400), prompt(50), *exchange("a", 800), reminder, *exchange("b", 300))
+    plan = planned(window, small_policy(max_tokens=2_000, keep_recent_tokens=310))
+    assert cut_at(window, plan) == "bl:turn_2.app.reminder"
+    assert (plan.split_turn_id, plan.carried) == (None, ())
 
 
 def test_the_prompts_attachments_are_carried_with_it() -> None:
@@ -174,7 +185,7 @@ def test_the_prompt_is_carried_again_when_its_turn_is_split_again() -> None:
     assert (plan.split_turn_id, plan.carried) == ("turn_1", (2,))
 
 
-# The repairs, one by one (peers, finding 1 and 2)
+# The repairs, one by one
 
 
 def test_a_last_result_larger_than_the_keep_does_not_keep_everything() -> None:
@@ -290,6 +301,13 @@ def test_the_keep_is_halved_four_times_at_most() -> None:
     assert cut_at(window, plan) == "ar:turn_1.assistant.completion"
 
 
+def test_where_no_halving_is_enough_the_newest_group_is_what_is_kept() -> None:
+    """A keep that is far too large even when halved does not stand in the way."""
+    window = window_of(*[block for _ in range(20) for block in turn(200)])
+    plan = planned(window, small_policy(max_tokens=4_000, keep_recent_tokens=60_000))
+    assert cut_at(window, plan) == "ar:turn_20.assistant.completion"
+
+
 def test_no_halving_means_one_try() -> None:
     """The number of halvings is the policy's."""
     window = window_of(*[block for _ in range(20) for block in turn(200)])
@@ -340,14 +358,23 @@ def test_a_summary_is_at_most_half_of_what_it_replaces() -> None:
 
 
 def test_a_prefix_that_is_integrated_again_keeps_its_room() -> None:
-    """When the same turn is split again, the cap counts the old prefix beside the new rounds."""
-    fold = fold_of(prompt(50), *exchange("a", 2_000), *exchange("b", 1_000))
+    """When the same turn is split again, the cap counts the old prefix and half of the new rounds."""
+    fold = fold_of(prompt(50), *exchange("a", 2_000), *exchange("b", 700))
     parts = SummaryParts(history=words(700), turn_prefix=words(300))
     compact_fold(fold, 4, carried=(2,), split_turn_id="turn_1", tokens=1_050, parts=parts)
-    grow(fold, *exchange("d", 400), *exchange("e", 300))
-    caps = planned(fold.window, small_policy(keep_recent_tokens=300)).caps
-    assert caps.turn_prefix == 400
-    assert caps.history == 700
+    grow(fold, *exchange("d", 700), *exchange("e", 300))
+    caps = planned(fold.window, small_policy(keep_recent_tokens=300, turn_prefix_tokens=2_000)).caps
+    assert caps.turn_prefix == 300 + (2 + 700 + 2 + 700) // 2
+
+
+def test_a_history_that_is_kept_verbatim_is_charged_with_what_it_is() -> None:
+    """Whatever the cap of a new one: too long for a smaller limit, or shorter than the least."""
+    for kept in (700, 20):
+        fold = fold_of(prompt(50), *exchange("a", 900), *exchange("b", 1_500))
+        parts = SummaryParts(history=words(kept), turn_prefix=words(100))
+        compact_fold(fold, 4, carried=(2,), split_turn_id="turn_1", tokens=kept + 150, parts=parts)
+        grow(fold, *exchange("d", 900), *exchange("e", 300))
+        assert planned(fold.window, POLICY).caps.history == kept
 
 
 # Refusals

@@ -320,16 +320,20 @@ async def test_reserves_are_kept_free_below_the_limit() -> None:
     assert (caught.value.account["total"], caught.value.account["reserved"]) == (1_055, 300)
 
 
-async def test_one_render_compacts_as_often_as_it_needs_and_the_next_has_nothing_to_decide() -> None:
-    """Two renders in a row do not differ in what they append."""
+async def test_a_compaction_that_stays_above_the_trigger_is_followed_by_its_refusal_at_once() -> None:
+    """Two renders in a row do not differ in what they append: the first one has decided all there is to decide."""
     store = MemoryStore()
     timeline = await opened(store, policy=POLICY, summarizer=Scribe())
-    await timeline.append(*FINISHED, Note(text=words(1_200)), Note(text=words(1_200)), *exchange("z", 2_000))
-    await timeline.render(system=words(900))
+    await timeline.append(*turn(1_400), *turn(3_600))
+    context = await timeline.render()
+    assert [(d.kind, d.reason) for d in context.decisions] == [
+        ("compacted", "over_trigger"),
+        ("refused", "nothing_to_cover"),
+    ]
+    assert context.overflow
     version = timeline.version
-    await timeline.render(system=words(900))
+    await timeline.render()
     assert timeline.version == version
-    assert len(await payloads_of(store, "compaction.completed")) <= POLICY.attempts
 
 
 # Hooks

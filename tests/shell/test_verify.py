@@ -133,7 +133,7 @@ async def test_a_carried_version_that_is_not_there_is_found() -> None:
 
 
 async def test_blocks_that_a_later_summary_forgets_are_found() -> None:
-    """A summary that supersedes another without taking its range loses blocks (the hole that peers have)."""
+    """A summary that supersedes another without taking its range loses blocks."""
     store = MemoryStore()
     timeline = await opened(store)
     await timeline.append(*turn(), *turn())
