@@ -119,9 +119,10 @@ def scaled(tokens: int, policy: Policy) -> int:
 def costs(items: Sequence[Item], policy: Policy) -> list[int]:
     """Return what each item costs as shown: its own tokens, and those of the label or stand-in that the wire adds."""
     answered = {item.answers for item in items if item.answers is not None}
+    gone = {item.answers for item in items if item.omitted}
     tokens: list[int] = []
     for item in items:
-        own = item.shown_tokens
+        own = 0 if item.version in gone else item.shown_tokens
         if not item.omitted and item.block.type == "react.tool.call" and item.version not in answered:
             own += INTERRUPTED_TOKENS
         elif not item.omitted and item.block.type == "react.tool.result" and item.answers is None:

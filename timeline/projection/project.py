@@ -66,7 +66,9 @@ class Projector:
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and the items that they show."""
-        calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted}
+        # A call whose result is omitted goes with it: without its result it would be told as interrupted.
+        gone = {i.answers for i in window.items if i.omitted}
+        calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted} - gone
         rewritten_at = 0
         made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
         entries: list[Entry] = []
@@ -76,10 +78,10 @@ class Projector:
             rewritten = item.version < rewritten_at
             rewritten_at = max(rewritten_at, item.changed_at)
             known = self._made.get(item.version)
-            if known is not None and known[0] is item and known[1:3] == (loose, rewritten):
+            if known is not None and known[0] is item and known[1:3] == (loose, rewritten) and item.version not in gone:
                 entry = known[3]
             else:
-                entry = entry_of(item, loose=loose, rewritten=rewritten)
+                entry = None if item.version in gone else entry_of(item, loose=loose, rewritten=rewritten)
             made[item.version] = (item, loose, rewritten, entry)
             if entry is not None:
                 entries.append(entry)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from store import MemoryStore
+from timeline.importers import read_recording
+from timeline.policy import presets
+from timeline.simulate import simulate
+from timeline.timeline import Timeline
+
+FOLDER = os.environ.get("TIMELINE_TRANSCRIPTS")
+FILES = sorted(Path(FOLDER).glob("claude-code*/*.jsonl")) if FOLDER else []
+
+
+@pytest.mark.skipif(not FILES, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@pytest.mark.parametrize("limit", [80_000, 32_000, 16_000])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+async def test_a_recorded_conversation_is_sound_under_a_budget_that_it_overflows(file: Path, limit: int) -> None:
+    """A real session is simulated without orphans, holes, vain compactions or errors, and each context verifies."""
+    store = MemoryStore()
+    for recording in read_recording(file):
+        run = await simulate(store, recording, presets.cut_point(max_tokens=limit))
+        assert (run.orphans, run.uncovered, run.no_progress, run.over_limit, run.typed_errors) == (0, 0, 0, 0, 0)
+        assert run.largest <= limit
+        timeline = await Timeline.open(store, run.id, create=False)
+        report = await timeline.verify()
+        assert report.ok, report.problems
+        assert report.renders == run.renders
