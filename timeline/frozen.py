@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,6 +19,11 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# Kept, since json.dumps would make an encoder at every call: these run several times a block.
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical_json(value: Any) -> str:
     """Write JSON in the one form that is hashed: sorted keys, no spaces, no NaN, no escapes beyond the necessary.
 
@@ -26,7 +31,7 @@ def canonical_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def compact_json(value: Any) -> str:
@@ -36,7 +41,7 @@ def compact_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def sha256_hex(text: str) -> str:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 
-_THREAD_CHARACTERS: Final = 200_000
-"""Counting more text than this leaves the event loop for a thread."""
+_THREAD_CHARACTERS: Final = 1_000_000
+"""Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
 _MOST_KEPT_COUNTS: Final = 200
 """Counts of prompts, tools and tails that are kept from one render to the next."""
 
