@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -223,10 +224,16 @@ _FIELDS: Final[dict[type[Block], tuple[tuple[str, str, Any], ...]]] = {
 """By class: each field in the order of `Block.dump`, its key as text, and the default at which it is left out."""
 
 
+@lru_cache(1_000)
+def _given(cls: type[Block], names: frozenset[str]) -> tuple[tuple[str, str, Any], ...]:
+    """Return the fields that may differ from their defaults: those that a block was given, and its type."""
+    return tuple(field for field in _FIELDS[cls] if field[0] in names or field[0] == "type")
+
+
 def _block_text(block: Block, at: datetime, at_text: str) -> str:
     values = block.__dict__
     parts = []
-    for name, key, default in _FIELDS[type(block)]:
+    for name, key, default in _given(type(block), frozenset(block.__pydantic_fields_set__)):
         value = values[name]
         if value == default:
             continue
