@@ -79,8 +79,11 @@ class Item:
 
     @property
     def keeps(self) -> bool:
-        """Whether no cover may take it: pinned, or of a type that is pinned by itself."""
-        return self.pinned or isinstance(self.block, Note | StageDigest)
+        """Whether no cover may take it: pinned, or of a type that is pinned by itself.
+
+        A summary is integrated into the next one whatever is pinned.
+        """
+        return not self.is_summary and (self.pinned or isinstance(self.block, Note | StageDigest))
 
     @property
     def order(self) -> tuple[int, int]:
