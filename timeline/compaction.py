@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from timeline.events import CompactReason, FailureReason, Payload
+    from timeline.events import CompactReason, FailureReason, Payload, WrittenBy
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
+    from timeline.planning.summary import Requests
     from timeline.policy.model import Policy
     from timeline.ports import Hook, Hooks, Summarizer, Summary, SummaryRequest, TokenCounter
 
@@ -116,34 +117,18 @@ class Compactor:
     async def _carry_out(
         self, log: Log, plan: Plan, now: datetime, reason: CompactReason, instructions: str
     ) -> list[Payload]:
-        """Turn a plan into the events that will carry it out; this is where time passes."""
+        """Turn a plan into the events that will carry it out."""
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = log.fold.window
             requests = summary_requests(window, plan, self.counter, instructions)
-            answers: dict[str, Summary] = {}
-            try:
-                async with anyio.create_task_group() as group:
-                    for request in (requests.history, requests.turn_prefix):
-                        if request is not None:
-                            group.start_soon(self._ask, request, answers)
-            except BaseExceptionGroup as errors:
-                failed = errors.subgroup(SummarizerFailed)
-                if failed is None or len(failed.exceptions) != len(errors.exceptions):
-                    raise
-                failure = failed.exceptions[0]
-                await self._set_back(log, now, "summarizer", str(failure), 0)
-                raise failure from None
-            parts = SummaryParts(
-                history=answers["history"].text if "history" in answers else requests.kept.history,
-                turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
-            )
+            parts, who = await self._summarise(log, requests, now)
             payloads.append(
                 compaction_event(
                     window,
                     plan,
                     parts=parts,
-                    written_by=written_by(list(answers.values())),
+                    written_by=who,
                     reason=reason,
                     taken_paths=await log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
                     policy=self.policy,
@@ -154,6 +139,27 @@ class Compactor:
         if plan.spills:
             payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
         return payloads
+
+    async def _summarise(self, log: Log, requests: Requests, now: datetime) -> tuple[SummaryParts, WrittenBy]:
+        """Ask for both parts at the same time; this is where time passes, and no lock is held."""
+        answers: dict[str, Summary] = {}
+        try:
+            async with anyio.create_task_group() as group:
+                for request in (requests.history, requests.turn_prefix):
+                    if request is not None:
+                        group.start_soon(self._ask, request, answers)
+        except BaseExceptionGroup as errors:
+            failed = errors.subgroup(SummarizerFailed)
+            if failed is None or len(failed.exceptions) != len(errors.exceptions):
+                raise
+            failure = failed.exceptions[0]
+            await self._set_back(log, now, "summarizer", str(failure), 0)
+            raise failure from None
+        parts = SummaryParts(
+            history=answers["history"].text if "history" in answers else requests.kept.history,
+            turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
+        )
+        return parts, written_by(list(answers.values()))
 
     async def _ask(self, request: SummaryRequest, answers: dict[str, Summary]) -> None:
         answers[request.kind] = await self.summarizer.summarize(request)

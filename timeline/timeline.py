@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import anyio.to_thread
@@ -239,7 +240,7 @@ class Timeline:
             ephemeral: texts for an uncached tail that is kept nowhere.
             now: the time of what is decided and recorded.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
-                only hashes of prompt, tools and tail; False appends nothing and gives the same bytes.
+                only hashes of prompt, tools and tail; False appends nothing, calls no hook and gives the same bytes.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
@@ -255,7 +256,8 @@ class Timeline:
             raise BudgetImpossible(account((), fixed, self.policy).facts())
         await self._log.catch_up()
         log: Log = self._log if record else self._log.dry()
-        decisions = await self._compactor.relieve(log, fixed, now)
+        compactor = self._compactor if record else replace(self._compactor, hooks=Hooks())
+        decisions = await compactor.relieve(log, fixed, now)
         context = self._project(log.fold.window, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
         if context.account.total > self.policy.max_tokens:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
