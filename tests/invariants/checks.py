@@ -1,0 +1,152 @@
+"""Checks that hold for every log: each says in words what is wrong."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from tests.invariants import reference
+from timeline.events import BlocksHidden, CompactionCompleted, CompactionFailed, PolicyChanged
+from timeline.fold.fold import Fold
+from timeline.fold.groups import atomic_groups
+from timeline.fold.states import block_states
+from timeline.planning.budget import FixedPart, account, preview_cap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.invariants.reference import LogLine
+    from timeline.events import Event, Payload
+    from timeline.fold.window import Window
+    from timeline.policy.model import Policy
+
+SPILLABLE: Final = {
+    "react.tool.call",
+    "react.tool.result",
+    "user.prompt",
+    "user.attachment",
+    "note",
+    "system.message",
+    "plan.step",
+    "memo",
+}
+"""The types of blocks that are shown as a preview when they are too large: nothing that the model said itself."""
+FRAME: Final = 80
+"""What a preview's own line may take beyond its cap."""
+
+
+def check_window(window: Window, log: Sequence[LogLine]) -> None:
+    """Hold a window against the naive fold of the whole log."""
+    states, blocks = reference.states(log), reference.blocks_of(log)
+    assert window.version == (log[-1][0] if log else 0)
+    assert [item.version for item in window.items] == reference.order(log)
+    assert {i.version: i.state for i in window.items} == {v: s for v, s in states.items() if s != "covered"}
+    assert window.window_start == reference.window_start(log)
+    given = reference.answers(log)
+    live = [v for v in reference.order(log) if v in given]
+    assert {i.version: i.answers for i in window.items if i.version in given} == {v: given[v] for v in live}
+    assert [i.version for i in window.unanswered()] == reference.unanswered(log)
+    assert [i.version for i in window.open_calls()] == reference.open_calls(log)
+    assert {i.version for i in window.items if i.keeps} == {
+        v for v in states if states[v] != "covered" and reference.is_pinned(log, v)
+    }
+    groups = [{window.items[i].version for i in group.indices} for group in atomic_groups(window.items)]
+    assert sorted(groups, key=min) == sorted(reference.groups(log), key=min)
+    for item in window.items:
+        if item.state != "redacted":
+            assert item.block == blocks[item.version]
+
+
+def check_states(events: Sequence[Event], log: Sequence[LogLine], conversation: str) -> None:
+    """Each block is in exactly one state, and each covered one is covered by exactly one live summary."""
+    _, rows = block_states(events, conversation)
+    assert {row.version: row.state for row in rows} == reference.states(log)
+    assert {row.version: row.covered_by for row in rows if row.covered_by} == reference.covered_by(log)
+
+
+def check_compactions(log: Sequence[LogLine], policy: Policy) -> None:
+    """Hold every compaction against what the design promises of covers, carried blocks, groups and progress."""
+    for index, (version, payload) in enumerate(log):
+        if isinstance(payload, CompactionCompleted):
+            before, after = log[:index], log[: index + 1]
+            _check_covers(before, after, version, payload)
+            if payload.source == "engine":
+                _check_groups(before, payload)
+                spilled = index + 1 < len(log) and _is_spill(log[index + 1][1])
+                _check_progress(before, log[: index + 1 + spilled], policy)
+                _check_carried_share(log[: index + 1 + spilled], policy)
+
+
+def _check_covers(
+    before: Sequence[LogLine], after: Sequence[LogLine], version: int, payload: CompactionCompleted
+) -> None:
+    ranges = payload.covers.ranges
+    assert all(first <= last < version for first, last in ranges)
+    assert all(a[1] < b[0] for a, b in pairwise(ranges))
+    live = {v: state for v, state in reference.states(before).items() if state != "covered"}
+    assert all(v in payload.covers and v in live for v in payload.carried)
+    now = reference.states(after)
+    for v in live:
+        assert (now[v] == "covered") == (v in payload.covers and v not in payload.carried)
+    assert all(by == version for by in reference.covered_by(after).values()), "an older summary is live beside the new"
+
+
+def _check_groups(before: Sequence[LogLine], payload: CompactionCompleted) -> None:
+    """No group is divided, save that an opening's header may be covered without the prompt that is carried."""
+    blocks = reference.blocks_of(before)
+    taken = {v for v in reference.order(before) if v in payload.covers and v not in payload.carried}
+    for group in reference.groups(before):
+        members = {v for v in group if blocks[v].type != "turn.header"}
+        assert not members & taken or members <= taken, f"group {sorted(group)} is divided"
+    for v in taken:
+        assert not reference.is_pinned(before, v), f"version {v} is pinned and covered"
+    assert not taken & set(reference.open_calls(before)), "an open call is covered"
+
+
+def _check_progress(before: Sequence[LogLine], after: Sequence[LogLine], policy: Policy) -> None:
+    """A compaction with its previews freed the least that is due."""
+    had, has = _messages(before, policy), _messages(after, policy)
+    least = max(math.ceil(policy.min_progress * had), policy.min_progress_tokens)
+    assert had - has >= least, f"freed {had - has} of {had} tokens, at least {least} is due"
+
+
+def _check_carried_share(after: Sequence[LogLine], policy: Policy) -> None:
+    """Beyond their share of the limit, carried blocks are shown as previews; small ones and the model's own stay."""
+    carried = [item for item in folded(after).window.items if item.carried]
+    whole = [item for item in carried if item.state == "carried" and item.block.type in SPILLABLE]
+    if sum(item.shown_tokens for item in carried) > policy.carried_share * policy.max_tokens:
+        assert all(item.shown_tokens <= preview_cap(policy) + FRAME for item in whole)
+
+
+def _is_spill(payload: Payload) -> bool:
+    return isinstance(payload, BlocksHidden) and payload.reason == "spill"
+
+
+def _messages(log: Sequence[LogLine], policy: Policy) -> int:
+    return account(folded(log).window.items, FixedPart(), policy).messages
+
+
+def folded(log: Sequence[LogLine]) -> Fold:
+    """Fold a log from its beginning."""
+    fold = Fold("c")
+    for version, payload in log:
+        fold.apply(version, payload)
+    return fold
+
+
+def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
+    """After a refusal or failure nothing is tried until the window grew by what was asked, or is above the limit."""
+    wait_until: int | None = None
+    for index, (version, payload) in enumerate(log):
+        automatic = isinstance(payload, CompactionFailed) or (
+            isinstance(payload, CompactionCompleted) and payload.reason == "over_trigger"
+        )
+        if automatic and wait_until is not None:
+            tokens = folded(log[:index]).window.tokens
+            over = _messages(log[:index], policy) + fixed > policy.max_tokens
+            assert over or tokens >= wait_until, f"version {version}: tried again at {tokens}, before {wait_until}"
+        if isinstance(payload, CompactionFailed):
+            wait_until = payload.visible_tokens + payload.retry_after
+        elif isinstance(payload, CompactionCompleted | PolicyChanged):
+            wait_until = None

@@ -1,0 +1,160 @@
+"""Playing steps to a timeline, and reading back what its log then holds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
+
+from hypothesis import Phase, settings
+
+from tests.invariants.strategies import Decide, Import, Say
+from timeline.blocks import RangeSummary, ToolCall
+from timeline.errors import InvalidBlock, PathTaken
+from timeline.events import (
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    Replacement,
+    WrittenBy,
+    appended_block,
+)
+from timeline.paths import numbered, stem
+from timeline.policy import presets
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from tests.invariants.reference import LogLine
+    from tests.invariants.strategies import DecisionKind, Step
+    from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore
+    from timeline.timeline import Timeline
+
+T = TypeVar("T")
+
+AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+DEEP: Final = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+"""Whether to search for long: ``HYPOTHESIS_PROFILE=deep pytest tests/invariants``."""
+
+
+def search(examples: int, *, steps: int = 50) -> settings:
+    """Return settings for so many examples; twenty times as many where the search is deep."""
+    return settings(
+        max_examples=examples * (20 if DEEP else 1),
+        phases=[p for p in Phase if p is not Phase.explain],
+        stateful_step_count=steps,
+        deadline=None,
+    )
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end."""
+    return asyncio.run(coroutine)
+
+
+def small(max_tokens: int = 2_000, **changes: Any) -> Policy:
+    """Return the cut-point policy with a small limit and the quick counter."""
+    return presets.cut_point(**{"max_tokens": max_tokens, "counter": "chars4", **changes})
+
+
+async def read_log(store: EventStore, conversation: str) -> list[LogLine]:
+    """Read a whole log."""
+    return [(event.version, event.payload) async for event in store.read(conversation)]
+
+
+async def play(timeline: Timeline, store: EventStore, steps: Sequence[Step]) -> None:
+    """Play steps, one after the other."""
+    for step in steps:
+        match step:
+            case Say(blocks):
+                await say(timeline, store, blocks)
+            case Decide():
+                await _decide(store, timeline, step)
+            case Import():
+                await _import(store, timeline, step)
+            case _:
+                assert_never(step)
+
+
+async def say(timeline: Timeline, store: EventStore, blocks: Sequence[Block]) -> None:
+    """Append blocks; where one brings a path that is in use, nothing of them is written."""
+    before = (await store.info(timeline.id)).version
+    try:
+        await timeline.append(*blocks, now=AT)
+    except (InvalidBlock, PathTaken):
+        assert any(block.path for block in blocks), "refused for no reason"
+        assert (await store.info(timeline.id)).version == before, "half an append"
+
+
+async def commit(timeline: Timeline, payloads: Sequence[Payload], *, snapshot: bool = False) -> None:
+    """Append decisions straight to a timeline's log."""
+    await timeline._log.commit(payloads, at=AT, snapshot=snapshot)
+
+
+async def _decide(store: EventStore, timeline: Timeline, step: Decide) -> None:
+    known: list[tuple[int, Block | None]] = [
+        (v, block) for v, payload in await read_log(store, timeline.id) if (block := appended_block(payload))
+    ]
+    if not known:
+        return
+    if step.kind not in {"hide", "omit"}:
+        known.append((timeline.version + 7, None))
+    chosen = dict(known[number % len(known)] for number in step.numbers)
+    await commit(timeline, [_decision(timeline, step.kind, chosen)], snapshot=step.snapshot)
+
+
+def _decision(timeline: Timeline, kind: DecisionKind, chosen: dict[int, Block | None]) -> Payload:
+    match kind:
+        case "hide" | "omit":
+            stand_ins = tuple(_stand_in(v, block, timeline) for v, block in chosen.items() if block)
+            return BlocksHidden(mode="omit" if kind == "omit" else "replace", reason="test", blocks=stand_ins)
+        case "reveal":
+            return BlocksRevealed(versions=tuple(chosen))
+        case "pin":
+            return BlocksPinned(versions=tuple(chosen))
+        case "unpin":
+            return BlocksUnpinned(versions=tuple(chosen))
+        case "redact":
+            return BlockRedacted(version=next(iter(chosen)))
+
+
+def _stand_in(version: int, block: Block, timeline: Timeline) -> Replacement:
+    if isinstance(block, ToolCall):
+        return Replacement(version=version, arguments={"_hidden": block.path}, tokens=20)
+    text = f"[hidden: {block.path}]"
+    return Replacement(version=version, text=text, tokens=timeline.counter.count(text))
+
+
+async def _import(store: EventStore, timeline: Timeline, step: Import) -> None:
+    window = timeline.window
+    own = [item for item in window.items if not item.is_summary]
+    if not own:
+        return
+    covered = own[: step.until % len(own) + 1]
+    carried = {covered[number % len(covered)].version for number in step.carried}
+    reach = [covered[-1].version, *(last for summary in window.summaries for _, last in summary.covers.ranges)]
+    covers = window.covers_before(max(reach))
+    blank = RangeSummary(turn_id=covered[-1].block.turn_id, text="What the recorded client kept.", at=AT)
+    taken = await store.paths_taken(timeline.id, [stem(blank)])
+    path = next(p for n in range(1, len(taken) + 2) if (p := numbered(stem(blank), n)) not in taken)
+    completed = CompactionCompleted(
+        block=blank.model_copy(update={"path": path}),
+        tokens=8,
+        counter=timeline.counter.name,
+        covers=covers,
+        carried=tuple(sorted(carried)),
+        round=window.rounds + 1,
+        reason="imported",
+        source="imported",
+        before_tokens=window.tokens,
+        after_tokens=8,
+        written_by=WrittenBy(summarizer="imported"),
+    )
+    await commit(timeline, [completed], snapshot=True)

@@ -1,0 +1,231 @@
+"""A second fold, as slow and plain as possible: every answer is worked out anew from the whole log.
+
+Written from the design's words, to be held against the real one. A log is a list of ``(version, payload)``; blocks are
+known by their versions. Everything is quadratic or worse, and nothing is remembered between two questions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from timeline.blocks import AssistantCompletion, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult
+from timeline.events import (
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    appended_block,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+
+LogLine: TypeAlias = "tuple[int, Payload]"
+
+
+def blocks_of(log: Sequence[LogLine]) -> dict[int, Block]:
+    """Return every block of the log by version, summaries included."""
+    return {version: block for version, payload in log if (block := appended_block(payload)) is not None}
+
+
+def summaries_of(log: Sequence[LogLine]) -> dict[int, CompactionCompleted]:
+    """Return every compaction of the log by version, live or superseded."""
+    return {version: payload for version, payload in log if isinstance(payload, CompactionCompleted)}
+
+
+def covered_by(log: Sequence[LogLine]) -> dict[int, int]:
+    """Say of each covered block which live summary covers it: the one that took it, or what took that one since."""
+    taken_by: dict[int, int] = {}
+    seen: list[int] = []
+    for version, payload in log:
+        if isinstance(payload, CompactionCompleted):
+            inside = {v for first, last in payload.covers.ranges for v in range(first, last + 1)}
+            inside |= set(payload.covers.summaries)
+            for old in seen:
+                if old in inside and old not in payload.carried and old not in taken_by:
+                    taken_by[old] = version
+        if appended_block(payload) is not None:
+            seen.append(version)
+    live: dict[int, int] = {}
+    for version, taker in taken_by.items():
+        by = taker
+        while by in taken_by:
+            by = taken_by[by]
+        live[version] = by
+    return live
+
+
+def states(log: Sequence[LogLine]) -> dict[int, str]:
+    """Give each block its one state (design, section 2)."""
+    covered = covered_by(log)
+    result: dict[int, str] = {}
+    for version in blocks_of(log):
+        if version in covered:
+            result[version] = "covered"
+        elif _is_redacted(log, version):
+            result[version] = "redacted"
+        elif (hidden := hidden_as(log, version)) is not None:
+            result[version] = "omitted" if hidden.mode == "omit" else "hidden"
+        else:
+            result[version] = "carried" if is_carried(log, version) else "visible"
+    return result
+
+
+def _is_redacted(log: Sequence[LogLine], version: int) -> bool:
+    return any(isinstance(p, BlockRedacted) and p.version == version < at for at, p in log)
+
+
+def hidden_as(log: Sequence[LogLine], version: int) -> BlocksHidden | None:
+    """Return the event that hides a block now: the newest hide that no reveal and no redaction follows."""
+    hide: BlocksHidden | None = None
+    for at, payload in log:
+        if at <= version:
+            continue
+        if isinstance(payload, BlocksHidden) and any(r.version == version for r in payload.blocks):
+            hide = payload
+        elif isinstance(payload, BlocksRevealed) and version in payload.versions:
+            hide = None
+    return hide
+
+
+def is_carried(log: Sequence[LogLine], version: int) -> bool:
+    """Say whether some compaction kept a block verbatim behind its summary."""
+    return any(isinstance(p, CompactionCompleted) and version in p.carried for at, p in log if at > version)
+
+
+def is_pinned(log: Sequence[LogLine], version: int) -> bool:
+    """Say whether a block is pinned: by its type, or by the newest event that says something of it.
+
+    A summary is integrated into the next one, pinned or not.
+    """
+    if isinstance(blocks_of(log)[version], RangeSummary):
+        return False
+    pinned = False
+    for at, payload in log:
+        if at > version and isinstance(payload, BlocksPinned | BlocksUnpinned) and version in payload.versions:
+            pinned = isinstance(payload, BlocksPinned)
+    return pinned or isinstance(blocks_of(log)[version], Note | StageDigest)
+
+
+def place_of(log: Sequence[LogLine], version: int) -> int:
+    """Say where a block stands: at its own version, or where the first version stood that a summary covers."""
+    compaction = summaries_of(log).get(version)
+    if compaction is None or not compaction.covers.ranges:
+        return version
+    return min(first for first, _ in compaction.covers.ranges)
+
+
+def order(log: Sequence[LogLine]) -> list[int]:
+    """List the live blocks in timeline order; a summary goes before the block at its place."""
+    now, blocks = states(log), blocks_of(log)
+    live = [version for version in blocks if now[version] != "covered"]
+    return sorted(live, key=lambda v: (place_of(log, v), not isinstance(blocks[v], RangeSummary)))
+
+
+def window_start(log: Sequence[LogLine]) -> int:
+    """Return the lowest version of a live block that is neither carried nor a summary; else the next version."""
+    blocks = blocks_of(log)
+    own = [v for v in order(log) if not is_carried(log, v) and not isinstance(blocks[v], RangeSummary)]
+    return min(own, default=log[-1][0] + 1 if log else 1)
+
+
+def responses(log: Sequence[LogLine]) -> dict[int, int]:
+    """Say of each block that the model said which response it is part of; numbered from 1 on.
+
+    A response goes on while its id is the same; without an id, while nothing comes between.
+    """
+    numbers: dict[int, int] = {}
+    newest, newest_id, unbroken = 0, None, False
+    for version, payload in log:
+        block = appended_block(payload)
+        if block is None or isinstance(payload, CompactionCompleted):
+            continue
+        if not isinstance(block, AssistantCompletion | Reasoning | ToolCall):
+            unbroken = False
+            continue
+        goes_on = block.response_id == newest_id and (unbroken or block.response_id is not None)
+        if newest == 0 or not goes_on:
+            newest, newest_id = newest + 1, block.response_id
+        unbroken = True
+        numbers[version] = newest
+    return numbers
+
+
+def answers(log: Sequence[LogLine]) -> dict[int, int | None]:
+    """Say of each result which call it answers, or None: an orphan, a late one, or one whose call is covered already.
+
+    A result answers the oldest unanswered call of its id that is open: of the newest response, or pending.
+    """
+    number, blocks = responses(log), blocks_of(log)
+    given: dict[int, int | None] = {}
+    used: set[int] = set()
+    for version, block in blocks.items():
+        if not isinstance(block, ToolResult):
+            continue
+        newest = max((n for v, n in number.items() if v < version), default=0)
+        waiting = [
+            v
+            for v, b in blocks.items()
+            if v < version
+            and isinstance(b, ToolCall)
+            and b.call_id == block.call_id
+            and v not in used
+            and (number[v] == newest or b.pending)
+        ]
+        given[version] = None
+        if waiting:
+            used.add(waiting[0])
+            before = [line for line in log if line[0] < version]
+            given[version] = None if waiting[0] in covered_by(before) else waiting[0]
+    return given
+
+
+def unanswered(log: Sequence[LogLine]) -> list[int]:
+    """List the live calls that no live result answers."""
+    given, blocks = answers(log), blocks_of(log)
+    live = order(log)
+    answered = {given[v] for v in live if v in given}
+    return [v for v in live if isinstance(blocks[v], ToolCall) and v not in answered]
+
+
+def open_calls(log: Sequence[LogLine]) -> list[int]:
+    """List the live calls that may still be answered; the other unanswered ones are dead."""
+    number, blocks = responses(log), blocks_of(log)
+    newest = max(number.values(), default=0)
+    return [v for v in unanswered(log) if number[v] == newest or getattr(blocks[v], "pending", False)]
+
+
+def groups(log: Sequence[LogLine]) -> list[set[int]]:
+    """Part the live blocks into what a cut may never divide: a response with its results, an opening, a single block.
+
+    A turn's opening is its header, prompt and attachments next to each other; a carried one has lost its turn's rest
+    and is a block like any other.
+    """
+    number, given, blocks = responses(log), answers(log), blocks_of(log)
+    by_response: dict[int, set[int]] = {}
+    parts: list[set[int]] = []
+    opening: set[int] | None = None
+    for version in order(log):
+        block = blocks[version]
+        if block.type in {"turn.header", "user.prompt", "user.attachment"} and not is_carried(log, version):
+            if opening is None or block.type == "turn.header" or blocks[max(opening)].turn_id != block.turn_id:
+                opening = set()
+                parts.append(opening)
+            opening.add(version)
+            continue
+        opening = None
+        call = given.get(version)
+        response = number.get(version) or (number[call] if call is not None else None)
+        if response is None:
+            parts.append({version})
+        elif response in by_response:
+            by_response[response].add(version)
+        else:
+            by_response[response] = {version}
+            parts.append(by_response[response])
+    return parts

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.memory import MemoryStore
+from tests.invariants import seed_rules
+from tests.invariants.playing import AT, play, read_log, run, search, small
+from tests.invariants.strategies import LOGS, Step
+from timeline.fold.groups import atomic_groups
+from timeline.planning.budget import FixedPart
+from timeline.planning.cut import choose_cut, is_candidate, is_message, is_turn_start, legal_cuts, seed_cut
+from timeline.planning.planner import Plan, plan_compaction
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from tests.invariants.reference import LogLine
+
+KEEPS = (1, 30, 200, 1_000, 4_000)
+
+
+async def _played(steps: list[Step]) -> tuple[Timeline, list[LogLine]]:
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=small(halvings=0, target=0.9), now=AT)
+    await play(timeline, store, steps)
+    return timeline, await read_log(store, "c")
+
+
+@search(60)
+@given(LOGS, st.sampled_from(KEEPS))
+def test_the_seeds_cut_is_what_its_four_rules_say(steps: list[Step], keep: int) -> None:
+    """Candidates, message blocks, turn starts and the cut itself agree with the rules written out once more."""
+    timeline, _ = run(_played(steps))
+    items = timeline.window.items
+    blocks = [item.block for item in items]
+    assert [is_candidate(b) for b in blocks] == [seed_rules.is_cut_point_block(b) for b in blocks]
+    assert [is_message(b) for b in blocks] == [seed_rules.is_message_block(b) for b in blocks]
+    assert [is_turn_start(b) for b in blocks] == [seed_rules.is_turn_start(b) for b in blocks]
+    assert seed_cut(items, keep) == seed_rules.find_cut(blocks, [item.shown_tokens for item in items], keep)
+
+
+@search(60)
+@given(LOGS)
+def test_the_legal_cuts_are_those_of_the_design(steps: list[Step]) -> None:
+    """A cut is legal where it begins a group, divides none, stands behind the last summary and covers something."""
+    timeline, log = run(_played(steps))
+    items = timeline.window.items
+    legal = legal_cuts(items, atomic_groups(items), whole_turns=False)
+    assert legal == seed_rules.legal_cuts(log)
+
+
+@search(60)
+@given(LOGS, st.sampled_from(KEEPS), st.booleans())
+def test_where_the_seeds_cut_is_legal_it_is_the_cut(steps: list[Step], keep: int, fits: bool) -> None:  # noqa: FBT001 - drawn
+    """No repair moves a legal cut, whether or not what it keeps fits."""
+    timeline, log = run(_played(steps))
+    items = timeline.window.items
+    seed = seed_cut(items, keep)
+    if seed in seed_rules.legal_cuts(log):
+        legal = legal_cuts(items, atomic_groups(items), whole_turns=False)
+        assert choose_cut(seed, legal, len(items), lambda _: fits) == seed
+
+
+@search(60)
+@given(LOGS, st.sampled_from(KEEPS))
+def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(steps: list[Step], keep: int) -> None:
+    """A plan covers what stands before the seed's cut, where that is legal and enough."""
+    timeline, log = run(_played(steps))
+    policy = small(100_000, keep_recent_tokens=keep, halvings=0)
+    items = timeline.window.items
+    seed = seed_cut(items, keep)
+    plan = plan_compaction(timeline.window, FixedPart(), policy, timeline.counter)
+    if isinstance(plan, Plan) and plan.covers is not None and seed is not None and seed in seed_rules.legal_cuts(log):
+        assert plan.cut_version == items[seed].version
+        assert plan.split_turn_id == _split(timeline, seed)
+
+
+def _split(timeline: Timeline, position: int) -> str | None:
+    """Say which turn a cut divides: that of the first candidate, unless it starts one or nothing of it is before."""
+    items = timeline.window.items
+    block = next(item.block for item in items[position:] if is_candidate(item.block))
+    if seed_rules.is_turn_start(block):
+        return None
+    before = [item for item in items[:position] if not item.is_summary]
+    return block.turn_id if any(item.block.turn_id == block.turn_id for item in before) else None

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.memory import MemoryStore
+from tests.invariants.playing import AT, play, run, search, small
+from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step
+from tests.invariants.watched import Watched
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from timeline.policy.model import Policy
+
+POLICIES: Final = st.builds(
+    small,
+    st.sampled_from([1_000, 2_000, 4_000, 6_000]),
+    keep_recent=st.sampled_from([0.2, 0.05, 0.6]),
+    output_reserve=st.sampled_from([0, 0, 300]),
+    margin=st.sampled_from([0.0, 0.0, 0.1]),
+    on_split=st.sampled_from(["split", "split", "whole_turn"]),
+    target=st.sampled_from([0.7, 0.3, 0.9]),
+    carried_share=st.sampled_from([0.15, 0.5]),
+)
+PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from(
+    [{}, {"system": "Be brief."}, {"system": "long " * 200, "tools": [{"name": "bash"}]}, {"ephemeral": ["now", " "]}]
+)
+
+
+async def watch(steps: list[Step], policy: Policy, prompt: dict[str, Any]) -> Watched:
+    """Play steps and render after each of them."""
+    store = MemoryStore()
+    watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT), **prompt)
+    for step in steps:
+        await play(watched.timeline, store, [step])
+        await watched.render()
+    await watched.check_everything()
+    return watched
+
+
+@search(40)
+@given(ORDERLY_LOGS, POLICIES, PROMPTS)
+def test_every_render_of_an_orderly_conversation_keeps_the_invariants(
+    steps: list[Step], policy: Policy, prompt: dict[str, Any]
+) -> None:
+    """Limit, pairing, stable prefix, recall, order, replay and progress hold after every append."""
+    run(watch(steps, policy, prompt))
+
+
+@search(40)
+@given(LOGS, POLICIES, PROMPTS)
+def test_every_render_of_a_hostile_log_keeps_the_invariants(
+    steps: list[Step], policy: Policy, prompt: dict[str, Any]
+) -> None:
+    """The same holds for any log at all, decisions and foreign compactions included."""
+    run(watch(steps, policy, prompt))

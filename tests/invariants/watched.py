@@ -1,0 +1,182 @@
+"""A timeline under watch: every render is held against the invariants of the design, section 5."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.invariants import reference
+from tests.invariants.checks import check_compactions, check_refusals, check_window
+from tests.invariants.playing import AT, read_log
+from tests.invariants.wires import check_anthropic, check_openai_chat
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
+from timeline.errors import BudgetImpossible, ContextOverflow
+from timeline.fold.fold import Fold
+from timeline.frozen import canonical_json
+from timeline.projection.context import RenderedContext
+from timeline.projection.project import Projector
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.ports import EventStore
+    from timeline.wire.neutral import Entry, NeutralContext
+
+PROBES: Final = (
+    ToolResult(call_id="a", text="late or not"),
+    UserPrompt(text="next"),
+    ToolCall(call_id="a", name="t"),
+    UserPrompt(text="an old turn again", turn_id="turn_1"),
+)
+"""Blocks whose turns and paths tell what a fold remembers of turns, calls and paths."""
+FIXED: Final[dict[str, Any]] = {"system": None, "tools": (), "ephemeral": ()}
+Outcome = RenderedContext | ContextOverflow | BudgetImpossible
+
+_ADDRESS: Final = re.compile(r"all of it: (\S+) …\]|all arguments: (\S+)\]|\[hidden: (\S+)\]$")
+_LISTS: Final = ("artifacts", "files_read", "files_written", "commands", "searches", "hidden", "errors")
+
+
+class Watched:
+    """A timeline, its store, and what was last rendered."""
+
+    def __init__(self, store: EventStore, timeline: Timeline, **prompt: Any) -> None:
+        self.store, self.timeline, self.prompt = store, timeline, prompt
+        self.forced = False
+        self.last: RenderedContext | None = None
+        self.last_version = 0
+
+    async def outcome(self, **options: Any) -> Outcome:
+        """Render; return the context or the typed error."""
+        try:
+            return await self.timeline.render(**self.prompt, now=AT, **options)
+        except (ContextOverflow, BudgetImpossible) as error:
+            return error
+
+    async def render(self) -> Outcome:
+        """Render thrice: dry, recorded, and recorded again; check all that a render promises."""
+        await self.timeline._log.catch_up()
+        before = self.timeline.version
+        dry = await self.outcome(record=False)
+        assert await self.stored_version() == self.timeline.version == before, "a dry run appended"
+        wet = await self.outcome()
+        check_same(dry, wet)
+        after = self.timeline.version
+        again = await self.outcome()
+        assert self.timeline.version == after, "the same render appended again"
+        if isinstance(wet, RenderedContext):
+            assert isinstance(again, RenderedContext)
+            assert again.neutral.canonical() == wet.neutral.canonical()
+            await self._check_context(wet)
+        await self.check_order()
+        return wet
+
+    async def stored_version(self) -> int:
+        """Return the version that the store knows."""
+        return (await self.store.info(self.timeline.id)).version
+
+    async def _check_context(self, context: RenderedContext) -> None:
+        check_limit(context, self.timeline)
+        check_pairing(context.neutral, await read_log(self.store, self.timeline.id))
+        check_anthropic(context.to_anthropic())
+        check_openai_chat(context.to_openai_chat())
+        await self.check_prefix(context)
+        await self.check_recall(context)
+        self.last, self.last_version = context, self.timeline.version
+
+    async def check_prefix(self, context: RenderedContext) -> None:
+        """Without a decision since, the bytes before the previous tail are what they were."""
+        if self.last is None:
+            return
+        log = await read_log(self.store, self.timeline.id)
+        since = [payload for version, payload in log if version > self.last.version]
+        if all(payload.type in {"block.appended", "context.rendered", "model.called"} for payload in since):
+            earlier = [entry.canonical for entry in self.last.neutral.entries]
+            assert [entry.canonical for entry in context.neutral.entries][: len(earlier)] == earlier
+
+    async def check_recall(self, context: RenderedContext) -> None:
+        """Every path that is printed anywhere resolves."""
+        paths = {entry.path for entry in context.neutral.entries}
+        for entry in context.neutral.entries:
+            printed = f"{entry.text}\n{canonical_json(entry.arguments)}"
+            paths.update(path for found in _ADDRESS.findall(printed) for path in found if path)
+        for compaction in self.timeline.window.summaries:
+            digest = compaction.digest.dump()
+            paths.update(row["path"] for name in _LISTS for row in digest.get(name, []))
+            paths.update(path for row in digest.get("tool_outputs", []) for path in row["paths"])
+        for path in paths:
+            assert (await self.timeline.read(path)).path == path
+
+    async def check_order(self) -> None:
+        """A timeline that is opened from snapshot and tail is the timeline of the whole log."""
+        full = Fold(self.timeline.id)
+        for version, payload in await read_log(self.store, self.timeline.id):
+            full.apply(version, payload)
+        opened = await Timeline.open(self.store, self.timeline.id, policy=self.timeline.policy, create=False)
+        check_same_fold(opened._log.fold, full)
+        check_same_fold(self.timeline._log.fold, full)
+
+    async def check_everything(self) -> None:
+        """What holds at the end of every story: the naive fold's answer, replay, progress."""
+        log = await read_log(self.store, self.timeline.id)
+        check_window(self.timeline.window, log)
+        check_compactions(log, self.timeline.policy)
+        if not self.forced:
+            check_refusals(log, self.timeline.policy, self.timeline._fixed(**FIXED | self.prompt).tokens)
+        report = await self.timeline.verify()
+        assert report.ok, report.problems
+
+
+def check_same(dry: Outcome, wet: Outcome) -> None:
+    """A dry run gives what the recorded run gives."""
+    assert type(dry) is type(wet)
+    if isinstance(dry, RenderedContext) and isinstance(wet, RenderedContext):
+        assert dry.neutral.canonical() == wet.neutral.canonical()
+        assert dry.fingerprint == wet.fingerprint
+        assert dry.decisions == wet.decisions
+        assert dry.account == wet.account
+        assert dry.to_anthropic() == wet.to_anthropic()
+    elif isinstance(dry, ContextOverflow) and isinstance(wet, ContextOverflow):
+        assert (dry.account, dry.largest_blocks) == (wet.account, wet.largest_blocks)
+
+
+def check_same_fold(mine: Fold, full: Fold) -> None:
+    """Two folds see the same, and would give the next blocks the same places."""
+    assert mine.window == full.window
+    assert mine.turns.dump() == full.turns.dump()
+    assert _bytes(mine) == _bytes(full)
+    assert mine.address([(probe, AT) for probe in PROBES]) == full.address([(probe, AT) for probe in PROBES])
+
+
+def _bytes(fold: Fold) -> list[str]:
+    entries, _ = Projector().entries(fold.window)
+    return [entry.canonical for entry in entries]
+
+
+def check_limit(context: RenderedContext, timeline: Timeline) -> None:
+    """What is sent is within the limit, counted again from the entries themselves."""
+    counted = sum(timeline.counter.count(sent_text(entry)) for entry in context.neutral.entries)
+    fixed = context.account.fixed
+    assert counted + fixed.tokens - fixed.reserved <= timeline.policy.max_tokens
+
+
+def sent_text(entry: Entry) -> str:
+    """Return the text of an entry, its name and its arguments as they are counted."""
+    if entry.arguments is None:
+        return entry.text
+    told = entry.arguments if isinstance(entry.arguments, str) else canonical_json(entry.arguments)
+    return f"{entry.name}{told}{entry.text}"
+
+
+def check_pairing(neutral: NeutralContext, log: Sequence[reference.LogLine]) -> None:
+    """No result that is not loose stands without its call; no call stands without its result while that is in view."""
+    blocks, given = reference.blocks_of(log), reference.answers(log)
+    version_of = {block.path: version for version, block in blocks.items()}
+    shown = {version_of[entry.path]: entry for entry in neutral.entries}
+    states = reference.states(log)
+    for version, entry in shown.items():
+        if version in given:
+            assert entry.loose == (given[version] not in shown)
+    for result, call in given.items():
+        if call in shown and states[result] != "covered":
+            assert result in shown, f"the call of version {call} is shown without its result {result}"

@@ -1,0 +1,44 @@
+"""What the providers demand of a request, checked on the encoded bodies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+
+def check_anthropic(body: dict[str, Any]) -> None:
+    """Roles alternate from the user on, each call is answered at the head of the next message, ids are unique."""
+    messages = body["messages"]
+    if not messages:
+        return
+    assert messages[0]["role"] == "user"
+    assert all(a["role"] != b["role"] for a, b in pairwise(messages))
+    seen: set[str] = set()
+    for number, message in enumerate(messages):
+        assert message["content"]
+        uses = [part["id"] for part in message["content"] if part["type"] == "tool_use"]
+        assert not uses or message["role"] == "assistant"
+        assert not seen & set(uses)
+        assert len(set(uses)) == len(uses)
+        seen.update(uses)
+        answers = messages[number + 1]["content"][: len(uses)] if uses else []
+        assert [part.get("tool_use_id") for part in answers] == uses
+    results = [p["tool_use_id"] for m in messages for p in m["content"] if p["type"] == "tool_result"]
+    assert sorted(results) == sorted(seen)
+
+
+def check_openai_chat(body: dict[str, Any]) -> None:
+    """Each assistant message with calls is followed at once by a tool message for each of them, in order."""
+    messages = body["messages"]
+    expected: list[str] = []
+    seen: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            assert expected, "a tool message without its call"
+            assert message["tool_call_id"] == expected.pop(0)
+            continue
+        assert not expected, "a call without its result"
+        expected = [call["id"] for call in message.get("tool_calls", ())]
+        assert not seen & set(expected)
+        seen.update(expected)
+    assert not expected
