@@ -9,6 +9,8 @@ from store.memory import MemoryStore
 from tests.invariants.playing import AT, play, run, search, small
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step
 from tests.invariants.watched import Watched
+from tests.invariants.wires import check_grown
+from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ POLICIES: Final = st.builds(
     on_split=st.sampled_from(["split", "split", "whole_turn"]),
     target=st.sampled_from([0.7, 0.3, 0.9]),
     carried_share=st.sampled_from([0.15, 0.5]),
+    attempts=st.sampled_from([3, 1]),
 )
 PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from(
     [{}, {"system": "Be brief."}, {"system": "long " * 200, "tools": [{"name": "bash"}]}, {"ephemeral": ["now", " "]}]
@@ -56,3 +59,23 @@ def test_every_render_of_a_hostile_log_keeps_the_invariants(
 ) -> None:
     """The same holds for any log at all, decisions and foreign compactions included."""
     run(watch(steps, policy, prompt))
+
+
+@search(30)
+@given(ORDERLY_LOGS, POLICIES)
+def test_the_wires_change_nothing_before_the_previous_tail(steps: list[Step], policy: Policy) -> None:
+    """Where every call was answered and nothing was decided since, a request only grows at its end."""
+
+    async def story() -> None:
+        store = MemoryStore()
+        watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
+        before: RenderedContext | None = None
+        for step in steps:
+            await play(watched.timeline, store, [step])
+            context = await watched.outcome()
+            if isinstance(context, RenderedContext) and before is not None and not context.decisions:
+                check_grown(before, context)
+            answered = isinstance(context, RenderedContext) and not watched.timeline.window.unanswered()
+            before = context if answered and isinstance(context, RenderedContext) else None
+
+    run(story())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from timeline.projection.context import RenderedContext
 
 
 def check_anthropic(body: dict[str, Any]) -> None:
@@ -42,3 +45,21 @@ def check_openai_chat(body: dict[str, Any]) -> None:
         assert not seen & set(expected)
         seen.update(expected)
     assert not expected
+
+
+def check_grown(before: RenderedContext, after: RenderedContext) -> None:
+    """Both requests begin alike: all parts of the older one, and all of its messages but the last, are in the newer."""
+    older, newer = (_parts(context.to_anthropic()) for context in (before, after))
+    assert newer[: len(older)] == older
+    said, says = (context.to_openai_chat()["messages"] for context in (before, after))
+    settled = said[:-1]
+    assert says[: len(settled)] == settled
+
+
+def _parts(body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """List the parts of a request with their roles, cache markers left out."""
+    return [
+        (message["role"], {key: value for key, value in part.items() if key != "cache_control"})
+        for message in body["messages"]
+        for part in message["content"]
+    ]
