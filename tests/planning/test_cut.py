@@ -224,7 +224,13 @@ def test_a_legal_cut_is_followed_by_a_candidate() -> None:
 def test_a_legal_cut_may_stand_before_a_system_message_that_introduces_a_candidate() -> None:
     """The first message block at or after the cut is what has to be a candidate."""
     assert legal(prompt(), answer(), SystemMessage(text="s"), prompt()) == [1, 2, 3]
-    assert legal(prompt(), SystemMessage(text="s"), result("lost")) == []
+    assert legal(prompt(), SystemMessage(text="s"), result("lost"), answer()) == [3]
+
+
+def test_where_no_candidate_follows_the_start_of_the_newest_group_is_the_cut_that_is_left() -> None:
+    """A flood of results without calls can still be covered, all but the newest."""
+    assert legal(prompt(), result("lost"), result("lost too")) == [2]
+    assert legal(prompt(), SystemMessage(text="s"), SystemMessage(text="t")) == [2]
 
 
 def test_whole_turns_are_cut_at_their_start_only() -> None:

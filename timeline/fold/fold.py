@@ -163,11 +163,13 @@ class Fold:
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
         by_version: dict[int, str] = {}
+        drafts = list(blocks)
+        brought = {block.path for block, _ in drafts}
 
         def taken(path: str) -> bool:
-            return path in addressed or path in self._paths or path in avoid
+            return path in addressed or path in self._paths or path in brought or path in avoid
 
-        for version, (block, at) in enumerate(blocks, start=self.version + 1):
+        for version, (block, at) in enumerate(drafts, start=self.version + 1):
             turn_id = turns.turn_for(block)
             _, answers = turns.advance(block, turn_id, version)
             path = block.path

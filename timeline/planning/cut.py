@@ -71,7 +71,10 @@ def seed_cut(items: Sequence[Item], keep_recent_tokens: int) -> int | None:
 
 
 def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: bool) -> list[int]:
-    """Return all legal cuts, oldest first; with ``whole_turns`` only those at the start of a turn."""
+    """Return all legal cuts, oldest first; with ``whole_turns`` only those at the start of a turn.
+
+    Where no candidate stands behind any boundary, the start of the newest group is the one cut that is left.
+    """
     undivided = boundaries(items, groups)
     floor = first_free(items)
     legal: list[int] = []
@@ -85,6 +88,8 @@ def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: b
             continue
         if is_candidate(message) and (not whole_turns or is_turn_start(message)):
             legal.append(position)
+    if not legal and not whole_turns:
+        return [p for p in sorted(starts_group) if p > floor and undivided[p]][-1:]
     return legal[::-1]
 
 

@@ -229,7 +229,8 @@ class _Planner:
             before = [p for p in group.indices if p < position]
             if self._keeps(group, position):
                 carried.update(before)
-        cut_block = next(i.block for i in self.items[position:] if is_candidate(i.block))
+        kept = self.items[position:]
+        cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         turn_id = cut_block.turn_id
         if is_turn_start(cut_block):
             return tuple(sorted(carried)), None
