@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from hypothesis import Phase, settings
 
-from tests.invariants.strategies import Decide, Import, Say
+from tests.invariants.strategies import Decide, Import, Later, Say
 from timeline.blocks import RangeSummary, ToolCall
 from timeline.errors import InvalidBlock, PathTaken
 from timeline.events import (
@@ -20,9 +20,11 @@ from timeline.events import (
     BlocksUnpinned,
     CompactionCompleted,
     Replacement,
+    UnknownPayload,
     WrittenBy,
     appended_block,
 )
+from timeline.frozen import repair_text
 from timeline.paths import numbered, stem
 from timeline.policy import presets
 
@@ -79,6 +81,8 @@ async def play(timeline: Timeline, store: EventStore, steps: Sequence[Step]) -> 
                 await _decide(store, timeline, step)
             case Import():
                 await _import(store, timeline, step)
+            case Later(text):
+                await commit(timeline, [_later(timeline, text)])
             case _:
                 assert_never(step)
 
@@ -130,6 +134,15 @@ def _stand_in(version: int, block: Block, timeline: Timeline) -> Replacement:
         return Replacement(version=version, arguments={"_hidden": block.path}, tokens=20)
     text = f"[hidden: {block.path}]"
     return Replacement(version=version, text=text, tokens=timeline.counter.count(text))
+
+
+def _later(timeline: Timeline, text: str | None) -> Payload:
+    if text is None:
+        return UnknownPayload(type="mood.changed", data={"mood": "better"}, stored_schema_version=2)
+    turn_id = timeline.window.turn_id or "turn_0"
+    block: Any = {"type": "poem.verse", "author": "assistant", "text": repair_text(text), "turn_id": turn_id}
+    block |= {"path": f"bl:{turn_id}.poem.verse.{timeline.version + 1}", "metre": "iambic"}
+    return UnknownPayload(type="verse.appended", data={"block": block, "tokens": timeline.counter.count(text)})
 
 
 async def _import(store: EventStore, timeline: Timeline, step: Import) -> None:

@@ -60,7 +60,14 @@ class Import:
     carried: tuple[int, ...]
 
 
-Step: TypeAlias = Say | Decide | Import
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Append an event that a later version of the library wrote, with a block of its kind or without one."""
+
+    text: str | None
+
+
+Step: TypeAlias = Say | Decide | Import | Later
 
 _ODD: Final = ("", " ", "\n", "grüße 🦦", "a\ud800b", "\u202e\u0000", "<|endoftext|>", "tc:turn_1.a.result")
 _SIZES: Final = (1, 5, 20, 80, 300, 900, 3_000)
@@ -191,7 +198,9 @@ IMPORTS: Final = st.builds(
 )
 """Compactions of a recorded client."""
 _SAY: Final = st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda blocks: Say(tuple(blocks)))
-_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(_SAY, _SAY, _SAY, _SAY, DECISIONS, IMPORTS)
+LATER: Final = st.builds(Later, st.none() | SHORT_TEXTS)
+"""Events of a later version."""
+_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(_SAY, _SAY, _SAY, _SAY, DECISIONS, IMPORTS, LATER)
 
 
 def _in_batches(blocks: Sequence[Block], sizes: Sequence[int]) -> list[Step]:

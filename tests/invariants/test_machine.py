@@ -14,7 +14,7 @@ from store import open_store
 from tests.invariants.checks import check_window
 from tests.invariants.moods import Mood, MoodySummarizer
 from tests.invariants.playing import AT, play, read_log, say, search, small
-from tests.invariants.strategies import ANY_BLOCK, DECISIONS, IMPORTS, TEXTS, Decide, Import, a_round
+from tests.invariants.strategies import ANY_BLOCK, DECISIONS, IMPORTS, LATER, TEXTS, Decide, Step, a_round
 from tests.invariants.watched import Watched
 from timeline.blocks import Block, ToolCall, ToolResult, UserPrompt
 from timeline.errors import CompactionError
@@ -163,9 +163,9 @@ class TimelineMachine(RuleBasedStateMachine):
         self.run(cancelled())
         self.run(self.mine.timeline._log.catch_up())
 
-    @rule(step=st.one_of(DECISIONS, IMPORTS))
-    def decide(self, step: Decide | Import) -> None:
-        """Append a decision or a foreign compaction."""
+    @rule(step=st.one_of(DECISIONS, IMPORTS, LATER))
+    def decide(self, step: Step) -> None:
+        """Append a decision, a foreign compaction, or what a later version wrote."""
         self.run(self.mine.timeline._log.catch_up())
         self.run(play(self.mine.timeline, self.store, [step]))
 
