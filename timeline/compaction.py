@@ -80,6 +80,9 @@ class Compactor:
             except (CompactionSuperseded, SummarizerFailed) as failure:
                 taken.append(Taken(kind="failed", reason=str(failure)))
                 break
+        else:
+            if account(log.fold.window.items, fixed, self.policy).over_trigger:
+                await self._set_back(log, now, "no_progress", f"above the trigger after {len(taken)} decisions", 0)
         return taken
 
     async def compact(

@@ -239,11 +239,20 @@ class _Planner:
             return tuple(sorted(carried)), None
         prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
         if prompts:
-            opening = self.group_at[prompts[0]]
-            asked = [p for p in opening.indices if isinstance(self.items[p].block, UserPrompt | Attachment)]
-            carried.update(p for p in (*asked, prompts[-1]) if p < position)
-            carried.update(p for p in inside if isinstance(self.items[p].block, Attachment) and self.items[p].carried)
+            asked = self._asked(prompts[0]) | self._asked(prompts[-1])
+            carried |= {p for p in asked if p < position}
         return tuple(sorted(carried)), turn_id
+
+    def _asked(self, prompt: int) -> set[int]:
+        """Find what was asked with a prompt: the prompts of its opening, and the attachments at their side."""
+        asked = {p for p in self.group_at[prompt].indices if isinstance(self.items[p].block, UserPrompt | Attachment)}
+        # Carried before, a prompt is a group of its own; its attachments still stand next to it.
+        for step in (-1, 1):
+            beside = prompt + step
+            while 0 <= beside < len(self.items) and isinstance(self.items[beside].block, Attachment):
+                asked.add(beside)
+                beside += step
+        return asked
 
     def _keeps(self, group: Group, position: int) -> bool:
         members = [self.items[p] for p in group.indices]
@@ -272,7 +281,12 @@ class _Planner:
 
     def _saved(self, stand_in: Replacement) -> int:
         position = next(p for p, item in enumerate(self.items) if item.version == stand_in.version)
-        return self.shown[position] - scaled(stand_in.tokens, self.policy)
+        return self._spares(position, stand_in)
+
+    def _spares(self, position: int, stand_in: Replacement) -> int:
+        """Return what a preview spares; what the wire adds beside the block's text stays."""
+        own = self.items[position].shown_tokens
+        return scaled(own, self.policy) - scaled(stand_in.tokens, self.policy)
 
     def _spill_carried(self, carried: Sequence[int]) -> tuple[Replacement, ...]:
         """Preview the largest carried blocks until the carried share is met (design, invariant 1)."""
@@ -291,7 +305,7 @@ class _Planner:
             if excess <= 0:
                 break
             stand_in = spill(self.items[position], most, self.counter)
-            saved = self.shown[position] - scaled(stand_in.tokens, self.policy)
+            saved = self._spares(position, stand_in)
             if saved > 0:
                 spills.append(stand_in)
                 excess -= saved
