@@ -176,11 +176,12 @@ class _Planner:
         carried_positions = cut.carried if cut is not None else ()
         after = cut.after if cut is not None else self.before.messages
         spills = self._spill_carried(carried_positions)
-        after -= sum(self._saved(s) for s in spills)
-        if self._total(after) > self.before.trigger:
+        after -= self._saved(spills)
+        vain = self.before.over_trigger and not self._frees_enough(after)
+        if vain or self._total(after) > self.before.trigger:
             newest = self._spill_kept(cut.position if cut is not None else 0, after)
             spills += newest
-            after -= sum(self._saved(s) for s in newest)
+            after -= self._saved(newest)
         kept = self.items[cut.position] if cut is not None else None
         return Plan(
             version=self.window.version,
@@ -279,9 +280,9 @@ class _Planner:
             digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4),
         )
 
-    def _saved(self, stand_in: Replacement) -> int:
-        position = next(p for p, item in enumerate(self.items) if item.version == stand_in.version)
-        return self._spares(position, stand_in)
+    def _saved(self, spills: Sequence[Replacement]) -> int:
+        positions = {item.version: p for p, item in enumerate(self.items)} if spills else {}
+        return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
 
     def _spares(self, position: int, stand_in: Replacement) -> int:
         """Return what a preview spares; what the wire adds beside the block's text stays."""
@@ -294,8 +295,10 @@ class _Planner:
         return self._spill(carried, sum(self.shown[p] for p in carried) - most)
 
     def _spill_kept(self, position: int, after: int) -> tuple[Replacement, ...]:
-        """Preview the largest blocks of what is kept until the target is met."""
-        return self._spill(range(position, len(self.items)), self._total(after) - self.before.target)
+        """Preview the largest blocks of what is kept until the target is met and enough is freed."""
+        least = least_progress(self.policy, self.before.messages)
+        excess = max(self._total(after) - self.before.target, least - (self.before.messages - after))
+        return self._spill(range(position, len(self.items)), excess)
 
     def _spill(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
         most = preview_cap(self.policy)
