@@ -135,6 +135,21 @@ def folded(log: Sequence[LogLine]) -> Fold:
     return fold
 
 
+def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
+    """The sizes that a compaction records are what the context's account says before and after it."""
+    for index, (_version, payload) in enumerate(log):
+        if isinstance(payload, CompactionCompleted) and payload.source == "engine":
+            spilled = index + 1 < len(log) and _is_spill(log[index + 1][1])
+
+            assert payload.before_tokens == _messages(log[:index], policy)
+            after = _messages(log[: index + 1 + bool(spilled)], policy)
+            # A margin is rounded up block by block, with the wire's label or without it: one token each.
+            tolerance = spilled if policy.margin else 0
+            assert abs(payload.after_tokens - after) <= tolerance, (
+                f"{payload.after_tokens} is recorded, {after} are left"
+            )
+
+
 def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
     """After a refusal or failure nothing is tried until the window grew by what was asked, or is above the limit."""
     wait_until: int | None = None

@@ -59,25 +59,23 @@ def legal_cuts(log: Sequence[LogLine]) -> list[int]:
 
     It stands behind the last summary and what that one carried, with something to cover in between; the first message
     at or after it is a candidate; it begins a group and divides none. A group that waits, or waited, for an approval
-    may be divided: its older part is carried.
+    may be divided: its older part is carried. Where no candidate is left, the start of the newest group will do.
     """
     live, blocks, groups = reference.order(log), reference.blocks_of(log), reference.groups(log)
     bound = {v for v in live if blocks[v].type == "conv.range.summary" or reference.is_carried(log, v)}
-    pending = [any(getattr(blocks[v], "pending", False) for v in group) for group in groups]
+
+    def waits(group: set[int]) -> bool:
+        return any(getattr(blocks[v], "pending", False) for v in group)
+
+    bounds: list[int] = []
     legal: list[int] = []
     for position, version in enumerate(live):
         before, kept = set(live[:position]), set(live[position:])
+        parted = [group for group in groups if group & before and group & kept]
+        if kept & bound or not before - bound or any(version in group or not waits(group) for group in parted):
+            continue
+        bounds.append(position)
         message = next((blocks[v] for v in live[position:] if is_message_block(blocks[v])), None)
-        divided = [bool(group & before) and bool(group & kept) for group in groups]
-        if (
-            not kept & bound
-            and before - bound
-            and message is not None
-            and is_cut_point_block(message)
-            and not any(
-                cut and (version in group or not waits)
-                for cut, group, waits in zip(divided, groups, pending, strict=True)
-            )
-        ):
+        if message is not None and is_cut_point_block(message):
             legal.append(position)
-    return legal
+    return legal or bounds[-1:]

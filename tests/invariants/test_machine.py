@@ -79,6 +79,7 @@ class TimelineMachine(RuleBasedStateMachine):
             url = self.url.format(Path(self.folder.name) / "machine.db")
             self.store = await open_store(url).__aenter__()
             self.mine = Watched(self.store, await self.open(), **prompt)
+            self.mine.alone = False
             self.other = await self.open()
 
         self.run(opened())
@@ -108,7 +109,6 @@ class TimelineMachine(RuleBasedStateMachine):
         self.run(self._compact(self.mine.timeline))
 
     async def _compact(self, timeline: Timeline) -> None:
-        self.mine.forced = True
         with suppress(CompactionError):
             assert await timeline.compact(now=AT)
 
@@ -181,7 +181,6 @@ class TimelineMachine(RuleBasedStateMachine):
         """Open the conversation under another policy."""
         changes = {"max_tokens": limit, "on_split": "whole_turn" if whole_turns else "split"}
         self.policy = self.policy.model_copy(update=changes)
-        self.mine.forced = True
         self.run(self._reopen())
 
     @rule()

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.invariants import reference
-from tests.invariants.checks import check_compactions, check_refusals, check_window
+from tests.invariants.checks import check_compactions, check_figures, check_refusals, check_window
 from tests.invariants.playing import AT, read_log
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -38,11 +38,14 @@ _LISTS: Final = ("artifacts", "files_read", "files_written", "commands", "search
 
 
 class Watched:
-    """A timeline, its store, and what was last rendered."""
+    """A timeline, its store, and what was last rendered.
+
+    ``alone`` says that nobody else writes, compacts by force or changes the policy.
+    """
 
     def __init__(self, store: EventStore, timeline: Timeline, **prompt: Any) -> None:
         self.store, self.timeline, self.prompt = store, timeline, prompt
-        self.forced = False
+        self.alone = True
         self.last: RenderedContext | None = None
         self.last_version = 0
 
@@ -121,7 +124,8 @@ class Watched:
         log = await read_log(self.store, self.timeline.id)
         check_window(self.timeline.window, log)
         check_compactions(log, self.timeline.policy)
-        if not self.forced:
+        if self.alone:
+            check_figures(log, self.timeline.policy)
             check_refusals(log, self.timeline.policy, self.timeline._fixed(**FIXED | self.prompt).tokens)
         report = await self.timeline.verify()
         assert report.ok, report.problems
