@@ -247,13 +247,20 @@ class _Planner:
     def _asked(self, prompt: int) -> set[int]:
         """Find what was asked with a prompt: the prompts of its opening, and the attachments at their side."""
         asked = {p for p in self.group_at[prompt].indices if isinstance(self.items[p].block, UserPrompt | Attachment)}
-        # Carried before, a prompt is a group of its own; its attachments still stand next to it.
-        for step in (-1, 1):
-            beside = prompt + step
-            while 0 <= beside < len(self.items) and isinstance(self.items[beside].block, Attachment):
-                asked.add(beside)
-                beside += step
+        if self.items[prompt].carried:
+            # Carried before, a prompt is a group of its own; its attachments still stand next to it.
+            for step in (-1, 1):
+                beside = prompt + step
+                while self._is_carried_attachment(beside, self.items[prompt].block.turn_id):
+                    asked.add(beside)
+                    beside += step
         return asked
+
+    def _is_carried_attachment(self, position: int, turn_id: str) -> bool:
+        if not 0 <= position < len(self.items):
+            return False
+        item = self.items[position]
+        return item.carried and isinstance(item.block, Attachment) and item.block.turn_id == turn_id
 
     def _keeps(self, group: Group, position: int) -> bool:
         members = [self.items[p] for p in group.indices]
