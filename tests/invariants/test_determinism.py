@@ -64,7 +64,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
 def conversation() -> list[Block]:
     """Return a conversation that compacts several times: pins, parallel calls, files, failing commands."""
     blocks: list[Block] = [Note(text="Never push to main.")]
-    for number in range(12):
+    for number in range(8):
         blocks.append(UserPrompt(text=f"task {number} " * 20))
         for step in range(4):
             ids = [f"c{number}_{step}_{i}" for i in range(3)]
@@ -97,9 +97,9 @@ def test_the_hash_seed_of_the_process_changes_nothing() -> None:
             text=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1")
     }
     assert len(told) == 1, told
     events, compactions, _ = next(iter(told)).split()
-    assert int(events) > 300
-    assert int(compactions) > 3
+    assert int(events) > 200
+    assert int(compactions) > 2
