@@ -25,7 +25,7 @@ POLICIES: Final = st.builds(
     on_split=st.sampled_from(["split", "split", "whole_turn"]),
     target=st.sampled_from([0.7, 0.3, 0.9]),
     carried_share=st.sampled_from([0.15, 0.5]),
-    attempts=st.sampled_from([3, 1]),
+    attempts=st.sampled_from([3, 2]),
 )
 PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from(
     [{}, {"system": "Be brief."}, {"system": "long " * 200, "tools": [{"name": "bash"}]}, {"ephemeral": ["now", " "]}]
