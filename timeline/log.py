@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 
 from timeline.errors import PathTaken, StoreLocked, VersionConflict
-from timeline.events import BlockAppended, NewEvent, event_id
+from timeline.events import BlockAppended, NewEvent, appended_block, event_id
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.paths import stem
 
@@ -201,6 +201,7 @@ class DryLog:
     def __init__(self, store: EventStore, fold: Fold) -> None:
         self._store = store
         self._fold = fold
+        self._paths: set[str] = set()
 
     @property
     def fold(self) -> Fold:
@@ -217,7 +218,8 @@ class DryLog:
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
-        return await self._store.paths_taken(self._fold.conversation, stems)
+        own = {path for path in self._paths if path.startswith(tuple(stems))}
+        return own | await self._store.paths_taken(self._fold.conversation, stems)
 
     async def commit(
         self,
@@ -232,6 +234,8 @@ class DryLog:
         del at, expected, values, snapshot
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
             self._fold.apply(version, payload)
+            if (block := appended_block(payload)) is not None:
+                self._paths.add(block.path)
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
