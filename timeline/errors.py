@@ -6,6 +6,7 @@ TimelineError
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
+├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
 │   ├── VersionConflict                  somebody else appended first
@@ -18,6 +19,9 @@ TimelineError
 ├── CompactionError
 │   ├── CompactionRefused                nothing worth doing; the typed reason says why
 │   ├── CompactionSuperseded             the log changed inside the planned range
+│   ├── CompactionInProgress             somebody else is writing a summary
+│   ├── CompactionCovered                a later summary covers the one to be taken back
+│   ├── UndoUnavailable                  there is nothing to take back, or its originals are gone
 │   └── SummarizerFailed                 every summarizer of the chain failed
 └── BudgetError
     ├── ContextOverflow                  the context cannot be made to fit the limit
@@ -30,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 
 class TimelineError(Exception):
@@ -79,6 +84,20 @@ class BlockNotFound(TimelineError, LookupError):
         self.conversation = conversation
         self.path = path
         super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+
+
+class HistoryUnavailable(TimelineError, LookupError):
+    """The log holds only the versions from ``first_version`` to ``last_version``."""
+
+    def __init__(self, conversation: str, version: int, first_version: int, last_version: int) -> None:
+        self.conversation = conversation
+        self.version = version
+        self.first_version = first_version
+        self.last_version = last_version
+        super().__init__(
+            f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
+            f"{first_version} to {last_version}. Name one of these."
+        )
 
 
 class StoreError(TimelineError):
@@ -170,6 +189,40 @@ class CompactionRefused(CompactionError):
 
 class CompactionSuperseded(CompactionError):
     """The log changed inside the planned range while the summary was written, twice; nothing was covered."""
+
+
+class CompactionInProgress(CompactionError):
+    """Somebody else is writing a summary of this conversation, at the latest until ``expires_at``."""
+
+    def __init__(self, conversation: str, version: int, expires_at: datetime) -> None:
+        self.conversation = conversation
+        self.version = version
+        self.expires_at = expires_at
+        super().__init__(
+            f"A compaction of conversation {conversation!r} began at version {version} and may take until "
+            f"{expires_at.isoformat()}. Wait for it, or call compact(wait=True)."
+        )
+
+
+class CompactionCovered(CompactionError):
+    """The compaction cannot be taken back alone: the summary of a later one covers its own. ``by`` is its version."""
+
+    def __init__(self, version: int, by: int) -> None:
+        self.version = version
+        self.by = by
+        super().__init__(
+            f"The compaction of version {version} is covered by the later one of version {by}. "
+            "Take that one back first, or both with cascade=True."
+        )
+
+
+class UndoUnavailable(CompactionError):
+    """A compaction cannot be taken back; ``reason`` says why."""
+
+    def __init__(self, conversation: str, reason: str) -> None:
+        self.conversation = conversation
+        self.reason = reason
+        super().__init__(f"No compaction of conversation {conversation!r} was taken back: {reason}.")
 
 
 class SummarizerFailed(CompactionError):

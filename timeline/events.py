@@ -141,7 +141,19 @@ class WrittenBy(Frozen):
     fallback_reason: str | None = None
 
 
-CompactReason: TypeAlias = Literal["over_trigger", "forced", "imported"]
+CompactReason: TypeAlias = Literal["over_trigger", "folded_when_cold", "forced", "imported"]
+
+
+class CompactionStarted(Payload):
+    """A summary is being written: until ``expires_at`` nobody else begins one.
+
+    The version of this event is the lease. What ends the compaction names it, and a lease that another one replaced
+    ends nothing (fencing).
+    """
+
+    type: Literal["compaction.started"] = "compaction.started"
+    expires_at: Instant
+    reason: CompactReason = "over_trigger"
 
 
 class CompactionCompleted(Payload):
@@ -170,6 +182,8 @@ class CompactionCompleted(Payload):
     """What it had to free by its policy, in tokens."""
     written_by: WrittenBy
     digest: Digest = Digest()
+    lease: int | None = None
+    """Version of the `CompactionStarted` that it was written under."""
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form; the block's own dump keeps its type."""
@@ -192,6 +206,21 @@ class CompactionFailed(Payload):
     policy: str = ""
     visible_tokens: int = 0
     retry_after: int = 0
+    lease: int | None = None
+    """Version of the `CompactionStarted` that it ends."""
+
+
+class CompactionReverted(Payload):
+    """Compactions are taken back, newest first: the log folds as if they had never been made.
+
+    What they covered is on hold under the policy (its hash): no automatic compaction until one is forced, or another
+    policy is in force.
+    """
+
+    type: Literal["compaction.reverted"] = "compaction.reverted"
+    versions: tuple[int, ...]
+    """Versions of the `CompactionCompleted` events."""
+    policy: str = ""
 
 
 class HookFailed(Payload):
@@ -273,8 +302,10 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         BlocksPinned,
         BlocksUnpinned,
         BlockRedacted,
+        CompactionStarted,
         CompactionCompleted,
         CompactionFailed,
+        CompactionReverted,
         HookFailed,
         PolicyChanged,
         ModelCalled,
