@@ -83,6 +83,8 @@ class BlocksHidden(Payload):
     mode: Literal["replace", "omit"] = "replace"
     reason: str
     blocks: tuple[Replacement, ...]
+    facts: dict[str, int] = {}
+    """The figures behind the decision, by name: seconds and tokens."""
 
 
 class BlocksRevealed(Payload):
@@ -178,6 +180,11 @@ class CompactionCompleted(Payload):
     before_tokens: int = 0
     after_tokens: int = 0
     compacted_tokens: int = 0
+    covered_blocks: int = 0
+    covered_tokens: int = 0
+    """Of all that the summary stands for, what superseded ones covered included: how many blocks, and their own size.
+
+    0 where it was not recorded."""
     least_progress: int = 0
     """What it had to free by its policy, in tokens."""
     written_by: WrittenBy

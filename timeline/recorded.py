@@ -23,7 +23,7 @@ from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log import Draft
 from timeline.paths import stem
 from timeline.planning.digest import build_digest
-from timeline.planning.summary import HEADING, free_summary_path, summary_meta
+from timeline.planning.summary import HEADING, covered_figures, free_summary_path, with_meta
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -144,38 +144,23 @@ def _compaction(
     timeline: Timeline, recorded: ImportedCompaction, at: datetime, path: str, turn_id: str
 ) -> CompactionCompleted:
     """Make the compaction of a recorded client: its summary stands for everything before it."""
-    window, parts = timeline.window, SummaryParts(history=recorded.summary)
+    window = timeline.window
     covered = [item for item in window.items if not item.is_summary]
-    digest = build_digest(covered)
-    covers = window.covers_before(window.version)
     text = f"{HEADING}\n\n{recorded.summary}"
     tokens = timeline.counter.count(text)
-    who = WrittenBy(summarizer="imported")
-    meta = summary_meta(
-        window,
-        covered,
-        digest=digest,
-        covers=covers,
-        carried=(),
-        split_turn_id=None,
-        before_tokens=window.tokens,
-        after_tokens=tokens,
-        who=who,
-        parts=parts,
-    )
-    meta |= {"trigger": recorded.trigger, "recorded_tokens": recorded.pre_tokens}
-    return CompactionCompleted(
-        block=RangeSummary(turn_id=turn_id, text=text, at=at, path=path, meta=meta),
+    event = CompactionCompleted(
+        block=RangeSummary(turn_id=turn_id, text=text, at=at, path=path),
         tokens=tokens,
         counter=timeline.counter.name,
-        covers=covers,
-        parts=parts,
+        covers=window.covers_before(window.version),
+        parts=SummaryParts(history=recorded.summary),
         round=window.rounds + 1,
         reason="imported",
         source="imported",
         before_tokens=window.tokens,
         after_tokens=tokens,
-        compacted_tokens=sum(item.shown_tokens for item in covered),
-        written_by=who,
-        digest=digest,
+        written_by=WrittenBy(summarizer="imported"),
+        digest=build_digest(covered),
+        **covered_figures(window, covered),
     )
+    return with_meta(event, window, covered, trigger=recorded.trigger, recorded_tokens=recorded.pre_tokens)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, answer, call, exchange, log_of, opened, prompt, result, small_policy, words
+from tests.scenes import AT, answer, call, compact_fold, exchange, log_of, opened, prompt, result, small_policy, words
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
 from timeline.events import BlocksHidden, BlocksPinned, CompactionFailed, Replacement, event_id
@@ -28,7 +28,9 @@ async def compacted(store: MemoryStore) -> Fold:
     fields = {"at": AT, "ids": [event_id(AT), event_id(AT), event_id(AT)]}
     await timeline.decide(
         [
-            BlocksHidden(reason="ttl", blocks=(Replacement(version=timeline.version - 1, text="[d]", tokens=1),)),
+            BlocksHidden(
+                reason="cold", facts={"idle": 400}, blocks=(Replacement(version=timeline.version - 1, text="[d]"),)
+            ),
             BlocksPinned(versions=(timeline.version,)),
             CompactionFailed(reason="no_progress", visible_tokens=9, retry_after=256),
         ],
@@ -48,6 +50,18 @@ async def test_a_window_from_snapshot_and_tail_equals_the_full_fold() -> None:
     again = restore("c", stored.snapshot, stored.events)
     assert again.window == fold.window
     assert again.turns.dump() == fold.turns.dump()
+
+
+async def test_a_snapshot_keeps_why_live_blocks_are_hidden() -> None:
+    """Reason and figures of a hide survive the opening; of one that a summary covered nothing is kept."""
+    store = MemoryStore()
+    await compacted(store)
+    stored = await store.load_window("c")
+    fold = restore("c", stored.snapshot, stored.events)
+    [hide] = fold.window.hides
+    assert (hide.reason, hide.facts) == ("cold", {"idle": 400})
+    compact_fold(fold, fold.version)
+    assert fold.window.hides == ()
 
 
 async def test_a_snapshot_goes_on_like_the_fold_that_it_was_taken_of() -> None:

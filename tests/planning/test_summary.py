@@ -326,6 +326,20 @@ def test_covered_turns_add_up_over_compactions() -> None:
     assert event.round == 2
 
 
+def test_covered_blocks_and_their_tokens_add_up_over_compactions() -> None:
+    """The event says how much the summary stands for in all; what it carries is not in it."""
+    fold = fold_of(*turn(700), prompt(30), *exchange("a", 900), *exchange("b", 900))
+    first = completed(fold.window, planned(fold.window, POLICY))
+    covered = sum(i.tokens for i in planned(fold.window, POLICY).covered)
+    assert (first.covered_blocks, first.covered_tokens) == (len(planned(fold.window, POLICY).covered), covered)
+    fold.apply(fold.version + 1, first)
+    grow(fold, *turn(1_500), *turn(200, asked=100))
+    plan = planned(fold.window, POLICY)
+    second = completed(fold.window, plan)
+    assert second.covered_blocks == first.covered_blocks + len(plan.covered)
+    assert second.covered_tokens == covered + sum(i.tokens for i in plan.covered)
+
+
 def test_the_turn_that_is_split_again_is_not_among_the_covered_ones() -> None:
     """``covered_turn_ids`` names turns without the split one."""
     fold = fold_of(*turn(700), prompt(30), *exchange("a", 900), *exchange("b", 900))

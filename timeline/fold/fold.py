@@ -25,7 +25,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.fold.turns import Turns
-from timeline.fold.window import Item, Recorded, Setback, Window, redacted
+from timeline.fold.window import Hide, Item, Recorded, Setback, Window, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -55,6 +55,7 @@ class Fold:
         self._setback: Setback | None = None
         self._policy: str | None = None
         self._rendered: Recorded | None = None
+        self._hides: dict[int, Hide] = {}
         self._window: Window | None = None
 
     @property
@@ -73,9 +74,11 @@ class Fold:
         setback: Setback | None,
         policy: str | None,
         rendered: Recorded | None,
+        hides: Iterable[Hide],
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
+        self._hides = {hide.version: hide for hide in hides}
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
@@ -95,6 +98,7 @@ class Fold:
             setback=self._setback,
             policy=self._policy,
             rendered=self._rendered,
+            hides=self._hides.values(),
         )
         return twin
 
@@ -148,6 +152,7 @@ class Fold:
                 setback=self._setback,
                 policy=self._policy,
                 rendered=self._rendered,
+                hides=tuple(self._hides.values()),
             )
         return self._window
 
@@ -216,10 +221,13 @@ class Fold:
         self._items, self._index, self._paths = [], {}, {}
         for item in items:
             self._put(item)
+        decided = {item.changed_at for item in items if item.omitted or item.replacement is not None}
+        self._hides = {version: hide for version, hide in self._hides.items() if version in decided}
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
         stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
         omitted = payload.mode == "omit"
+        self._hides[version] = Hide(version, payload.reason, payload.facts)
 
         def hide(item: Item) -> Item:
             if item.redacted:

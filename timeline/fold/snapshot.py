@@ -13,7 +13,7 @@ from timeline.errors import StoreCorrupt
 from timeline.events import CompactionCompleted, Replacement, appended_block
 from timeline.fold.fold import Fold
 from timeline.fold.turns import Turns
-from timeline.fold.window import Item, Recorded, Setback, redacted
+from timeline.fold.window import Hide, Item, Recorded, Setback, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
@@ -37,6 +37,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
+            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in window.hides],
         },
     )
 
@@ -97,4 +98,5 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
         rendered=None if rendered is None else Recorded(*rendered),
+        hides=[Hide(*hide) for hide in state.get("hides", ())],
     )

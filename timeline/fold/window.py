@@ -107,6 +107,15 @@ def redacted(item: Item, at: int) -> Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Hide:
+    """Why blocks are hidden: the version of the decision that the items' ``changed_at`` names, and its figures."""
+
+    version: int
+    reason: str
+    facts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Setback:
     """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``."""
 
@@ -139,6 +148,7 @@ class Window:
         setback: the last refusal or failure since the last compaction.
         policy: hash of the policy in force, when an event set one.
         rendered: the newest recorded context.
+        hides: the decisions that hid live items, oldest first.
     """
 
     conversation: str
@@ -151,6 +161,7 @@ class Window:
     setback: Setback | None = None
     policy: str | None = None
     rendered: Recorded | None = None
+    hides: tuple[Hide, ...] = ()
 
     @property
     def tokens(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, ToolCall, UserPrompt
-from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, instant_text
+from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instant_text
 from timeline.paths import numbered, stem
 from timeline.planning.budget import scaled
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
@@ -19,6 +19,8 @@ from timeline.ports import Summary, SummaryRequest
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
+
+    from pydantic import JsonValue
 
     from timeline.blocks import Block
     from timeline.digest import Digest
@@ -151,34 +153,16 @@ def compaction_event(
         counter: counts the finished block.
         now: its time.
     """
-    covers = plan.covers
-    if covers is None:
+    if plan.covers is None:
         raise ValueError("the plan covers nothing")
     digest = build_digest(plan.covered)
     text = _compose(window, plan, parts, digest, counter)
-    blank = RangeSummary(turn_id=plan.turn_id, text=text, at=now)
-    path = free_summary_path(plan.turn_id, taken_paths)
-    before = plan.account.messages
     tokens = counter.count(text)
-    after = plan.expected_tokens - scaled(plan.caps.tokens, policy) + scaled(tokens, policy)
-    meta = summary_meta(
-        window,
-        plan.covered,
-        digest=digest,
-        covers=covers,
-        carried=plan.carried,
-        split_turn_id=plan.split_turn_id,
-        before_tokens=before,
-        after_tokens=after,
-        who=written_by,
-        parts=parts,
-    )
-    block = blank.model_copy(update={"path": path, "meta": meta})
-    return CompactionCompleted(
-        block=block,
+    event = CompactionCompleted(
+        block=RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=free_summary_path(plan.turn_id, taken_paths)),
         tokens=tokens,
         counter=counter.name,
-        covers=covers,
+        covers=plan.covers,
         carried=plan.carried,
         parts=parts,
         split_turn_id=plan.split_turn_id,
@@ -186,13 +170,24 @@ def compaction_event(
         reason=reason,
         keep_recent_tokens=plan.keep_recent_tokens,
         target_missed=plan.target_missed,
-        before_tokens=before,
-        after_tokens=after,
-        compacted_tokens=sum(i.shown_tokens for i in plan.covered),
+        before_tokens=plan.account.messages,
+        after_tokens=plan.expected_tokens - scaled(plan.caps.tokens, policy) + scaled(tokens, policy),
         least_progress=plan.least_progress,
         written_by=written_by,
         digest=digest,
+        **covered_figures(window, plan.covered),
     )
+    return with_meta(event, window, plan.covered)
+
+
+def covered_figures(window: Window, covered: Sequence[Item]) -> dict[str, Any]:
+    """Return what a compaction covers in figures: newly, and with all that the summaries before it stand for."""
+    earlier = window.summaries
+    return {
+        "compacted_tokens": sum(item.shown_tokens for item in covered),
+        "covered_blocks": sum(c.covered_blocks for c in earlier) + len(covered),
+        "covered_tokens": sum(c.covered_tokens for c in earlier) + sum(item.tokens for item in covered),
+    }
 
 
 def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
@@ -203,39 +198,31 @@ def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
     return path
 
 
-def summary_meta(
-    window: Window,
-    covered: Sequence[Item],
-    *,
-    digest: Digest,
-    covers: Covers,
-    carried: Sequence[int],
-    split_turn_id: str | None,
-    before_tokens: int,
-    after_tokens: int,
-    who: WrittenBy,
-    parts: SummaryParts,
-) -> dict[str, Any]:
-    """Return the ``meta`` of a summary block: what it covers and carries, when that was, and who wrote it.
+def with_meta(
+    event: CompactionCompleted, window: Window, covered: Sequence[Item], **more: JsonValue
+) -> CompactionCompleted:
+    """Fill in the ``meta`` of a compaction's summary block, and whatever else is to stand there.
 
-    ``split_turn_id`` is there only when the cut divided a turn (seed 002, what compaction produces).
+    It says what the summary covers and carries, when that was, and who wrote it; ``split_turn_id`` is there only when
+    the cut divided a turn (seed 002, what compaction produces).
     """
     times = [i.block.at for i in covered if i.block.at is not None]
     meta = {
-        "compaction_digest": digest.shortened(MOST_ITEMS).dump(),
-        "covered_turn_ids": covered_turns(window, covered, split_turn_id),
-        "split_turn_id": split_turn_id,
-        "covers": covers.model_dump(mode="json"),
-        "carried": list(carried),
+        "compaction_digest": event.digest.shortened(MOST_ITEMS).dump(),
+        "covered_turn_ids": covered_turns(window, covered, event.split_turn_id),
+        "split_turn_id": event.split_turn_id,
+        "covers": event.covers.model_dump(mode="json"),
+        "carried": list(event.carried),
         "first_at": instant_text(min(times)) if times else None,
         "last_at": instant_text(max(times)) if times else None,
-        "round": window.rounds + 1,
-        "before_tokens": before_tokens,
-        "after_tokens": after_tokens,
-        "written_by": who.model_dump(exclude_defaults=True),
-        "parts": parts.model_dump(),
+        "round": event.round,
+        "before_tokens": event.before_tokens,
+        "after_tokens": event.after_tokens,
+        "written_by": event.written_by.model_dump(exclude_defaults=True),
+        "parts": event.parts.model_dump(),
     }
-    return {name: value for name, value in meta.items() if value is not None}
+    known = {name: value for name, value in meta.items() if value is not None} | more
+    return event.model_copy(update={"block": event.block.model_copy(update={"meta": known})})
 
 
 def covered_turns(window: Window, covered: Sequence[Item], split_turn_id: str | None) -> list[str]:
