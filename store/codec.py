@@ -161,26 +161,38 @@ def _repeated(items: Iterable[str]) -> str:
 
 def _draft(event: NewEvent) -> Draft:
     payload = event.payload
-    at = instant_text(event.at)
+    at = _instant(event.at)
     try:
         text = payload_text(payload, event.at, at)
         if not text.isascii():
             text.encode()
     except ValueError as error:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} cannot be stored: {error}") from None
-    block, tokens = (payload.block, payload.tokens) if type(payload) is BlockAppended else _block_and_tokens(payload)
-    if event.schema_version > _LARGEST or (tokens or 0) > _LARGEST:
+    if type(payload) is BlockAppended:
+        block: Block | None = payload.block
+        tokens: int | None = payload.tokens
+        schema_version = BlockAppended.schema_version
+    else:
+        block, tokens = _block_and_tokens(payload)
+        schema_version = event.schema_version
+    if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
     return Draft(
         str(event.id),
         payload.type,
-        event.schema_version,
+        schema_version,
         at,
         None if block is None else block.path or None,
         None if block is None else block.turn_id or None,
         tokens,
         text,
     )
+
+
+@lru_cache(1)
+def _instant(at: datetime) -> str:
+    """Write a moment; the blocks of an append mostly share theirs."""
+    return instant_text(at)
 
 
 def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from timeline.errors import InvalidBlock
-from timeline.frozen import Frozen, canonical_json, repair_json
+from timeline.frozen import Frozen, canonical_json, repair_json, unchecked
 
 Text: TypeAlias = Annotated[str, BeforeValidator(repair_json)]
 """Text without lone surrogates."""
@@ -87,12 +87,8 @@ class Block(Frozen):
 
         The same as `model_copy` with three fields, at a tenth of its cost: every block that is appended comes by here.
         """
-        twin = self.__class__.__new__(self.__class__)
-        object.__setattr__(twin, "__dict__", {**self.__dict__, "turn_id": turn_id, "path": path, "at": at})
-        object.__setattr__(twin, "__pydantic_fields_set__", self.__pydantic_fields_set__ | _PLACE)
-        object.__setattr__(twin, "__pydantic_extra__", None)
-        object.__setattr__(twin, "__pydantic_private__", None)
-        return twin
+        fields = {**self.__dict__, "turn_id": turn_id, "path": path, "at": at}
+        return unchecked(type(self), fields, self.__pydantic_fields_set__ | _PLACE)
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form that the log keeps: the type, and every field that differs from its default, by name.

@@ -16,7 +16,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from timeline.blocks import AnyBlock, Instant, RangeSummary, invalid_block, newer_block
 from timeline.digest import Digest
 from timeline.errors import StoreCorrupt
-from timeline.frozen import Frozen, canonical_json, compact_json, sha256_hex
+from timeline.frozen import Frozen, canonical_json, compact_json, sha256_hex, unchecked
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -357,6 +357,21 @@ class Event(NewEvent):
     version: int
     position: int
     checksum: str
+
+
+_BLOCK_APPENDED: Final = {"block", "tokens", "counter"}
+_NEW_EVENT: Final = {"id", "at", "payload"}
+
+
+def block_appended(block: Block, tokens: int, counter: str) -> BlockAppended:
+    """Make the payload of a block that was checked when it was made."""
+    fields = {"type": "block.appended", "block": block, "tokens": tokens, "counter": counter}
+    return unchecked(BlockAppended, fields, _BLOCK_APPENDED)
+
+
+def new_event(id_: UUID, at: datetime, payload: Payload) -> NewEvent:
+    """Make an event of parts that were checked before; ``at`` is in UTC."""
+    return unchecked(NewEvent, {"id": id_, "at": at, "payload": payload}, _NEW_EVENT)
 
 
 def event_id(at: datetime) -> UUID:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +17,22 @@ class Frozen(BaseModel):
     """A frozen pydantic model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+FrozenT = TypeVar("FrozenT", bound=Frozen)
+
+
+def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> FrozenT:
+    """Make a value out of parts that were checked before, at a third of the constructor's cost.
+
+    For what every append makes a block. ``fields`` holds every field, ``given`` names those that are no defaults.
+    """
+    value = cls.__new__(cls)
+    object.__setattr__(value, "__dict__", fields)
+    object.__setattr__(value, "__pydantic_fields_set__", given)
+    object.__setattr__(value, "__pydantic_extra__", None)
+    object.__setattr__(value, "__pydantic_private__", None)
+    return value
 
 
 # Kept, since json.dumps would make an encoder at every call: these run several times a block.

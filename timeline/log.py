@@ -6,13 +6,13 @@ commit whole batches: the fold moves when the store has acknowledged, or not at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import anyio
 
+from timeline.blocks import utc
 from timeline.errors import PathTaken, StoreLocked, VersionConflict
-from timeline.events import BlockAppended, NewEvent, appended_block, event_id
+from timeline.events import NewEvent, appended_block, block_appended, event_id, new_event
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.paths import stem
 
@@ -30,8 +30,7 @@ _TRIES: Final = 20
 """How often an append follows another writer before it gives up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An event before it has its place: either a block with its count, or another payload."""
 
     id: UUID
@@ -242,11 +241,7 @@ def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -
     """Put the addressed blocks back where their drafts stand."""
     placed = iter(addressed)
     return [
-        NewEvent(
-            id=draft.id,
-            at=draft.at,
-            payload=draft.payload or BlockAppended(block=next(placed), tokens=draft.tokens, counter=counter),
-        )
+        new_event(draft.id, utc(draft.at), draft.payload or block_appended(next(placed), draft.tokens, counter))
         for draft in drafts
     ]
 

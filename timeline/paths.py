@@ -16,6 +16,7 @@ from timeline.blocks import AssistantCompletion, Attachment, RangeSummary, ToolC
 if TYPE_CHECKING:
     from timeline.blocks import Block
 
+_FAMILIES: Final[dict[type[Block], str]] = {UserPrompt: "ar", AssistantCompletion: "ar", RangeSummary: "su"}
 _RESERVED: Final = re.compile(r"[.:%~\s\x00-\x1f\x7f]")
 
 
@@ -37,21 +38,12 @@ def stem(block: Block, turn_id: str | None = None) -> str:
     Calls and results carry their call id; everything else is told apart by a number (see `numbered`).
     """
     turn = quote_id(block.turn_id if turn_id is None else turn_id)
-    match block:
-        case UserPrompt():
-            return f"ar:{turn}.user.prompt"
-        case AssistantCompletion():
-            return f"ar:{turn}.assistant.completion"
-        case ToolCall():
-            return f"tc:{turn}.{quote_id(block.call_id)}.call"
-        case ToolResult():
-            return f"tc:{turn}.{quote_id(block.call_id)}.result"
-        case Attachment():
-            return f"fi:{turn}.{quote_id(str(block.meta.get('file') or 'attachment'))}"
-        case RangeSummary():
-            return f"su:{turn}.conv.range.summary"
-        case _:
-            return f"bl:{turn}.{block.type}"
+    kind = type(block)  # not isinstance: on pydantic classes it costs more than the rest of this
+    if kind is ToolCall or kind is ToolResult:
+        return f"tc:{turn}.{quote_id(str(block.call_id))}.{'call' if kind is ToolCall else 'result'}"
+    if kind is Attachment:
+        return f"fi:{turn}.{quote_id(str(block.meta.get('file') or 'attachment'))}"
+    return f"{_FAMILIES.get(kind, 'bl')}:{turn}.{block.type}"
 
 
 def numbered(stem_: str, n: int) -> str:

@@ -113,7 +113,7 @@ async def simulate(
 
 def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
     """Say whether a recorded model call stands before this event: it adds the first block of a new response."""
-    if not isinstance(event.payload, BlockAppended) or not isinstance(event.payload.block, RESPONSE_BLOCKS):
+    if not isinstance(event.payload, BlockAppended) or type(event.payload.block) not in RESPONSE_BLOCKS:
         return False
     response = event.payload.block.response_id or event.key
     if response in seen:

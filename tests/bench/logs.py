@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, event_id
@@ -21,6 +21,13 @@ POLICY = presets.cut_point(max_tokens=10_000_000, counter="chars4")
 BATCH = 2_000
 
 
+RECORDED_SIZES: Final = (
+    *(29, 51, 64, 77, 87, 96, 108, 118, 128, 146),
+    *(160, 205, 293, 431, 615, 843, 1_121, 1_586, 2_471, 5_938),
+)
+"""Characters of the blocks of 3,300 recorded ones, in twenty equal shares: half are shorter than 150."""
+
+
 def blocks(count: int, *, first: int = 0, text: str = "lorem ipsum dolor sit amet " * 8) -> list[Block]:
     """Make blocks of an agent at work: a prompt every 40 blocks, else calls and their results."""
     made: list[Block] = []
@@ -35,6 +42,15 @@ def blocks(count: int, *, first: int = 0, text: str = "lorem ipsum dolor sit ame
             )
         else:
             made.append(ToolResult(call_id=f"c{number - 1}", name="bash", text=f"{number} {text}"))
+    return made
+
+
+def sized_blocks(count: int, *, first: int, text: str) -> list[Block]:
+    """Make blocks of the recorded sizes; large and small ones are calls and results alike."""
+    made = []
+    for number in range(first, first + count):
+        size = RECORDED_SIZES[number * 7 % len(RECORDED_SIZES)]
+        made += blocks(1, first=number, text=text[:size])
     return made
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
 
-RESPONSE_BLOCKS: Final = (AssistantCompletion, Reasoning, ToolCall)
+RESPONSE_BLOCKS: Final[frozenset[type[Block]]] = frozenset({AssistantCompletion, Reasoning, ToolCall})
 """What a model response is made of."""
-_BY_ID: Final = (ToolCall, ToolResult, Attachment)
+_BY_ID: Final[frozenset[type[Block]]] = frozenset({ToolCall, ToolResult, Attachment})
 """Blocks whose path carries an id of their own: nothing is gained by counting them."""
 _OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
 
@@ -64,25 +64,27 @@ class Turns:
         """Say which turn a block belongs to: its own, a new one for a prompt or header, else the current one."""
         if block.turn_id:
             return block.turn_id
-        if isinstance(block, TurnHeader) or (isinstance(block, UserPrompt) and not self.fresh):
+        kind = type(block)
+        if kind is TurnHeader or (kind is UserPrompt and not self.fresh):
             return f"turn_{self.count + 1}"
         return self.turn_id or "turn_0"
 
     def advance(self, block: Block, turn_id: str, version: int) -> tuple[int, int | None]:
         """Take in the next block of the log; return its response number and the version of the call it answers."""
         self._enter(turn_id)
-        if isinstance(block, TurnHeader):
+        kind = type(block)
+        if kind is TurnHeader:
             self.fresh = True
-        elif isinstance(block, UserPrompt):
+        elif kind is UserPrompt:
             self.fresh = False
-        if not isinstance(block, _BY_ID):
+        if kind not in _BY_ID:
             own_stem = stem(block, turn_id)
             self.used[own_stem] = self.used.get(own_stem, 0) + 1
-        if isinstance(block, RESPONSE_BLOCKS):
+        if kind in RESPONSE_BLOCKS:
             self.fresh = False
             return self._respond(block, version), None
         self.running = False
-        if isinstance(block, ToolResult):
+        if kind is ToolResult:
             return self._answer(block)
         return 0, None
 
@@ -103,12 +105,12 @@ class Turns:
             waiting = {id_: [call for call in calls if call[2]] for id_, calls in self.calls.items()}
             self.calls = {id_: calls for id_, calls in waiting.items() if calls}
         self.running = True
-        if isinstance(block, ToolCall):
+        if type(block) is ToolCall:
             self.calls.setdefault(block.call_id, []).append((version, self.response, block.pending))
         return self.response
 
-    def _answer(self, block: ToolResult) -> tuple[int, int | None]:
-        waiting = self.calls.get(block.call_id)
+    def _answer(self, block: Block) -> tuple[int, int | None]:
+        waiting = self.calls.get(block.call_id or "")
         if not waiting:
             return 0, None
         version, response, _ = waiting.pop(0)

@@ -29,6 +29,8 @@ BLANKS: Final = 960_000
 
 A multiple of 128, so that slices of a run of one character count as much as the whole run.
 """
+_WORTH_THREADS: Final = 1_000_000
+"""Characters below which setting up toktok's threads costs more than they save (measured with blocks of 900)."""
 _LONG_BLANK: Final = re.compile(rf"(?<!\s)\s{{{BLANKS},}}")
 
 
@@ -105,8 +107,8 @@ class ToktokCounter:
         return total
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count many texts, on all cores."""
-        if any(not text.isascii() and is_unsettled(text) for text in texts):
+        """Count many texts; on all cores where they are long enough to pay for the threads."""
+        if sum(map(len, texts)) < _WORTH_THREADS or any(not t.isascii() and is_unsettled(t) for t in texts):
             return [self.count(text) for text in texts]
         counts: list[int] = self._toktok.batch_count([repair_text(text) for text in texts], self._name)
         return counts
