@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-import anyio.to_thread
-
-from timeline.blocks import Block, RangeSummary, parse_block, with_media
+from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
+from timeline.embedding import Embedding
 from timeline.errors import (
     ConversationNotFound,
     InvalidBlock,
@@ -18,7 +17,6 @@ from timeline.errors import (
 from timeline.events import (
     ContextRendered,
     ConversationOpened,
-    ModelCalled,
     NewEvent,
     event_id,
     event_ids,
@@ -30,7 +28,7 @@ from timeline.policy import presets
 from timeline.ports import Expected, Hooks, SystemClock
 from timeline.tokens import get_counter
 from timeline.verify import verify
-from timeline.view import TimelineView, moment
+from timeline.view import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.events import ParentLink, Payload, Usage
+    from timeline.events import ParentLink, Payload
     from timeline.log import Log
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
@@ -49,19 +47,14 @@ if TYPE_CHECKING:
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 
-_THREAD_CHARACTERS: Final = 1_000_000
-"""Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
 
-
-class Timeline(TimelineView):
+class Timeline(Embedding):
     """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
 
     Attributes:
         id: of the conversation.
         policy: in force for renders and compactions.
     """
-
-    _log: StoredLog
 
     @classmethod
     async def open(
@@ -156,39 +149,6 @@ class Timeline(TimelineView):
             VersionConflict: the log is not at ``expected``.
         """
         await self._log.commit(payloads, at=at, ids=ids, expected=expected, snapshot=True)
-
-    async def count(self, blocks: Sequence[Block]) -> list[int]:
-        """Count blocks with the policy's counter; much text is counted off the event loop."""
-        texts = [block.countable() for block in blocks]
-        if sum(map(len, texts)) > _THREAD_CHARACTERS:
-            counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
-        else:
-            counts = self.counter.count_many(texts)
-        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
-
-    async def record_model_call(
-        self,
-        usage: Usage | None = None,
-        *,
-        model: str = "",
-        response_id: str | None = None,
-        finish_reason: str | None = None,
-        started_at: datetime | None = None,
-        now: datetime | None = None,
-    ) -> None:
-        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one."""
-        fields: dict[str, Any] = {} if usage is None else {"usage": usage}
-        started = None if started_at is None else moment(started_at, self._clock)
-        rendered = self.window.rendered
-        called = ModelCalled(
-            model=model,
-            response_id=response_id,
-            finish_reason=finish_reason,
-            started_at=started,
-            answers=None if rendered is None else rendered.version,
-            **fields,
-        )
-        await self._log.commit([called], at=moment(now, self._clock))
 
     async def render(
         self,

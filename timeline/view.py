@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Block, RangeSummary, utc
 from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidBlock
-from timeline.events import CompactionCompleted, appended_block
+from timeline.events import BlockRedacted, CompactionCompleted, appended_block
+from timeline.fold.window import tombstone
 from timeline.frozen import canonical_json, repair_json
 from timeline.log import DryLog
 from timeline.planning.budget import FixedPart, account, scaled
@@ -93,7 +94,7 @@ class TimelineView:
         )
 
     async def read(self, path: str) -> Block:
-        """Return the block at a path, in full, whatever its state.
+        """Return the block at a path, in full, whatever its state; of a redacted one, the tombstone.
 
         A summary comes with the full digest of what it covered in ``meta["compaction_digest"]``.
 
@@ -104,6 +105,9 @@ class TimelineView:
         block = None if event is None else appended_block(event.payload)
         if event is None or block is None or not self._holds(event.version):
             raise BlockNotFound(self.id, path)
+        async for erased in self._store.read(self.id, after=event.version, types=["block.redacted"]):
+            if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
+                return tombstone(block, erased.payload.reason)
         if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
             digest = event.payload.digest.dump()
             return block.model_copy(update={"meta": {**block.meta, "compaction_digest": digest}})

@@ -20,6 +20,8 @@ State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered",
 """The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
 
 
+TOMBSTONE: Final = "[redacted]"
+"""What is shown of a redacted block."""
 TOMBSTONE_TOKENS: Final = 5
 """What a redacted block still costs."""
 
@@ -91,14 +93,19 @@ class Item:
         return (self.place, 0 if self.is_summary else 1)
 
 
-def redacted(item: Item, at: int) -> Item:
-    """Return an item with its content erased by the event of version ``at``; the tombstone keeps its address."""
-    erased: dict[str, Any] = {"text": "[redacted]", "data": None}
-    if isinstance(item.block, ToolCall):
+def tombstone(block: Block, reason: str = "") -> Block:
+    """Return a block with its content erased: it keeps its address, and what can be told of it without its content."""
+    erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
+    if isinstance(block, ToolCall):
         erased["arguments"] = {}
+    return block.model_copy(update=erased)
+
+
+def redacted(item: Item, at: int) -> Item:
+    """Return an item with its content erased by the event of version ``at``."""
     return replace(
         item,
-        block=item.block.model_copy(update=erased),
+        block=tombstone(item.block),
         tokens=TOMBSTONE_TOKENS,
         replacement=None,
         redacted=True,
