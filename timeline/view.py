@@ -16,7 +16,7 @@ from timeline.frozen import canonical_json, repair_json
 from timeline.log import DryLog
 from timeline.planning.budget import FixedPart, account, scaled
 from timeline.ports import Hooks
-from timeline.projection.context import RenderedContext, context_blocks
+from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
 
 if TYPE_CHECKING:
@@ -180,8 +180,9 @@ class TimelineView:
             conversation=self.id,
             version=window.version,
             projection=PROJECTION,
+            window=window,
+            policy=self.policy,
             neutral=neutral,
-            blocks=context_blocks(window),
             account=bill,
             decisions=tuple(decisions),
             overflow=bill.over_trigger,

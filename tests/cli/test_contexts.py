@@ -68,7 +68,20 @@ def test_people_see_the_account_and_on_wish_every_block(run: Callable[..., Done]
     explained = run(*words, "--explain").out
     context = run(*words, "--json").json
     assert all(block["path"] in explained for block in context["blocks"])
-    assert "stands for what it covers" in explained
+    assert "stands for " in explained
+    assert explained.count("dry run") == 1
+
+
+def test_explain_as_json_is_the_explanation(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Rules and figures of blocks and cache points, beside the account and the decisions."""
+    words = ("render", simulated["id"], "--max-tokens", 1500)
+    explained, context = run(*words, "--explain", "--json").json, run(*words, "--json").json
+    for key in ("fingerprint", "blocks", "account", "decisions"):
+        assert explained[key] == context[key]
+    assert "entries" not in explained
+    assert [point["kind"] for point in explained["cache_points"]] == [p["kind"] for p in context["cache_points"]]
+    summary = next(block for block in explained["blocks"] if block["rule"] == "summary")
+    assert summary["facts"]["last"] == simulated["steps"][-1]["covers"][-1][1]
 
 
 def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], recording: Path) -> None:

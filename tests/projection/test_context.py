@@ -174,19 +174,6 @@ async def test_the_ephemeral_tail_is_behind_every_cache_point_and_kept_nowhere()
     assert "cache_control" not in marked
 
 
-async def test_every_live_block_has_its_state_and_the_reason_for_it() -> None:
-    """What is not shown is told too."""
-    timeline = await every_form()
-    context = await timeline.render(record=False)
-    told = {block.path: (block.state, block.reason) for block in context.blocks}
-    assert told["su:turn_2.conv.range.summary"] == ("visible", "stands for what it covers")
-    assert told["bl:turn_0.note"] == ("carried", "pinned: kept verbatim behind the summary")
-    assert told["tc:turn_2.a.result"] == ("hidden", "shown as a replacement of 5 of 100 tokens")
-    assert told["ar:turn_2.user.prompt"] == ("visible", "inside the window")
-    assert {state for state, _ in told.values()} == {"visible", "carried", "hidden", "omitted", "redacted"}
-    assert all(reason for _, reason in told.values())
-
-
 async def test_the_account_is_that_of_what_is_shown() -> None:
     """System, tools, ephemeral tail and messages by category, summing up to what is sent."""
     timeline = await opened(MemoryStore())
@@ -194,39 +181,6 @@ async def test_the_account_is_that_of_what_is_shown() -> None:
     context = await timeline.render(system=words(7), tools=[words(3)], ephemeral=[words(2)])
     assert context.account.by_category == {"prompts": 10, "calls": 2, "results": 30, "completions": 20}
     assert context.account.sent == 7 + 3 + 2 + 62
-
-
-async def test_explain_shows_a_line_a_block_then_the_account() -> None:
-    """State, tokens, why, and where the cache points are."""
-    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
-    await timeline.append(*turn(20), prompt(10))
-    lines = (await timeline.render(system=words(7))).explain().splitlines()
-    assert lines == [
-        "version  path                            state      tokens  why",
-        "      2  ar:turn_1.user.prompt           visible         5  inside the window",
-        "      3  ar:turn_1.assistant.completion  visible        20  inside the window  <- cache point: previous_turn",
-        "      4  ar:turn_2.user.prompt           visible        10  inside the window  <- cache point: tail",
-        "",
-        "42 of 1000 tokens: 7 fixed, 35 messages (20 completions, 15 prompts); compaction above 900",
-    ]
-
-
-async def test_explain_tells_the_decisions() -> None:
-    """What this render did, with its figures."""
-    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, keep_recent_tokens=100))
-    await timeline.append(*turn(600), *turn(400))
-    context = await timeline.render()
-    [taken] = context.decisions
-    last = context.explain().splitlines()[-1]
-    assert last.startswith("compacted: over_trigger (round 1, before_tokens 1010, after_tokens ")
-    assert taken.facts["summary"] == "su:turn_2.conv.range.summary"
-    assert "su:turn_2.conv.range.summary" in last
-
-
-async def test_explain_of_nothing_is_the_header_and_the_account() -> None:
-    """An empty conversation can be explained."""
-    timeline = await opened(MemoryStore())
-    assert (await timeline.render()).explain().splitlines()[0].split() == ["version", "path", "state", "tokens", "why"]
 
 
 async def test_a_context_is_frozen() -> None:

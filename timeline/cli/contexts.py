@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +13,14 @@ from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
 from timeline.policy.presets import PRESETS, by_name
+from timeline.projection.rules import spaced
+from timeline.projection.table import account_lines, decision_in_words, explanation_lines
 from timeline.timeline import Timeline
 from timeline.wire import WIRES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from timeline.cli.shapes import CompactedRow
     from timeline.policy.model import Policy
     from timeline.projection.context import RenderedContext, Taken
@@ -91,42 +96,45 @@ async def render(
     if wire is not None:
         output.write_json(context.to_wire(wire))
     elif as_json:
-        output.write_json(context.dump())
+        output.write_json(context.explanation.dump() if explain else context.dump())
     elif explain:
-        write(output.plain(context.explain()))
+        _print_explanation(context, recorded=record)
     else:
         _print_context(context, recorded=record)
 
 
-def _print_context(context: RenderedContext, *, recorded: bool) -> None:
-    account = context.account
+def _print_explanation(context: RenderedContext, *, recorded: bool) -> None:
+    _print_head(context, recorded=recorded)
+    for line in explanation_lines(context.explanation, width=output.width(), paint=_paint):
+        write(line)
+
+
+def _paint(text: str, style: str) -> str:
+    return paint(output.plain(text), state_colour(style), bold=style == "bold", dim=style == "dim")
+
+
+def _print_head(context: RenderedContext, *, recorded: bool) -> None:
     head = paint(output.plain(context.conversation), bold=True) + f"  version {context.version}"
     write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
-    share = 100 * account.sent / account.limit
-    write(f"{account.sent:,} of {account.limit:,} tokens ({share:.0f} %); compaction above {account.trigger:,}")
-    categories = {"system and tools": account.fixed.tokens, **account.by_category}
-    write("  " + ", ".join(f"{name} {tokens:,}" for name, tokens in categories.items() if tokens))
-    states: dict[str, int] = {}
-    for block in context.blocks:
-        states[block.state] = states.get(block.state, 0) + 1
-    write("  " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))
-    shown = [entry.path for entry in context.neutral.entries]
-    for point in context.cache_points:
-        write(f"  cache point {point.kind.replace('_', ' ')}: after {output.plain(shown[point.index])}")
+
+
+def _print_context(context: RenderedContext, *, recorded: bool) -> None:
+    _print_head(context, recorded=recorded)
+    for line in account_lines(context.account):
+        write(line)
+    states = Counter(block.state for block in context.blocks)
+    write("blocks: " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))
+    for point in context.explanation.cache_points:
+        write(f"cache point {spaced(point.kind)}: after {output.plain(point.path)}")
     _print_decisions(context.decisions)
-    write(f"  fingerprint {context.fingerprint}")
+    write(f"fingerprint {context.fingerprint}")
     write()
     write("--explain lists every block; --json gives the context; --wire anthropic the request body.")
 
 
-def _print_decisions(decisions: tuple[Taken, ...] | list[Taken]) -> None:
+def _print_decisions(decisions: Iterable[Taken]) -> None:
     for taken in decisions:
-        facts = ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in taken.facts.items())
-        write(f"  {taken.kind} ({taken.reason.replace('_', ' ')}): {output.plain(facts)}")
-
-
-def _figure(value: int | str) -> str:
-    return f"{value:,}" if isinstance(value, int) else value
+        write(output.plain(decision_in_words(taken)))
 
 
 async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:

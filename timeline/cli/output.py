@@ -33,6 +33,7 @@ STATE_COLOURS: Final = {
     "covered": typer.colors.BRIGHT_BLACK,
     "redacted": typer.colors.RED,
     "deleted": typer.colors.RED,
+    "point": typer.colors.MAGENTA,
 }
 
 

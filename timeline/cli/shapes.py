@@ -7,6 +7,7 @@
 | `ls --json` | a list of `ConversationRow` |
 | `show --json` | a list of `EventRow`, one an event |
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
+| `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `compact --json` | one `CompactedRow` |
 | `read --json` | the block's `dump()` |
 | `digests --json` | a list of `DigestRow` |

@@ -5,19 +5,29 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from timeline.events import Replacement
+from pydantic import Field, InstanceOf
+
+from timeline.fold.window import Window
 from timeline.frozen import Frozen
 from timeline.planning.budget import Account
-from timeline.projection.explain import explain_text
+from timeline.policy.model import Policy
+from timeline.projection.explain import explain
+from timeline.projection.rules import Rulings, in_words
+from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
 from timeline.wire.neutral import CachePoint, NeutralContext
 
 if TYPE_CHECKING:
-    from timeline.fold.window import Window
+    from timeline.fold.window import Item
+    from timeline.projection.explain import Explanation
+    from timeline.projection.rules import Facts
 
 
 class ContextBlock(Frozen):
-    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole."""
+    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole.
+
+    ``rule`` is the name of what put it into its state and ``facts`` are its figures; ``reason`` says both in words.
+    """
 
     version: int
     path: str
@@ -27,6 +37,8 @@ class ContextBlock(Frozen):
     reason: str
     tokens: int
     of_tokens: int
+    rule: str
+    facts: dict[str, int | str] = {}
 
 
 class Taken(Frozen):
@@ -43,8 +55,9 @@ class RenderedContext(Frozen):
     Attributes:
         conversation, version: the log and the version that it was projected from.
         projection: number of the projection's format.
+        window: what it was projected from.
+        policy: in force when it was.
         neutral: the context in no provider's dialect.
-        blocks: every live block in order, with its state and the reason for it.
         account: tokens by category.
         decisions: what this render decided.
         overflow: above the trigger still, but within the limit.
@@ -53,8 +66,9 @@ class RenderedContext(Frozen):
     conversation: str
     version: int
     projection: int
+    window: InstanceOf[Window] = Field(repr=False, exclude=True)
+    policy: Policy = Field(repr=False, exclude=True)
     neutral: NeutralContext
-    blocks: tuple[ContextBlock, ...]
     account: Account
     decisions: tuple[Taken, ...] = ()
     overflow: bool = False
@@ -63,6 +77,17 @@ class RenderedContext(Frozen):
     def fingerprint(self) -> str:
         """Sha256 of the neutral context's canonical JSON."""
         return self.neutral.fingerprint()
+
+    @cached_property
+    def blocks(self) -> tuple[ContextBlock, ...]:
+        """Every live block in order, with its state and the reason for it."""
+        rulings = Rulings(self.window, {entry.path: entry for entry in self.neutral.entries})
+        return tuple(_block(item, *rulings.of(item)) for item in self.window.items)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Why the context is what it is: each block's rule, the cache points', the account and the decisions."""
+        return explain(self)
 
     @property
     def cache_points(self) -> tuple[CachePoint, ...]:
@@ -86,8 +111,8 @@ class RenderedContext(Frozen):
         return self.to_wire("openai_chat")
 
     def explain(self) -> str:
-        """Return a readable table: each block with its state, its tokens and why it is so."""
-        return explain_text(self)
+        """Return a readable table: each block with its state, its tokens and why it is so, then the account."""
+        return "\n".join(explanation_lines(self.explanation))
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline render --json`."""
@@ -105,36 +130,17 @@ class RenderedContext(Frozen):
         }
 
 
-def context_blocks(window: Window) -> tuple[ContextBlock, ...]:
-    """List the live blocks of a window with their states and reasons."""
-    rows: list[ContextBlock] = []
-    for item in window.items:
-        reason = _REASONS[item.state]
-        if item.is_summary:
-            reason = "stands for what it covers"
-        elif item.state == "hidden" and isinstance(item.replacement, Replacement):
-            reason = f"shown as a replacement of {item.replacement.tokens} of {item.tokens} tokens"
-        elif item.state == "carried" and item.keeps:
-            reason = "pinned: kept verbatim behind the summary"
-        rows.append(
-            ContextBlock(
-                version=item.version,
-                path=item.block.path,
-                type=item.block.type,
-                turn_id=item.block.turn_id,
-                state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
-                reason=reason,
-                tokens=item.shown_tokens,
-                of_tokens=item.tokens,
-            )
-        )
-    return tuple(rows)
-
-
-_REASONS = {
-    "visible": "inside the window",
-    "hidden": "shown as a replacement",
-    "carried": "kept verbatim behind the summary: prompt of the split turn, or an open call",
-    "omitted": "hidden without a replacement",
-    "redacted": "erased; a tombstone stays",
-}
+def _block(item: Item, rule: str, facts: Facts) -> ContextBlock:
+    tokens = 0 if rule == "result_omitted" else item.shown_tokens
+    return ContextBlock(
+        version=item.version,
+        path=item.block.path,
+        type=item.block.type,
+        turn_id=item.block.turn_id,
+        state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
+        reason=in_words(rule, facts, shown=tokens, whole=item.tokens),
+        tokens=tokens,
+        of_tokens=item.tokens,
+        rule=rule,
+        facts=facts,
+    )

@@ -1,32 +1,115 @@
-"""Explaining a context in plain text: one line a block, then the account."""
+"""Explaining a context: the rule and the figures behind each block, each cache point and each decision, as values.
+
+Nothing is read for it: a context holds the window that it was projected from. `table` writes it down for people.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from timeline.projection.context import RenderedContext
+    from timeline.planning.budget import Account
+    from timeline.projection.context import ContextBlock, RenderedContext, Taken
+    from timeline.projection.rules import Facts
+    from timeline.wire.neutral import CachePoint
+
+_POINTS: Final = {
+    "previous_turn": "the last block before the current turn {turn_id}",
+    "pre_tail": "the last block of round {round} of {rounds}, {offset_rounds} before the newest; from {min_rounds} on",
+    "tail": "the last block",
+    "lagging": "{lookback_blocks} blocks before the tail: a provider looks back no further to the point before",
+}
+"""What placed a cache point, by kind (seed 002, cache points after compaction)."""
 
 
-def explain_text(context: RenderedContext) -> str:
-    """Return a table of the context's blocks, its cache points, its decisions and its account."""
-    shown = [entry.path for entry in context.neutral.entries]
-    points = {shown[point.index]: point.kind for point in context.cache_points}
-    width = max((len(block.path) for block in context.blocks), default=4)
-    lines = [
-        f"{b.version:>7}  {b.path:<{width}}  {b.state:<8}  {b.tokens:>7}  {b.reason}"
-        + (f"  <- cache point: {points[b.path]}" if b.path in points else "")
-        for b in context.blocks
-    ]
-    header = f"{'version':>7}  {'path':<{width}}  {'state':<8}  {'tokens':>7}  why"
-    account = context.account
-    lines += [
-        "",
-        f"{account.sent} of {account.limit} tokens: {account.fixed.tokens} fixed, {account.messages} messages ("
-        + ", ".join(f"{tokens} {name}" for name, tokens in sorted(account.by_category.items()))
-        + f"); compaction above {account.trigger}",
-    ]
-    for decision in context.decisions:
-        facts = ", ".join(f"{name} {value}" for name, value in decision.facts.items())
-        lines.append(f"{decision.kind}: {decision.reason}" + (f" ({facts})" if facts else ""))
-    return "\n".join([header, *lines])
+@dataclass(frozen=True, slots=True)
+class ExplainedPoint:
+    """A cache point: the path of the block that it stands behind, its kind, and what placed it."""
+
+    kind: str
+    path: str
+    facts: Facts
+    reason: str
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"kind": self.kind, "path": self.path, "facts": self.facts, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a context is what it is.
+
+    Attributes:
+        conversation, version: the log and the version that the context was projected from.
+        fingerprint: of the context.
+        policy: the policy's name.
+        blocks: every live block in order, with its state, its rule and the figures behind it.
+        cache_points: in order, each with the rule that placed it.
+        ephemeral: how many texts the uncached tail holds; the account has their tokens.
+        account: tokens by category against limit, trigger and target.
+        decisions: taken or refused by the render, with their figures.
+        overflow: above the trigger still.
+    """
+
+    conversation: str
+    version: int
+    fingerprint: str
+    policy: str
+    blocks: tuple[ContextBlock, ...]
+    cache_points: tuple[ExplainedPoint, ...]
+    ephemeral: int
+    account: Account
+    decisions: tuple[Taken, ...]
+    overflow: bool
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of `timeline render --explain --json`."""
+        return {
+            "conversation": self.conversation,
+            "version": self.version,
+            "fingerprint": self.fingerprint,
+            "policy": self.policy,
+            "blocks": [block.model_dump() for block in self.blocks],
+            "cache_points": [point.dump() for point in self.cache_points],
+            "ephemeral": self.ephemeral,
+            "account": self.account.facts(),
+            "decisions": [taken.model_dump() for taken in self.decisions],
+            "overflow": self.overflow,
+        }
+
+
+def explain(context: RenderedContext) -> Explanation:
+    """Explain a context."""
+    return Explanation(
+        conversation=context.conversation,
+        version=context.version,
+        fingerprint=context.fingerprint,
+        policy=context.policy.name,
+        blocks=context.blocks,
+        cache_points=tuple(_point(context, point) for point in context.cache_points),
+        ephemeral=len(context.neutral.ephemeral),
+        account=context.account,
+        decisions=context.decisions,
+        overflow=context.overflow,
+    )
+
+
+def _point(context: RenderedContext, point: CachePoint) -> ExplainedPoint:
+    facts = _point_facts(context, point.kind)
+    path = context.neutral.entries[point.index].path
+    return ExplainedPoint(point.kind, path, facts, _POINTS[point.kind].format(**facts))
+
+
+def _point_facts(context: RenderedContext, kind: str) -> Facts:
+    """Return the figures of the rule that placed a point; rounds are counted among what is shown."""
+    rule, entries = context.policy.cache_points, context.neutral.entries
+    if kind == "previous_turn":
+        turns = {block.path: block.turn_id for block in context.blocks}
+        return {"turn_id": turns[entries[-1].path]}
+    if kind == "pre_tail":
+        rounds = len({entry.group for entry in entries if entry.group})
+        back = {"offset_rounds": rule.offset_rounds, "min_rounds": rule.min_rounds}
+        return {"round": rounds - rule.offset_rounds, "rounds": rounds, **back}
+    return {"lookback_blocks": rule.lookback_blocks} if kind == "lagging" else {}

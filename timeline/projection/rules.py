@@ -1,0 +1,195 @@
+"""The rule behind each block of a context: why it is in its state, in a name, in figures and in words.
+
+A rule is told from what the fold remembers and from what was projected, never from the log: explaining costs no I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from timeline.blocks import Attachment, ToolCall, UserPrompt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.events import CompactionCompleted
+    from timeline.fold.window import Item, Window
+    from timeline.wire.neutral import Entry
+
+Facts: TypeAlias = dict[str, int | str]
+"""Figures and names behind a rule, by name."""
+Ruling: TypeAlias = tuple[str, Facts]
+"""The name of a rule, and its facts."""
+
+RULES: Final = {
+    "window": "inside the window",
+    "pinned": "pinned",
+    "summary": "stands for what it covers",
+    "open_call": "no result yet",
+    "dead_call": "given up: sent with a result that says interrupted",
+    "late_result": "its call is not shown, so it is sent as text with its path",
+    "result_omitted": "its result is left out, and it goes with it",
+    "empty": "says nothing, so nothing is sent of it",
+    "rewritten": "a rewritten prefix voids its signature, and who signed it is not sent it",
+    "split_turn": "the prompt of the split turn",
+    "group": "kept with its group, of which a part was open or is pinned",
+    "redacted": "content erased, a tombstone stays",
+    "hidden": "hidden by a decision",
+    "cold": "cold cache",
+    "pressure": "over the budget",
+    "manual": "hidden by hand",
+    "spill": "too large, shown as a preview",
+    "imported": "cleared by the recorded client",
+}
+"""The rules by name, in words. A hide whose reason is not among them is told by the reason itself."""
+
+WINDOW: Final[Ruling] = ("window", {})
+
+
+class Rulings:
+    """Tells the rule of each item of one window, as one projection of it shows them.
+
+    Args:
+        window: what was projected.
+        entries: what is shown, by path.
+    """
+
+    def __init__(self, window: Window, entries: Mapping[str, Entry]) -> None:
+        self._window = window
+        self._entries = entries
+        self._unanswered = {item.version for item in window.unanswered()}
+        self._open = {item.version for item in window.open_calls()}
+        self._hides = {hide.version: hide for hide in window.hides}
+        self._compactions = {compaction.block.path: compaction for compaction in window.summaries}
+        self._rewritten_at = 0
+
+    def of(self, item: Item) -> Ruling:
+        """Return the rule of an item; asked in the order of the window."""
+        before, self._rewritten_at = self._rewritten_at, max(self._rewritten_at, item.changed_at)
+        match item.state:
+            case "redacted":
+                return "redacted", {"decided_at": item.changed_at}
+            case "hidden" | "omitted":
+                return self._hidden(item)
+            case "carried":
+                return self._carried(item)
+        compaction = self._compactions.get(item.block.path)
+        return self._visible(item, before) if compaction is None else ("summary", _covered(compaction))
+
+    def _visible(self, item: Item, rewritten_at: int) -> Ruling:
+        entry = self._entries.get(item.block.path)
+        if entry is None:
+            return ("result_omitted" if isinstance(item.block, ToolCall) else "empty"), {}
+        if entry.loose:
+            return "late_result", {}
+        if entry.rewritten:
+            return "rewritten", {"decided_at": rewritten_at}
+        if item.version in self._unanswered:
+            return ("open_call" if item.version in self._open else "dead_call"), {}
+        return ("pinned", {}) if item.keeps else WINDOW
+
+    def _hidden(self, item: Item) -> Ruling:
+        hide = self._hides.get(item.changed_at)
+        rule, facts = ("hidden", {}) if hide is None else (hide.reason, hide.facts)
+        return rule, {**facts, "decided_at": item.changed_at}
+
+    def _carried(self, item: Item) -> Ruling:
+        """A carried item lies inside what the newest live summary around it covers."""
+        by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
+        facts: Facts = {} if by is None else {"summary": by.block.path, "round": by.round, **_span(by)}
+        if item.keeps:
+            return "pinned", facts
+        asked = isinstance(item.block, UserPrompt | Attachment)
+        split = by is not None and by.split_turn_id == item.block.turn_id
+        return ("split_turn" if asked and split else "group"), facts
+
+
+def _span(compaction: CompactionCompleted) -> dict[str, int]:
+    ranges = compaction.covers.ranges
+    return {"first": ranges[0][0], "last": ranges[-1][1]} if ranges else {}
+
+
+def _covered(compaction: CompactionCompleted) -> Facts:
+    """Return the figures of what a live summary stands for; what was not recorded is left out."""
+    facts: Facts = {
+        "blocks": compaction.covered_blocks,
+        "tokens": compaction.covered_tokens,
+        **_span(compaction),
+        "summaries": len(compaction.covers.summaries),
+        "carried": len(compaction.carried),
+        "round": compaction.round,
+        "reason": compaction.reason,
+        "before_tokens": compaction.before_tokens,
+        "after_tokens": compaction.after_tokens,
+        "written_by": compaction.written_by.summarizer,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
+    """Say a rule with its figures.
+
+    Args:
+        rule: its name.
+        facts: its figures.
+        shown: tokens of what is shown of the block.
+        whole: tokens of the whole block.
+    """
+    said = RULES.get(rule, spaced(rule))
+    if rule == "summary":
+        return _summary_in_words(facts)
+    if "summary" in facts:
+        return f"{said}; inside versions {_range(facts)}, which {facts['summary']} covers (round {facts['round']})"
+    if "decided_at" not in facts:
+        return said
+    decided = f"decided at version {facts['decided_at']}"
+    if rule in {"redacted", "rewritten"}:
+        return f"{said}; {decided}"
+    figures = _figures({name: value for name, value in facts.items() if name != "decided_at"})
+    because = ", ".join([said, *figures])
+    became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
+    return f"{because}; {became}, {decided}"
+
+
+def _figures(facts: Facts) -> list[str]:
+    """Say the figures of a hide; how long the cache was idle stands against what makes it cold."""
+    if not {"idle", "ttl"} <= facts.keys():
+        return listed(facts)
+    rest = {name: value for name, value in facts.items() if name not in {"idle", "ttl", "grace"}}
+    return [f"{facts['idle']:,} s idle >= {facts['ttl']:,} + {facts.get('grace', 0):,}", *listed(rest)]
+
+
+def _summary_in_words(facts: Facts) -> str:
+    blocks = ""
+    if "blocks" in facts:
+        blocks = f"{counted(int(facts['blocks']), 'block', 'blocks')} of {facts.get('tokens', 0):,} tokens, "
+    span = f"versions {_range(facts)}" if "first" in facts else "no version"
+    parts = [f"stands for {blocks}{span}"]
+    if "summaries" in facts:
+        parts.append(f"{counted(int(facts['summaries']), 'earlier summary', 'earlier summaries')} in it")
+    sizes = f"{facts.get('before_tokens', 0):,} -> {facts.get('after_tokens', 0):,} tokens"
+    parts.append(f"round {facts.get('round', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
+    if "written_by" in facts:
+        parts.append(f"by {facts['written_by']}")
+    return "; ".join(parts)
+
+
+def _range(facts: Facts) -> str:
+    return f"{facts['first']} to {facts['last']}"
+
+
+def listed(facts: Mapping[str, int | str]) -> list[str]:
+    """Write figures with their names."""
+    return [
+        f"{spaced(n)} {value:,}" if isinstance(value, int) else f"{spaced(n)} {value}" for n, value in facts.items()
+    ]
+
+
+def spaced(name: str) -> str:
+    """Write a name of code as words."""
+    return name.replace("_", " ")
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """Say how many."""
+    return f"{number:,} {one if number == 1 else several}"

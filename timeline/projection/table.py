@@ -1,0 +1,111 @@
+"""An explanation as a table for people: a line a block, the cache points between them, then account and decisions.
+
+As wide as it needs where no width is given; in a narrower space the reason moves under its block.
+"""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from timeline.projection.rules import RULES, WINDOW, counted, listed, spaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from timeline.planning.budget import Account
+    from timeline.projection.context import ContextBlock, Taken
+    from timeline.projection.explain import Explanation
+
+Paint: TypeAlias = "Callable[[str, str], str]"
+"""Gives a text the colour of a state, or of ``dim`` or ``bold`` things; it may not change how wide the text is."""
+
+_LEFT: Final = 28
+"""Columns of version, state and tokens."""
+_REASON: Final = 40
+"""Columns that a reason needs at the least beside its path."""
+
+
+def explanation_lines(
+    explanation: Explanation, *, width: int | None = None, paint: Paint = lambda text, _: text
+) -> Iterator[str]:
+    """Write an explanation line by line.
+
+    Args:
+        explanation: what to write.
+        width: columns of a line; as many as needed unless given. A path is never cut.
+        paint: colours a piece of text.
+    """
+    longest = max((len(block.path) for block in explanation.blocks), default=4)
+    column = longest if width is None or _LEFT + longest + 2 + _REASON <= width else 0
+    points = {point.path: point for point in explanation.cache_points}
+    yield paint(f"{'version':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
+    for block in explanation.blocks:
+        yield from _block_lines(block, column, width, paint)
+        if block.path in points:
+            point = points[block.path]
+            for line in _wrapped(f"^ cache point ({spaced(point.kind)}): {point.reason}", _LEFT, width):
+                yield f"{'':{_LEFT}}{paint(line, 'point')}"
+    if explanation.ephemeral:
+        tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
+        yield f"{'':17}  {explanation.account.fixed.ephemeral:>7,}  {tail}, never cached or kept"
+    yield ""
+    yield from account_lines(explanation.account)
+    if explanation.decisions:
+        yield ""
+    for taken in explanation.decisions:
+        first, *more = _wrapped(decision_in_words(taken), 2, width)
+        yield paint(first, "bold")
+        yield from (f"  {paint(line, 'bold')}" for line in more)
+
+
+def _block_lines(block: ContextBlock, column: int, width: int | None, paint: Paint) -> Iterator[str]:
+    left = f"{block.version:>7}  {paint(f'{block.state:<8}', block.state)}  {block.tokens:>7,}  "
+    if column:
+        first, *more = _wrapped(block.reason, _LEFT + column + 2, width)
+        yield f"{left}{paint(f'{block.path:<{column}}', 'plain')}  {paint(first, 'dim')}"
+    else:
+        yield left + paint(block.path, "plain")
+        more = [] if block.rule == WINDOW[0] else _wrapped(block.reason, _LEFT + 2, width)
+    for line in more:
+        yield f"{'':{_LEFT + column + 2}}{paint(line, 'dim')}"
+
+
+def _wrapped(text: str, indent: int, width: int | None) -> list[str]:
+    """Part a text into the lines that fit behind an indent; a path stays whole."""
+    if width is None:
+        return [text]
+    return wrap(text, max(width - indent, 20), break_on_hyphens=False, break_long_words=False)
+
+
+def account_lines(account: Account) -> Iterator[str]:
+    """Write the token account: a line a category with its share of the limit, then all of it against the bounds."""
+    fixed = account.fixed
+    rows = {
+        "system prompt": fixed.system,
+        "tools": fixed.tools,
+        "ephemeral tail": fixed.ephemeral,
+        "reserved": fixed.reserved,
+        **dict(sorted(account.by_category.items(), key=lambda row: -row[1])),
+    }
+    for name, tokens in rows.items():
+        if tokens:
+            yield f"{tokens:>9,}  {_share(tokens, account)}  {name}"
+    left = f"{account.available:,} left" if account.available >= 0 else f"{-account.available:,} too many"
+    yield f"{account.total:>9,}  {_share(account.total, account)}  of {account.limit:,}; {left}"
+    yield f"{account.trigger:>9,}  {_share(account.trigger, account)}  above this it compacts"
+    yield f"{account.target:>9,}  {_share(account.target, account)}  down to this"
+
+
+def _share(tokens: int, account: Account) -> str:
+    return f"{100 * tokens / account.limit:>3.0f} %"
+
+
+def decision_in_words(taken: Taken) -> str:
+    """Say what a render decided, why, and the figures behind it."""
+    facts = dict(taken.facts)
+    sizes: list[str] = []
+    if {"before_tokens", "after_tokens"} <= facts.keys():
+        sizes = [f"{facts.pop('before_tokens'):,} -> {facts.pop('after_tokens'):,} tokens"]
+    why = RULES.get(taken.reason, spaced(taken.reason))
+    return f"{taken.kind} ({why}): {', '.join([*sizes, *listed(facts)])}".removesuffix(": ")
