@@ -19,7 +19,7 @@ from . import placing, statements
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from .codec import Batch, Draft, Row
+    from .codec import Batch, Draft, ForkPoint, Row
 
 _NOWHERE: Final = 0
 
@@ -32,7 +32,19 @@ class SQLiteLog:
         head = connection.execute(statements.HEAD, (conversation,)).fetchone()
         self.key: int
         self.version: int
-        self.key, self.version = head or (_NOWHERE, 0)
+        self.base: int
+        self.parent_key: int | None
+        self.key, self.version, self.base, self.parent_key = head or (_NOWHERE, 0, 0, None)
+
+    def fork_off(self, fork: ForkPoint) -> None:
+        """Put a conversation that is about to be opened behind what it shares with its parent.
+
+        Raises:
+            ConversationNotFound, HistoryUnavailable: as `placing.check_fork` says.
+        """
+        parent = SQLiteLog(self._connection, fork.parent)
+        placing.check_fork(fork, parent.version)
+        self.parent_key, self.version, self.base = parent.key, fork.version, fork.version
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         """Return ``(event id, checksum, position)`` of a range of versions."""
@@ -43,8 +55,15 @@ class SQLiteLog:
         return dict(self._connection.execute(statements.VERSIONS_OF_IDS, (json.dumps(list(ids)), self.key)))
 
     def taken(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that are in use."""
-        rows = self._connection.execute(statements.PATHS_IN_USE, (json.dumps(list(paths)), self.key))
+        """Return those of the paths that are in use, shared ones too."""
+        return self.shared(paths) if self.key == _NOWHERE else self._in_use(paths, self.version, self.key)
+
+    def shared(self, paths: Collection[str]) -> set[str]:
+        """Return those of the paths that are in use in what a fork shares with its parent."""
+        return self._in_use(paths, self.base, self.parent_key) if self.base else set()
+
+    def _in_use(self, paths: Collection[str], last: int, key: int | None) -> set[str]:
+        rows = self._connection.execute(statements.PATHS_IN_USE, (last, key, json.dumps(list(paths))))
         return {path for (path,) in rows}
 
     def last_position(self) -> int:
@@ -79,9 +98,13 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
 
 def _append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     log = SQLiteLog(connection, batch.conversation)
-    after = placing.starting_version(batch, log.version)
+    after = placing.starting_version(batch, log)
     if after < log.version:
         return placing.repetition(batch, log, after)
+    if batch.fork is not None and log.key == _NOWHERE:
+        log.fork_off(batch.fork)
+    if log.shared(batch.paths) and (known := placing.collision(batch, log)):
+        return known
     try:
         return _write(connection, batch, log)
     except sqlite3.IntegrityError:
@@ -97,7 +120,7 @@ def _append(connection: sqlite3.Connection, batch: Batch) -> Appended:
 
 def _write(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog) -> Appended:
     first, last = log.version + 1, log.version + len(batch.drafts)
-    key = _write_conversation(connection, batch, log.key, last)
+    key = _write_conversation(connection, batch, log, last)
     if batch.values:
         connection.executemany(statements.INSERT_VALUES, batch.values.items())
     if batch.snapshot is not None:
@@ -123,13 +146,13 @@ def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
             start += size
 
 
-def _write_conversation(connection: sqlite3.Connection, batch: Batch, key: int, version: int) -> int:
+def _write_conversation(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog, version: int) -> int:
     newest: Draft = batch.drafts[-1]
-    if key != _NOWHERE:
-        connection.execute(statements.UPDATE_CONVERSATION, (version, newest.at, key))
-        return key
-    oldest = batch.drafts[0]
-    row = (batch.conversation, version, batch.title, batch.parent, oldest.at, newest.at)
+    if log.key != _NOWHERE:
+        connection.execute(statements.UPDATE_CONVERSATION, (version, newest.at, log.key))
+        return log.key
+    created = batch.drafts[0].at
+    row = (batch.conversation, version, batch.title, batch.parent, created, newest.at, log.parent_key, log.base)
     new_key = connection.execute(statements.INSERT_CONVERSATION, row).lastrowid
     assert new_key is not None  # noqa: S101 - an INSERT that did not raise has a row
     return new_key

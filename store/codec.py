@@ -76,6 +76,13 @@ class SnapshotDraft(NamedTuple):
     body: str
 
 
+class ForkPoint(NamedTuple):
+    """Where a new conversation leaves its parent: the last version that both hold."""
+
+    parent: str
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One append, checked and encoded."""
@@ -87,6 +94,7 @@ class Batch:
     snapshot: SnapshotDraft | None
     title: str
     parent: str | None
+    fork: ForkPoint | None
 
     @property
     def ids(self) -> list[str]:
@@ -134,7 +142,14 @@ def encode(
         snapshot=None if snapshot is None else _snapshot_draft(snapshot),
         title=opened.title,
         parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),
+        fork=None if opened.parent is None else _fork_point(opened.parent),
     )
+
+
+def _fork_point(parent: ParentLink) -> ForkPoint | None:
+    if parent.relation != "fork" or parent.version is None:
+        return None
+    return ForkPoint(parent.conversation, parent.version)
 
 
 def _check_text(field: str, text: str) -> None:
@@ -287,12 +302,12 @@ def decode(conversation: str, row: Row, where: str) -> Event:
 
 
 def decode_info(row: Row, where: str) -> ConversationInfo:
-    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at)``.
+    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at, base)``.
 
     Raises:
         StoreCorrupt: a column does not hold what it should.
     """
-    _, id_, version, window_start, title, parent, created_at, updated_at = row
+    _, id_, version, window_start, title, parent, created_at, updated_at, base = row
     try:
         return ConversationInfo(
             id=id_,
@@ -302,6 +317,7 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
             updated_at=datetime.fromisoformat(updated_at),
             title=title,
             parent=None if parent is None else ParentLink.model_validate_json(parent),
+            base=base,
         )
     except ValueError as error:
         raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None

@@ -34,14 +34,16 @@ _WHERE: Final = "memory://"
 
 @dataclass(slots=True)
 class _Log:
-    """One conversation: its row, and its events by version, with the two indexes that a database has."""
+    """One conversation: its row, and its own events by version, with the two indexes that a database has."""
 
     id: str
     title: str
-    parent: str | None
+    parent_link: str | None
     created_at: str
     updated_at: str
     window_start: int = 1
+    parent: _Log | None = None
+    base: int = 0
     snapshot: SnapshotDraft | None = None
     rows: list[Row] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
@@ -49,19 +51,42 @@ class _Log:
 
     @property
     def version(self) -> int:
-        return len(self.rows)
+        return self.base + len(self.rows)
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
-        return [(row[2], row[7], row[0]) for row in self.rows[max(first, 1) - 1 : last]]
+        return [(row[2], row[7], row[0]) for row in self.own(first - 1, last)]
 
     def versions_of(self, ids: Collection[str]) -> dict[str, int]:
         return {id_: self.ids[id_] for id_ in ids if id_ in self.ids}
 
     def taken(self, paths: Collection[str]) -> set[str]:
-        return {path for path in paths if path in self.paths}
+        return {path for path in paths if self.at_path(path) is not None}
+
+    def own(self, after: int, until: int) -> list[Row]:
+        return self.rows[max(after - self.base, 0) : max(until - self.base, 0)]
+
+    def lineage(self) -> Iterator[tuple[_Log, int]]:
+        """Go from itself to its oldest ancestor, each with the last version that counts here."""
+        log, last = self, self.version
+        yield log, last
+        while log.parent is not None:
+            log, last = log.parent, min(log.base, last)
+            yield log, last
+
+    def read(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
+        """Return the rows of ``after < version <= until``, each with the conversation that it is of."""
+        for log, last in reversed(list(self.lineage())):
+            yield from ((log.id, row) for row in log.own(after, min(until, last)))
+
+    def at_path(self, path: str) -> tuple[str, Row] | None:
+        for log, last in self.lineage():
+            if (version := log.paths.get(path)) is not None and version <= last:
+                return log.id, log.rows[version - log.base - 1]
+        return None
 
     def info(self) -> ConversationInfo:
-        row = (0, self.id, self.version, self.window_start, self.title, self.parent, self.created_at, self.updated_at)
+        times = (self.created_at, self.updated_at)
+        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link, *times, self.base)
         return decode_info(row, _WHERE)
 
 
@@ -91,9 +116,12 @@ class MemoryStore:
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
-        after = placing.starting_version(batch, log.version)
+        after = placing.starting_version(batch, log)
         if after < log.version:
             return placing.repetition(batch, log, after)
+        if batch.fork is not None and conversation not in self._logs:
+            log.parent, log.base = self._logs.get(batch.fork.parent), batch.fork.version
+            placing.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
         return placing.collision(batch, log) or self._write(batch, log)
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
@@ -126,30 +154,32 @@ class MemoryStore:
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
         log = self._log(conversation)
-        last = log.version if until is None else min(max(0, until), log.version)
-        rows = (row for row in log.rows[max(0, after) : last] if types is None or row[3] in types)
-        for row in self._paged(rows, page):
-            yield decode(conversation, row, _WHERE)
+        last = log.version if until is None else min(until, log.version)
+        rows = (pair for pair in log.read(after, last) if types is None or pair[1][3] in types)
+        for owner, row in self._paged(rows, page):
+            yield decode(owner, row, _WHERE)
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
         self._check_open()
         log = self._logs.get(conversation)
-        existing = [] if log is None else sorted({v for v in versions if 1 <= v <= log.version})
-        return [decode(conversation, log.rows[version - 1], _WHERE) for version in existing if log is not None]
+        found = [] if log is None else [pair for v in sorted(set(versions)) for pair in log.read(v - 1, v)]
+        return [decode(owner, row, _WHERE) for owner, row in found]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
         self._check_open()
         log = self._logs.get(conversation)
-        version = None if log is None else log.paths.get(path)
-        return None if log is None or version is None else decode(conversation, log.rows[version - 1], _WHERE)
+        found = None if log is None else log.at_path(path)
+        return None if found is None else decode(*found, _WHERE)
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
         self._check_open()
         log = self._logs.get(conversation)
-        return set() if log is None else {path for path in log.paths if path.startswith(tuple(stems))}
+        parts = () if log is None else log.lineage()
+        in_use = (path for part, last in parts for path, version in part.paths.items() if version <= last)
+        return {path for path in in_use if path.startswith(tuple(stems))}
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the event ids that the conversation holds."""
@@ -162,9 +192,9 @@ class MemoryStore:
         log = self._log(conversation)
         draft, start = log.snapshot, log.window_start
         snapshot = None if draft is None else decode_snapshot(conversation, draft.body, sha256_hex(draft.body), _WHERE)
-        carried = () if snapshot is None else sorted({v for v in snapshot.blocks if 1 <= v < start})
-        rows = [log.rows[version - 1] for version in carried] + log.rows[start - 1 :]
-        return StoredWindow(log.info(), snapshot, [decode(conversation, row, _WHERE) for row in rows])
+        carried = () if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
+        rows = [pair for v in carried for pair in log.read(v - 1, v)] + list(log.read(start - 1, log.version))
+        return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
 
     async def info(self, conversation: str) -> ConversationInfo:
         """Return what is known of one conversation."""

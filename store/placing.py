@@ -1,6 +1,7 @@
-"""Where an append goes: the four expectations, and the rules that make a repeated append harmless.
+"""Where an append goes: the four expectations, the rules that make a repeated append harmless, and those of a fork.
 
-Pure decisions over what a log says of itself, so that every store answers alike. The rules are a table:
+Pure decisions over what a log says of itself, so that every store answers alike. The rules are a table, in which
+*base* is the last version that a fork shares with its parent, and 0 for every other conversation:
 
 =====================  ============================================  =========================================
 expected               the log                                       outcome
@@ -10,29 +11,31 @@ exact n = version      holds some                                    `DuplicateE
 exact n < version      has exactly these ids at n+1 … n+k            the original place, nothing is written
 exact n < version      has anything else there                       `VersionConflict`
 exact n > version      anything                                      `VersionConflict`
-NO_STREAM              does not exist                                written as its first events
-NO_STREAM              has exactly these ids at 1 … k                the original place, nothing is written
-NO_STREAM              exists otherwise                              `VersionConflict`
+NO_STREAM, 0           does not exist                                written as its first events, after base
+NO_STREAM, 0           has exactly these ids at base+1 … base+k      the original place, nothing is written
+NO_STREAM, 0           exists otherwise                              `VersionConflict`
 STREAM_EXISTS          does not exist                                `VersionConflict`
 ANY, STREAM_EXISTS     holds none of the ids                         written at the end
 ANY, STREAM_EXISTS     has exactly these ids, together and in order  the original place, nothing is written
 ANY, STREAM_EXISTS     holds some, or all in other company           `DuplicateEvent`
 =====================  ============================================  =========================================
 
-The same ids with other content are a `DuplicateEvent` in every row that would be a repetition.
+The same ids with other content are a `DuplicateEvent` in every row that would be a repetition. "Has" and "holds" mean
+the conversation's own events: what a fork shares with its parent is the parent's. Paths are another matter: those in
+use up to the base are taken in the fork, too.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from timeline.errors import DuplicateEvent, PathTaken, VersionConflict
+from timeline.errors import ConversationNotFound, DuplicateEvent, HistoryUnavailable, PathTaken, VersionConflict
 from timeline.ports import Appended, Expected
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from .codec import Batch
+    from .codec import Batch, ForkPoint
 
 
 class Log(Protocol):
@@ -43,20 +46,25 @@ class Log(Protocol):
         """The newest version; 0 if the conversation does not exist."""
         ...
 
+    @property
+    def base(self) -> int:
+        """The version behind which its own events begin; 0 if the conversation does not exist."""
+        ...
+
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
-        """Return ``(event id, checksum, position)`` of the versions ``first`` to ``last`` that exist, by version."""
+        """Return ``(event id, checksum, position)`` of its own versions from ``first`` to ``last``, by version."""
         ...
 
     def versions_of(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the versions of those ids that the log holds."""
+        """Return the versions of those ids that the log itself holds."""
         ...
 
     def taken(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that are in use."""
+        """Return those of the paths that are in use, shared ones too."""
         ...
 
 
-def starting_version(batch: Batch, version: int) -> int:
+def starting_version(batch: Batch, log: Log) -> int:
     """Return the version after which ``expected`` puts the append: the log's own, or an earlier one (a repetition?).
 
     Raises:
@@ -64,14 +72,27 @@ def starting_version(batch: Batch, version: int) -> int:
     """
     match batch.expected:
         case Expected.ANY:
-            return version
-        case Expected.STREAM_EXISTS if version > 0:
-            return version
-        case Expected.NO_STREAM:
-            return 0
-        case int() as exact if 0 <= exact <= version:
+            return log.version
+        case Expected.STREAM_EXISTS if log.version > 0:
+            return log.version
+        case Expected.NO_STREAM | 0:
+            return log.base
+        case int() as exact if 0 <= exact <= log.version:
             return exact
-    raise _conflict(batch, version)
+    raise _conflict(batch, log.version)
+
+
+def check_fork(fork: ForkPoint, parent_version: int) -> None:
+    """Check that a conversation may be opened as a fork of another one, whose version is 0 if it does not exist.
+
+    Raises:
+        ConversationNotFound: there is no such parent.
+        HistoryUnavailable: it does not hold that version.
+    """
+    if not parent_version:
+        raise ConversationNotFound(fork.parent)
+    if not 1 <= fork.version <= parent_version:
+        raise HistoryUnavailable(fork.parent, fork.version, 1, parent_version)
 
 
 def repetition(batch: Batch, log: Log, after: int) -> Appended:

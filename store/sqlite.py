@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import cache, partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
 
 import aiosqlite
 
@@ -40,6 +40,15 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
+
+
+class _Part(NamedTuple):
+    """The versions of a conversation that one log holds, its own or an ancestor's: ``base < version <= last``."""
+
+    key: int
+    conversation: str
+    base: int
+    last: int
 
 
 class SQLiteStore:
@@ -139,33 +148,27 @@ class SQLiteStore:
         page: int = 500,
     ) -> AsyncIterator[Event]:
         """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
-        last = (await self.info(conversation)).version
-        if until is not None:
-            last = min(until, last)
         statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
-        while after < last:
-            rows = await self._rows(statement, conversation, max(after, 0), last, *listed, checked_page(page))
+        parts = await self._lineage(conversation)
+        async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
             for row in rows:
-                yield decode(conversation, row, str(self.file))
-            if len(rows) < page:
-                return
-            after = rows[-1][1]
+                yield decode(owner, row, str(self.file))
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
         wanted = json.dumps(sorted(set(versions)))
-        rows = await self._rows(statements.BY_VERSION, wanted, conversation)
-        return [decode(conversation, row, str(self.file)) for row in sorted(rows, key=lambda row: row[1])]
+        rows = await self._rows(statements.BY_VERSION, conversation, wanted)
+        return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
-        rows = await self._rows(statements.BY_PATH, conversation, path)
-        return decode(conversation, rows[0], str(self.file)) if rows else None
+        rows = await self._rows(statements.BY_PATH, conversation, json.dumps([path]))
+        return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
         """Return all paths in use that begin with one of the stems."""
         ranges = json.dumps([statements.prefix_bounds(stem) for stem in set(stems)])
-        return {path for (path,) in await self._rows(statements.PATHS_BETWEEN, ranges, conversation)}
+        return {path for (path,) in await self._rows(statements.PATHS_BETWEEN, conversation, ranges)}
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the event ids that the conversation holds."""
@@ -187,11 +190,10 @@ class SQLiteStore:
         snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
         events = await self.read_versions(conversation, carried) if carried else []
-        after = info.window_start - 1
-        while after < info.version:
-            page = await self._rows(statements.PAGE, conversation, after, info.version, _WINDOW_PAGE)
-            events.extend(decode(conversation, row, str(self.file)) for row in page)
-            after = page[-1][1] if page else info.version
+        own = _Part(row[0], conversation, info.base, info.version)
+        parts = [own] if info.window_start > info.base else await self._lineage(conversation)
+        async for owner, page in self._pages(parts, info.window_start - 1, info.version, _WINDOW_PAGE, statements.PAGE):
+            events.extend(decode(owner, row, str(self.file)) for row in page)
         if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
             raise StoreCorrupt(
                 f"{self.file}: events of the window of conversation {conversation!r} are missing. Restore a backup."
@@ -266,6 +268,24 @@ class SQLiteStore:
     def _check_open(self) -> None:
         if self._closing is not None:
             raise closed(self.file)
+
+    async def _lineage(self, conversation: str) -> list[_Part]:
+        """Say which logs hold the versions of a conversation, in their order: its ancestors' and its own."""
+        rows = await self._rows(statements.LINEAGE, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return [_Part(*row) for row in reversed(rows)]
+
+    async def _pages(
+        self, parts: Sequence[_Part], after: int, until: int | None, page: int, statement: str, *listed: str
+    ) -> AsyncIterator[tuple[str, list[Row]]]:
+        """Read the rows of ``after < version <= until``, a page at a time, each page with its conversation."""
+        for part in parts:
+            version, last = max(after, part.base), part.last if until is None else min(until, part.last)
+            while version < last:
+                rows = await self._rows(statement, part.key, version, last, *listed, page)
+                yield part.conversation, rows
+                version = rows[-1][1] if len(rows) == page else last
 
     async def _rows(self, statement: str, *parameters: Any) -> list[Row]:
         self._check_open()

@@ -2,7 +2,8 @@
 
 Each is an indexed look-up or a range of an index: no cost depends on the length of a conversation's history, and none
 scans a table. Lists of ids go in as one JSON array, so that their number has no limit. The `CROSS JOIN` and
-`INDEXED BY` fix the plan, whatever the statistics of `PRAGMA optimize` say.
+`INDEXED BY` fix the plan, whatever the statistics of `PRAGMA optimize` say. (Even a single path is a JSON array: beside
+the lineage of a fork, SQLite would make a Bloom filter of the whole table for a plain parameter.)
 """
 
 # ruff: noqa: S608 - the texts are put together from the constants below, never from input
@@ -16,16 +17,33 @@ RARE_WHERE: Final = "type NOT IN ('block.appended', 'context.rendered', 'model.c
 FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 _KEY = "(SELECT key FROM conversations WHERE id = ?)"
-_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at"
+_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base"
 _EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
 _LISTED = "(SELECT value FROM json_each(?))"
 
+
+def _lineage(start: str) -> str:
+    """Write the common table of a conversation and its ancestors, itself first.
+
+    Each row says which versions of the whole are that conversation's own: ``base < version <= last``. A parent has the
+    lower key; without that condition, a circle in a damaged database would have no end.
+    """
+    return (
+        f"WITH RECURSIVE lineage (key, id, base, last, parent_key) AS ({start} UNION ALL"
+        " SELECT c.key, c.id, c.base, min(l.base, l.last), c.parent_key FROM lineage AS l"
+        " CROSS JOIN conversations AS c ON c.key = l.parent_key AND c.key < l.key) "
+    )
+
+
+_LINEAGE = _lineage("SELECT key, id, base, version, parent_key FROM conversations WHERE id = ?")
+_LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversations WHERE key = ?")
+
 # --- the writer ---------------------------------------------------------------------------------------------------
 
-HEAD: Final = "SELECT key, version FROM conversations WHERE id = ?"
+HEAD: Final = "SELECT key, version, base, parent_key FROM conversations WHERE id = ?"
 INSERT_CONVERSATION: Final = (
-    "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at)"
-    " VALUES (?, ?, 1, ?, ?, ?, ?)"
+    "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at, parent_key, base)"
+    " VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)"
 )
 UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
@@ -48,7 +66,8 @@ VERSIONS_OF_IDS: Final = (
     " CROSS JOIN events AS e ON e.conversation = ? AND e.event_id = wanted.value"
 )
 PATHS_IN_USE: Final = (
-    "SELECT e.path FROM json_each(?) AS wanted CROSS JOIN events AS e ON e.conversation = ? AND e.path = wanted.value"
+    f"{_LINEAGE_UP_TO}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
 
 # --- the readers --------------------------------------------------------------------------------------------------
@@ -60,27 +79,31 @@ INFO_AND_SNAPSHOT: Final = (
 )
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
 
+LINEAGE: Final = f"{_LINEAGE}SELECT key, id, base, last FROM lineage"
 PAGE: Final = (
-    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY}"
+    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = ?"
     " AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_TYPES: Final = (
-    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY}"
+    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = ?"
     f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED} ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_RARE_TYPES: Final = (
     f"SELECT {_EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
-    f" WHERE conversation = {_KEY} AND version > ? AND version <= ? AND type IN {_LISTED} AND {RARE_WHERE}"
+    f" WHERE conversation = ? AND version > ? AND version <= ? AND type IN {_LISTED} AND {RARE_WHERE}"
     " ORDER BY version LIMIT ?) CROSS JOIN events AS e ON e.position = found ORDER BY e.version"
 )
 BY_VERSION: Final = (
-    f"SELECT {_EVENT} FROM json_each(?) AS wanted"
-    f" CROSS JOIN events AS e ON e.conversation = {_KEY} AND e.version = wanted.value"
+    f"{_LINEAGE}SELECT l.id, {_EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version = wanted.value AND e.version <= l.last"
 )
-BY_PATH: Final = f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = {_KEY} AND e.path = ?"
+BY_PATH: Final = (
+    f"{_LINEAGE}SELECT l.id, {_EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
+)
 PATHS_BETWEEN: Final = (
-    "SELECT e.path FROM json_each(?) AS bounds"
-    f" CROSS JOIN events AS e ON e.conversation = {_KEY}"
+    f"{_LINEAGE}SELECT e.path FROM lineage AS l CROSS JOIN json_each(?) AS bounds"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version <= l.last"
     " AND e.path >= json_extract(bounds.value, '$[0]') AND e.path < json_extract(bounds.value, '$[1]')"
 )
 IDS_KNOWN: Final = (

@@ -1,6 +1,6 @@
-"""The tables of a store, as SQLModel classes: their DDL is the schema of every database.
+"""The tables of a store, as SQLModel classes: the schema that `store.migrations` together make.
 
-They are for the schema, for migrations and for whoever wants to query a store with SQLModel. The write path never
+They are for whoever wants to read the schema, or to query a store with SQLModel. The write path never
 builds one of these objects (notes: an ORM object costs ten times its row). The registry is their own, so that an
 application's SQLModel classes may use the same names.
 """
@@ -38,6 +38,10 @@ class ConversationRow(Stored, table=True):
     created_at: str = Field(sa_type=Text)
     """The time of its first event; ``updated_at`` is that of its newest one."""
     updated_at: str = Field(sa_type=Text)
+    parent_key: int | None = Field(default=None, foreign_key="conversations.key")
+    """Of a fork: the conversation that holds the versions up to ``base``, or has them from its own parent."""
+    base: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
+    """The last version that a fork shares with its parent; its own begin behind it. 0: no fork."""
 
 
 class EventRow(Stored, table=True):

@@ -36,7 +36,10 @@ class Payload(Frozen):
 
 
 class ParentLink(Frozen):
-    """Where a conversation comes from: a fork, or a subagent's call."""
+    """Where a conversation comes from: a fork, or a subagent's call.
+
+    A fork with a version shares the parent's events up to it, see `EventStore`; any other link is a mere reference.
+    """
 
     conversation: str
     version: int | None = None

@@ -55,7 +55,11 @@ class Snapshot(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class ConversationInfo:
-    """What the store knows of a conversation without reading its events. Times are UTC."""
+    """What the store knows of a conversation without reading its events. Times are UTC.
+
+    ``base`` is the last version that a fork shares with its parent: the versions 1 to ``base`` are the parent's events,
+    and its own begin behind them. It is 0 for a conversation that shares nothing.
+    """
 
     id: str
     version: int
@@ -64,6 +68,7 @@ class ConversationInfo:
     updated_at: datetime
     title: str = ""
     parent: ParentLink | None = None
+    base: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,13 @@ class EventStore(Protocol):
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
     appends. Cancelling a call never leaves half an append, and never a store that cannot be used.
+
+    **Forks.** A conversation whose first append holds a `ConversationOpened` with a parent link of the relation
+    ``fork`` and a version V shares the parent's versions 1 to V (`ConversationInfo.base`) and goes on at V + 1, so
+    that every version, range and path of the parent up to there means the same in the fork. Whatever reads the fork
+    reads through: the parent's events come with the parent's name and checksum, and paths in use up to V are taken in
+    the fork too. What the parent appends later never shows. A parent may be a fork itself. Event ids are a
+    conversation's own.
     """
 
     async def append(
@@ -104,6 +116,8 @@ class EventStore(Protocol):
             VersionConflict: the conversation is not where ``expected`` says.
             DuplicateEvent: ids are in the log already, in other company or with other content.
             PathTaken: a block's path is in use in the conversation.
+            ConversationNotFound: it would open a fork of a conversation that is not there.
+            HistoryUnavailable: it would open a fork at a version that the parent does not hold.
             StoreError: the database is locked, read-only, full, damaged or closed.
         """
         ...
@@ -140,11 +154,17 @@ class EventStore(Protocol):
         ...
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
-        """Return those of the event ids that the conversation holds; empty for an unknown conversation."""
+        """Return those of the event ids that the conversation itself holds; empty for an unknown conversation.
+
+        The ids of what a fork shares with its parent are the parent's.
+        """
         ...
 
     async def load_window(self, conversation: str) -> StoredWindow:
         """Read what a running agent needs; the cost does not depend on the history before the window.
+
+        The window of a fork may begin in its parent. A fork has no snapshot but its own: one that is opened without
+        a snapshot has everything from version 1 on as its window.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -166,7 +186,10 @@ class EventStore(Protocol):
     def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
-        """Iterate over the events of all conversations with ``position > after``, by position."""
+        """Iterate over the events of all conversations with ``position > after``, by position.
+
+        Each event comes once, as its own conversation's; a fork has those behind its ``base``.
+        """
         ...
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:

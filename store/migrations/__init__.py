@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew
 
 from .. import statements
-from . import create
+from . import create, forks
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
     from pathlib import Path
 
-MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] = (("create the tables", create.apply),)
+MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] = (
+    ("create the tables", create.apply),
+    ("let forks share what was appended before them", forks.apply),
+)
 """In order; the first has number 1. A step that was released is never changed."""
 
 APPLICATION_ID: Final = 0x544C_4E45

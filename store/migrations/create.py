@@ -1,16 +1,73 @@
-"""Migration 1: the tables, from the DDL of `store.tables`."""
+"""Migration 1: the tables of the first release, word for word.
+
+The text is frozen. `store.tables` describes what all migrations together make; a test holds the two against each other.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
 
+_STATEMENTS: Final = (
+    """
+    CREATE TABLE conversations (
+        "key" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        window_start INTEGER NOT NULL,
+        title TEXT NOT NULL,
+        parent TEXT,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        UNIQUE (id)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE events (
+        position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        conversation INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        event_id TEXT NOT NULL,
+        type TEXT NOT NULL,
+        schema_version INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        path TEXT,
+        turn_id TEXT,
+        tokens INTEGER,
+        payload TEXT NOT NULL,
+        checksum TEXT NOT NULL,
+        UNIQUE (conversation, version),
+        UNIQUE (conversation, event_id),
+        FOREIGN KEY(conversation) REFERENCES conversations ("key")
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX events_path ON events (conversation, path) WHERE path IS NOT NULL",
+    """
+    CREATE INDEX events_rare ON events (type, position)
+    WHERE type NOT IN ('block.appended', 'context.rendered', 'model.called')
+    """,
+    """
+    CREATE INDEX events_rare_within ON events (conversation, type, version)
+    WHERE type NOT IN ('block.appended', 'context.rendered', 'model.called')
+    """,
+    """
+    CREATE TABLE snapshots (
+        conversation INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        checksum TEXT NOT NULL,
+        PRIMARY KEY (conversation),
+        FOREIGN KEY(conversation) REFERENCES conversations ("key")
+    ) STRICT
+    """,
+    "CREATE TABLE stored_values ( hash TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (hash) ) STRICT",
+    "CREATE TABLE migrations ( number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (number) ) STRICT",
+)
+
 
 def apply(connection: sqlite3.Connection) -> None:
-    """Create every table and index. SQLModel is imported only here: an existing store opens without it."""
-    from ..tables import ddl  # noqa: PLC0415 - the import takes longer than opening a store
-
-    for statement in ddl():
+    """Create every table and index of the first release."""
+    for statement in _STATEMENTS:
         connection.execute(statement)

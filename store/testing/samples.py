@@ -7,7 +7,16 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import RangeSummary, UserPrompt
-from timeline.events import BlockAppended, CompactionCompleted, Covers, NewEvent, WrittenBy, event_id
+from timeline.events import (
+    BlockAppended,
+    CompactionCompleted,
+    ConversationOpened,
+    Covers,
+    NewEvent,
+    ParentLink,
+    WrittenBy,
+    event_id,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -50,6 +59,11 @@ def compaction(first: int, last: int) -> NewEvent:
             written_by=WrittenBy(summarizer="none"),
         )
     )
+
+
+def fork(parent: str, version: int | None) -> NewEvent:
+    """Make the event that opens a fork of a conversation behind one of its versions."""
+    return event(ConversationOpened(parent=ParentLink(conversation=parent, version=version, relation="fork")))
 
 
 async def versions(

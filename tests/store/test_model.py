@@ -11,8 +11,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
-from store.testing import block_event, compaction
-from timeline.errors import StoreError
+from store.testing import block_event, compaction, fork
+from timeline.errors import TimelineError
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.events import NewEvent
     from timeline.ports import EventStore
 
-NAMES = st.sampled_from(["a", "b", "c"])
+NAMES = st.sampled_from(["a", "b", "c", "d"])
 PATHS = st.sampled_from(["", "", "", "ar:t.user.prompt", "ar:t.user.prompt.2", "tc:t.c.call", "tc:t.c.result"])
 EXPECTED: SearchStrategy[int | Expected] = st.sampled_from(list(Expected)) | st.integers(-1, 12)
 TYPES = st.sets(st.sampled_from(["block.appended", "compaction.completed", "blocks.pinned"])) | st.none()
@@ -53,7 +53,7 @@ class SQLiteIsMemory(RuleBasedStateMachine):
     def _outcome(self, call: Coroutine[Any, Any, Any]) -> Any:
         try:
             return self.runner.run(call)
-        except StoreError as error:
+        except TimelineError as error:
             return type(error), str(error)
 
     @rule(target=made, paths=st.lists(PATHS, min_size=1, max_size=4))
@@ -80,6 +80,18 @@ class SQLiteIsMemory(RuleBasedStateMachine):
         carried = tuple(data.draw(st.sets(st.integers(1, start - 1)))) if start > 1 else ()
         snapshot = Snapshot(version=version, window_start=start, blocks=carried)
         self._both(lambda store: store.append(name, written, snapshot=snapshot))
+
+    @rule(
+        name=NAMES,
+        parent=NAMES,
+        version=st.integers(-1, 9),
+        written=st.lists(made, max_size=2),
+        expected=EXPECTED,
+    )
+    def fork(self, name: str, parent: str, version: int, written: list[NewEvent], expected: int | Expected) -> None:
+        """Open a fork of a conversation or of another fork; or try to, where that is not possible."""
+        opening = [fork(parent, version), *written]
+        self._both(lambda store: store.append(name, opening, expected=expected))
 
     def _version(self, name: str) -> int:
         log = self.model._logs.get(name)

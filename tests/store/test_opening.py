@@ -81,20 +81,20 @@ async def test_options_reach_the_store(tmp_path: Path) -> None:
 
 
 def test_importing_the_package_is_light() -> None:
-    """`import store` brings neither a database library nor the SQLite store; an existing file needs no SQLModel."""
+    """`import store` brings neither a database library nor the SQLite store."""
     heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "store.sqlite", "store.tables"}
     script = f"import sys, store; print(sorted({heavy!r} & set(sys.modules)))"
     assert _printed(script) == "[]"
 
 
-def test_an_existing_store_opens_without_sqlmodel(tmp_path: Path) -> None:
-    """Only making the tables needs their classes; opening a store again takes milliseconds."""
+def test_a_store_is_made_and_opened_without_sqlmodel(tmp_path: Path) -> None:
+    """The classes of the tables are for queries of one's own; opening a store takes milliseconds."""
     script = (
         "import asyncio, sys\nfrom store import open_store\n"
         "async def main():\n    async with open_store(sys.argv[1]): pass\n"
         "asyncio.run(main())\nprint(sorted({'sqlmodel', 'sqlalchemy'} & set(sys.modules)))"
     )
-    assert _printed(script, str(tmp_path / "agent.db")) == "['sqlalchemy', 'sqlmodel']"
+    assert _printed(script, str(tmp_path / "agent.db")) == "[]"
     assert _printed(script, str(tmp_path / "agent.db")) == "[]"
 
 

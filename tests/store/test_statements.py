@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STATEMENTS = {
     name: text
     for name, text in {**vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}.items()
-    if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE) .*[^ ]$", text)
+    if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE|WITH) .*[^ ]$", text)
 }
 TABLES = ("conversations", "events", "snapshots", "stored_values", "migrations", "e", "c", "s", "v")
 
@@ -47,9 +47,23 @@ def _plan(connection: sqlite3.Connection, statement: str) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_no_statement_scans_a_table(connection: sqlite3.Connection, name: str) -> None:
-    """Every table is searched by an index or by its key."""
+    """Every table is searched by an index or by its key that is there: none is read whole to make a passing one."""
     plan = _plan(connection, STATEMENTS[name])
-    assert not [step for step in plan if re.match(rf"SCAN ({'|'.join(TABLES)})\b", step)], plan
+    assert not [step for step in plan if re.match(rf"SCAN ({'|'.join(TABLES)})\b|BLOOM FILTER|.*AUTOMATIC", step)], plan
+
+
+@pytest.mark.parametrize("name", ["BY_PATH", "PATHS_IN_USE", "PATHS_BETWEEN", "BY_VERSION"])
+def test_look_ups_in_a_fork_take_one_search_for_each_ancestor(connection: sqlite3.Connection, name: str) -> None:
+    """The lineage is found once, parent by parent, and the events by the full key of an index."""
+    plan = _plan(connection, STATEMENTS[name])
+    assert plan.count("SEARCH c USING INTEGER PRIMARY KEY (rowid=?)") == 1
+    assert re.fullmatch(r"SEARCH e USING INDEX \w+ \(conversation=\? AND (path|version)[=>].*\)", plan[-1]), plan
+
+
+@pytest.mark.parametrize("name", ["PAGE", "PAGE_OF_TYPES", "PAGE_OF_ALL"])
+def test_a_page_is_read_in_the_order_of_an_index(connection: sqlite3.Connection, name: str) -> None:
+    """Nothing is sorted: a page costs what it holds, however much stands behind it."""
+    assert not [step for step in _plan(connection, STATEMENTS[name]) if "TEMP B-TREE" in step]
 
 
 def test_rare_events_are_read_from_their_own_index(connection: sqlite3.Connection) -> None:
