@@ -5,24 +5,34 @@ Each method of `Embedding` is thin: what a provider's reply or a recall answer l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio.to_thread
 
 from timeline.blocks import with_media
-from timeline.events import ModelCalled
+from timeline.errors import DuplicateEvent, InvalidBlock
+from timeline.events import ModelCalled, appended_block, derived_event_id, event_id
+from timeline.log import Draft
+from timeline.messages import placed_in_turns, read_messages
+from timeline.streaming import StreamRecording
 from timeline.view import TimelineView, moment
+from timeline.wire.responses import read_response
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import AsyncIterable, Callable, Sequence
+    from uuid import UUID
 
     from timeline.blocks import Block
     from timeline.events import Usage
     from timeline.log import StoredLog
+    from timeline.wire.responses import ModelResponse
 
 _THREAD_CHARACTERS: Final = 1_000_000
 """Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
+
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Embedding(TimelineView):
@@ -39,6 +49,111 @@ class Embedding(TimelineView):
             counts = self.counter.count_many(texts)
         return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
 
+    async def record(
+        self, reply: Any, *, started_at: datetime | None = None, now: datetime | None = None
+    ) -> list[Block]:
+        """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
+
+        The same reply a second time adds nothing, and gives the blocks that are stored.
+
+        Args:
+            reply: an Anthropic message, an OpenAI chat completion (of several choices the first) or an OpenAI response,
+                as the SDK's object or its dict.
+            started_at: when the request was sent.
+            now: the time of the blocks.
+
+        Raises:
+            UnknownResponse: the reply has another shape; nothing was written.
+            StoreError: the store refused; nothing was written.
+        """
+        at = moment(now, self._clock)
+        return await self._record_response(read_response(reply, unnamed=str(event_id(at))), started_at, at)
+
+    def recording(
+        self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
+    ) -> StreamRecording:
+        """Return a stream that hands on every event of a model's stream, and is recorded when it ends.
+
+        Enter it with ``async with`` and iterate over it. When the stream breaks, or the loop is left or cancelled, what
+        arrived is recorded as one response, its completion marked with ``meta["interrupted"]``. A call whose arguments
+        were cut off is not recorded as a call; the marked completion keeps it in its meta.
+
+        Args:
+            stream: of Anthropic message events, OpenAI chat chunks or OpenAI response events.
+            started_at: when the request was sent.
+            now: the time of the blocks; the moment of recording unless given.
+        """
+        at = moment(now, self._clock)
+
+        async def save(response: ModelResponse) -> list[Block]:
+            return await self._record_response(response, started_at, moment(now, self._clock))
+
+        return StreamRecording(stream, unnamed=str(event_id(at)), save=save)
+
+    async def record_stream(
+        self,
+        stream: AsyncIterable[Any],
+        *,
+        on_event: Callable[[Any], object] | None = None,
+        started_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Read a model's stream to its end and record it; return the blocks. See `recording`.
+
+        Args:
+            stream: of a provider's events.
+            on_event: called with each event as it comes.
+            started_at: when the request was sent.
+            now: the time of the blocks.
+
+        Raises:
+            UnknownResponse: no event of a model's response came.
+            StoreError: the store refused.
+        """
+        async with self.recording(stream, started_at=started_at, now=now) as recording:
+            async for event in recording:
+                if on_event is not None:
+                    on_event(event)
+        return recording.blocks
+
+    async def append_messages(
+        self,
+        messages: Sequence[Any],
+        *,
+        wire: Literal["anthropic", "openai_chat"] | None = None,
+        keys: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Append a provider's messages as blocks, in one transaction; return those that were appended.
+
+        All of them are new, unless ``keys`` says otherwise: a key names a message for ever, and a message whose key was
+        appended before is left out. So a history that grew can be given again as a whole.
+
+        Args:
+            messages: in the form of Anthropic's messages or of OpenAI's chat; contents may hold the SDK's objects.
+            wire: which form it is; told by the messages unless given.
+            keys: a key for each message, unique in the conversation.
+            now: the time of the blocks.
+
+        Raises:
+            InvalidBlock: one of them is no message, or there are not as many keys; nothing was written.
+            StoreError: the store refused; nothing was written.
+        """
+        at = moment(now, self._clock)
+        if keys is not None and len(keys) != len(messages):
+            raise InvalidBlock("keys", f"there are {len(keys)} for {len(messages)} messages")
+        batch = str(event_id(at))
+        names = keys or [f"{batch}_{number}" for number in range(len(messages))]
+        read = read_messages(messages, wire=wire, names=names)
+        ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
+        known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
+        new = [n for n, own in enumerate(ids) if not known.intersection(own)]
+        placed = placed_in_turns([read[n] for n in new], self._log.fold.turns)
+        if not placed:
+            return []
+        drafts = await self._drafts(placed, list(chain.from_iterable(ids[n] for n in new)), at)
+        return await self._log.append(drafts, counter=self.counter.name)
+
     async def record_model_call(
         self,
         usage: Usage | None = None,
@@ -54,6 +169,30 @@ class Embedding(TimelineView):
         called = ModelCalled(model=model, response_id=response_id, finish_reason=finish_reason, **fields)
         await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
 
+    async def _record_response(self, response: ModelResponse, started_at: datetime | None, at: datetime) -> list[Block]:
+        *ids, called_id = stable_ids(len(response.blocks) + 1, self.id, "response", response.key())
+        drafts = await self._drafts(response.blocks, ids, at)
+        drafts.append(Draft(called_id, at, payload=self._answering(response.called, started_at)))
+        try:
+            return await self._log.append(drafts, counter=self.counter.name)
+        except DuplicateEvent:
+            stored = await self._recorded(called_id, len(ids))
+            if stored is None:
+                raise
+            return stored
+
+    async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
+        """Return the blocks of a response that is in the log already: they stand right before its `model.called`."""
+        calls = [e.version async for e in self._store.read(self.id, types=["model.called"]) if e.id == called_id]
+        if not calls:
+            return None
+        events = await self._store.read_versions(self.id, range(calls[0] - blocks, calls[0]))
+        return [block for event in events if (block := appended_block(event.payload)) is not None]
+
+    async def _drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
+        sizes = await self.count(blocks)
+        return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
+
     def _answering(self, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
         """Say when a model call began, and which render it answers."""
         rendered = self.window.rendered
@@ -63,3 +202,8 @@ class Embedding(TimelineView):
                 "answers": None if rendered is None else rendered.version,
             }
         )
+
+
+def stable_ids(count: int, *parts: str) -> list[UUID]:
+    """Make event ids that follow from what is recorded alone, and not from the time: recorded again, it is known."""
+    return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]

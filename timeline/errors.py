@@ -3,6 +3,7 @@
 TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
+├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
@@ -57,6 +58,18 @@ class InvalidPolicy(TimelineError, ValueError):
         self.field = field
         self.problem = problem
         super().__init__(f"Invalid policy, field {field!r}: {problem}.")
+
+
+class UnknownResponse(TimelineError, TypeError):
+    """What should be recorded is no response of a model; ``got`` says what it is."""
+
+    def __init__(self, got: str) -> None:
+        self.got = got
+        super().__init__(
+            f"No response that can be recorded: {got}. Accepted are an Anthropic message, an OpenAI chat completion "
+            "and an OpenAI response, each as the SDK's object or its dict; a stream of them goes to "
+            "`recording` or `record_stream`. Nothing was written."
+        )
 
 
 class ImportFailed(TimelineError):

@@ -127,9 +127,7 @@ class Timeline(Embedding):
             )
         if not checked:
             return []
-        sizes = await self.count(checked)
-        ids = event_ids(at, len(checked))
-        drafts = [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, checked, sizes, strict=True)]
+        drafts = await self._drafts(checked, event_ids(at, len(checked)), at)
         return await self._log.append(drafts, counter=self.counter.name)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:

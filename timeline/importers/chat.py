@@ -13,9 +13,9 @@ from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.recording import Recording, Report
-from timeline.importers.usage import anthropic_usage, openai_usage
 from timeline.wire import anthropic, openai_chat
 from timeline.wire.anthropic import joined_text
+from timeline.wire.usage import anthropic_usage, openai_usage
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

@@ -13,8 +13,8 @@ from timeline.blocks import CustomBlock, UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.importers.usage import anthropic_usage, count_of
 from timeline.wire.anthropic import assistant_block, attachment_block, joined_text, parts_of, result_block, text_of
+from timeline.wire.usage import anthropic_usage, count_of
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -254,8 +254,9 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
     """
     match part.get("type"):
         case "text":
-            text = text_of(part)
-            return AssistantCompletion(text=text, response_id=response_id) if text else None
+            text, cited = text_of(part), part.get("citations")
+            meta = {"citations": cited} if cited else {}
+            return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
         case "thinking":
             return Reasoning(text=text_of(part, "thinking"), data=part, response_id=response_id)
         case "redacted_thinking":

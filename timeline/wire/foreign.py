@@ -1,4 +1,4 @@
-"""Reading JSON that others wrote, so that whatever is read can be written again.
+"""Reading JSON that others wrote, and the objects that SDKs make of it, so that whatever is read can be written again.
 
 Python reads more than JSON allows to be written: NaN, infinities, lone surrogates, and nesting that the next program
 gives up on.
@@ -11,7 +11,7 @@ import math
 import re
 from typing import Any, Final
 
-from timeline.frozen import repair_json
+from timeline.frozen import canonical_json, repair_json
 
 MOST_NESTING: Final = 200
 """Levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
@@ -63,3 +63,49 @@ def is_nested_deeper(value: Any, levels: int) -> bool:
         inner = (child for outer in level for child in (outer.values() if isinstance(outer, dict) else outer))
         level = [child for child in inner if isinstance(child, dict | list)]
     return bool(level)
+
+
+def arguments_of(told: Any) -> dict[str, Any] | str:
+    """Read a call's arguments: an object, or the text as it is where the model wrote no JSON object.
+
+    A text that was cut off is never an object: no beginning of a JSON object is one.
+    """
+    if isinstance(told, dict):
+        return told
+    if not isinstance(told, str):
+        return canonical_json(told)
+    try:
+        value = json.loads(told, parse_constant=_refuse)
+        canonical_json(value)
+    except (ValueError, RecursionError):
+        return told
+    return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else told
+
+
+def plain(value: Any) -> Any:
+    """Return the JSON value of what an SDK gave: its objects as they came over the wire, nothing added.
+
+    An SDK's objects are known by their ``model_dump`` alone; fields that the provider did not send are left out, so
+    that signed content stays what was signed.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    told = value if is_nested_deeper(value, MOST_NESTING) else _plain(value)
+    if is_nested_deeper(told, MOST_NESTING):
+        raise ValueError("something nested too deeply")
+    return told
+
+
+def _plain(value: Any) -> Any:
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} has no JSON form")

@@ -6,7 +6,6 @@ Reasoning has no form here and is left out. Caching is automatic, so nothing is 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import (
@@ -19,8 +18,8 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.frozen import canonical_json, compact_json
-from timeline.wire.foreign import MOST_NESTING, is_nested_deeper
+from timeline.frozen import compact_json
+from timeline.wire.foreign import arguments_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
@@ -174,7 +173,9 @@ class MessageDecoder:
 
     def _assistant(self, message: Message) -> list[Block]:
         id_ = message.get("id")
-        response = id_ if isinstance(id_, str) and id_ else f"response_{self._number}"
+        named = isinstance(id_, str) and bool(id_)
+        response = str(id_) if named else f"response_{self._number}"
+        calls = response if named else f"call_{self._number}"
         thought = message.get("reasoning_content")
         blocks: list[Block] = []
         if isinstance(thought, str) and thought:
@@ -187,9 +188,9 @@ class MessageDecoder:
         told = message.get("tool_calls")
         for index, call in enumerate(told if isinstance(told, list) else []):
             if isinstance(call, dict):
-                blocks.append(self._call(call, response, f"call_{self._number}_{index}"))
+                blocks.append(self._call(call, response, f"{calls}_{index}"))
         if isinstance(legacy := message.get("function_call"), dict):
-            call = self._call({"function": legacy}, response, f"call_{self._number}_0")
+            call = self._call({"function": legacy}, response, f"{calls}_0")
             self._functions[call.name] = call.call_id
             blocks.append(call)
         return blocks
@@ -202,7 +203,7 @@ class MessageDecoder:
         call = ToolCall(
             call_id=id_ if isinstance(id_, str) and id_ else call_id,
             name=name if isinstance(name, str) and name else "unknown",
-            arguments=_arguments(function.get("arguments", function.get("input", ""))),
+            arguments=arguments_of(function.get("arguments", function.get("input", ""))),
             response_id=response,
         )
         self._names[call.call_id] = call.name
@@ -239,20 +240,3 @@ def _user_block(part: Part) -> Block | None:
     file = part.get("file")
     title = file.get("filename") if isinstance(file, dict) else None
     return Attachment(data=part, mime=mime_of(part), meta={"file": title} if isinstance(title, str) and title else {})
-
-
-def _arguments(told: Any) -> dict[str, JsonValue] | str:
-    if isinstance(told, dict):
-        return told
-    if not isinstance(told, str):
-        return canonical_json(told)
-    try:
-        value = json.loads(told, parse_constant=_refuse)
-        canonical_json(value)
-    except (ValueError, RecursionError):
-        return told
-    return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else told
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} has no JSON form")

@@ -38,3 +38,15 @@ def openai_usage(told: Any) -> Usage:
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
+
+
+def responses_usage(told: Any) -> Usage:
+    """Read the Responses API's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    details = told.get("input_tokens_details") if isinstance(told, dict) else None
+    read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, count_of(told, "input_tokens") - read - written),
+        output_tokens=count_of(told, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_5m_tokens=written,
+    )

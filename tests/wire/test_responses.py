@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from anthropic.types import Message
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from tests.sdks import SIGNATURE, anthropic_message, chat_completion, openai_response
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall
+from timeline.errors import UnknownResponse
+from timeline.events import Usage
+from timeline.wire.responses import ModelResponse, read_response
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+SHAPES: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
+    "anthropic": (Message, anthropic_message()),
+    "openai_chat": (ChatCompletion, chat_completion()),
+    "openai_responses": (Response, openai_response()),
+}
+
+
+def read(reply: Any) -> ModelResponse:
+    """Read a reply; one without an id is called ``own``."""
+    return read_response(reply, unnamed="own")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_sdk_object_and_its_dict_are_the_same_response(shape: str) -> None:
+    """What is recorded depends on what the provider said, not on how the caller holds it."""
+    model, told = SHAPES[shape]
+    from_object, from_dict = read(model.model_validate(told)), read(told)
+    assert from_object == from_dict
+    assert from_object.key() == from_dict.key()
+    assert {block.response_id for block in from_dict.blocks} == {from_dict.called.response_id} == {told["id"]}
+
+
+def test_an_anthropic_message_keeps_its_order_and_its_signature() -> None:
+    """Signed thinking is kept byte for byte, before the text and the call that it led to."""
+    thought, said, called = read(Message.model_validate(anthropic_message())).blocks
+    assert isinstance(thought, Reasoning)
+    assert thought.data == {"type": "thinking", "thinking": "Look first.", "signature": SIGNATURE}
+    assert isinstance(said, AssistantCompletion)
+    assert (said.text, said.meta) == ("I run the tests.", {})
+    assert isinstance(called, ToolCall)
+    assert (called.call_id, called.name, called.arguments) == ("toolu_1", "bash", {"command": "pytest"})
+
+
+def test_anthropic_usage_tells_cache_writes_by_their_lifetime() -> None:
+    """Reads, and writes for five minutes and for an hour, are kept apart."""
+    called = read(anthropic_message()).called
+    assert called.usage == Usage(
+        input_tokens=4, output_tokens=42, cache_read_tokens=900, cache_write_5m_tokens=50, cache_write_1h_tokens=20
+    )
+    assert (called.model, called.finish_reason) == ("claude-opus-5", "tool_use")
+
+
+def test_openai_usage_leaves_out_of_the_input_what_the_cache_answered() -> None:
+    """Both OpenAI shapes report totals; what was read from the cache or written to it is taken off."""
+    assert read(chat_completion()).called.usage == Usage(input_tokens=400, output_tokens=30, cache_read_tokens=600)
+    assert read(openai_response()).called.usage == Usage(
+        input_tokens=300, output_tokens=30, cache_read_tokens=600, cache_write_5m_tokens=100
+    )
+
+
+def test_a_response_of_the_responses_api_keeps_its_encrypted_reasoning() -> None:
+    """The whole item is kept, since only the whole item may be sent back."""
+    thought, said, called = read(openai_response()).blocks
+    assert thought.text == "Look first."
+    assert thought.data == openai_response()["output"][0]
+    assert said.text == "I look."
+    assert isinstance(called, ToolCall)
+    assert (called.call_id, called.arguments) == ("call_1", {"path": "."})
+
+
+def test_the_text_of_a_custom_tool_stays_a_text() -> None:
+    """What a free-form tool is given is no JSON, even where it looks like it."""
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "apply", "input": '{"a":1}'}
+    [called] = read({**openai_response(), "output": [item]}).blocks
+    assert isinstance(called, ToolCall)
+    assert called.arguments == '{"a":1}'
+
+
+def test_what_has_no_block_type_of_its_own_is_kept_whole() -> None:
+    """Server-side tools and whatever comes later lose nothing."""
+    searched = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
+    item = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    [of_anthropic] = read({**anthropic_message(), "content": [searched]}).blocks
+    [of_openai] = read({**openai_response(), "output": [item]}).blocks
+    assert isinstance(of_anthropic, CustomBlock)
+    assert isinstance(of_openai, CustomBlock)
+    assert (of_anthropic.data, of_openai.data) == (searched, item)
+
+
+def test_citations_are_kept_beside_the_text() -> None:
+    """They are part of what was said, and no part of what is sent again."""
+    cited = [{"type": "char_location", "cited_text": "x"}]
+    part = {"type": "text", "text": "So it is.", "citations": cited}
+    [said] = read({**anthropic_message(), "content": [part]}).blocks
+    assert said.meta == {"citations": cited}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_reply_without_an_id_gets_the_one_that_is_given(shape: str) -> None:
+    """Its blocks belong together all the same, and calls without ids are told apart."""
+    told = {key: value for key, value in SHAPES[shape][1].items() if key != "id"}
+    response = read(told)
+    assert {block.response_id for block in response.blocks} == {"own"} == {response.called.response_id}
+
+
+def test_calls_without_ids_are_told_apart_from_those_of_other_responses() -> None:
+    """Some servers give calls no id; the response's own tells whose they are."""
+    function = {"name": "ls", "arguments": "{}"}
+    message = {"role": "assistant", "tool_calls": [{"function": function}, {"function": function}]}
+    blocks = read({"id": "r7", "choices": [{"message": message}]}).blocks
+    assert [block.call_id for block in blocks] == ["r7_0", "r7_1"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "ending"),
+    [
+        ("anthropic", {"stop_reason": "max_tokens"}),
+        ("openai_responses", {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+    ],
+)
+def test_a_call_in_which_the_room_ran_out_is_no_call(shape: str, ending: dict[str, Any]) -> None:
+    """Half of what was meant is never run; the text before it is marked, and keeps what there was of the call."""
+    response = read({**SHAPES[shape][1], **ending})
+    _, said = response.blocks
+    assert isinstance(said, AssistantCompletion)
+    assert said.meta["interrupted"] is True
+    cut = said.meta["cut_calls"]
+    assert isinstance(cut, list)
+    assert len(cut) == 1
+    assert response.called.finish_reason in {"max_tokens", "max_output_tokens"}
+
+
+def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
+    """What the finish reason says is enough."""
+    told = {**anthropic_message(), "content": [{"type": "text", "text": "So"}], "stop_reason": "max_tokens"}
+    assert [block.meta for block in read(told).blocks] == [{}]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "text",
+        b"bytes",
+        [],
+        {},
+        {"choices": None},
+        {"object": "chat.completion.chunk", "choices": []},
+        {"type": "message", "role": "assistant", "content": "x"},
+        {"object": "list", "data": []},
+        {"type": "error", "error": {"message": "no"}},
+        object(),
+    ],
+    ids=str,
+)
+def test_an_unknown_shape_is_a_typed_error_that_names_what_is_accepted(reply: Any) -> None:
+    """Nothing is guessed into a response."""
+    with pytest.raises(UnknownResponse, match="Anthropic message, an OpenAI chat completion and an OpenAI response"):
+        read(reply)
+
+
+def test_a_reply_that_is_nested_without_end_is_refused() -> None:
+    """What could not be written again is not read."""
+    deep: Any = {}
+    for _ in range(2_000):
+        deep = {"a": deep}
+    with pytest.raises(UnknownResponse, match="nested too deeply"):
+        read({**anthropic_message(), "content": [{"type": "x", "data": deep}]})

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sdks import (
+    ANTHROPIC_EVENTS,
+    CHAT_EVENTS,
+    RESPONSE_EVENTS,
+    anthropic_message,
+    chat_completion,
+    openai_response,
+)
+from timeline.blocks import AssistantCompletion, Reasoning, ToolCall
+from timeline.wire.responses import ModelResponse, read_response
+from timeline.wire.streams import StreamReader
+
+DIALECTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "anthropic": (ANTHROPIC_EVENTS, anthropic_message()),
+    "openai_chat": (CHAT_EVENTS, chat_completion()),
+    "openai_responses": (RESPONSE_EVENTS, openai_response()),
+}
+
+
+def read(events: list[dict[str, Any]]) -> ModelResponse:
+    """Read a stream of events, of which one at least belongs to a response."""
+    reader = StreamReader()
+    for event in events:
+        reader.take(event)
+    response = reader.response(unnamed="own")
+    assert response is not None
+    return response
+
+
+def until(events: list[dict[str, Any]], word: str) -> list[dict[str, Any]]:
+    """Return the events up to the first one that holds a word."""
+    return events[: 1 + next(n for n, event in enumerate(events) if word in str(event))]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stream_that_ended_is_the_response_in_one_piece(dialect: str) -> None:
+    """Streamed or not, the same response gives the same blocks, the same usage and the same key."""
+    events, reply = DIALECTS[dialect]
+    assert read(events) == read_response(reply, unnamed="own")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_wherever_a_stream_is_cut_one_completion_is_marked_and_no_call_is_half(dialect: str) -> None:
+    """After every number of events: at most one mark, calls only with whole arguments, nothing that did not come."""
+    events, reply = DIALECTS[dialect]
+    whole = {
+        block.call_id: block for block in read_response(reply, unnamed="own").blocks if isinstance(block, ToolCall)
+    }
+    ends = len(events) - (2 if dialect == "openai_chat" else 1)
+    for length in range(1, ends):
+        blocks = read(events[:length]).blocks
+        marked = [block for block in blocks if block.meta.get("interrupted")]
+        assert len(marked) == bool(blocks)
+        assert all(isinstance(block, AssistantCompletion) for block in marked)
+        assert all(whole[b.call_id] == b for b in blocks if isinstance(b, ToolCall))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_text_so_far_is_kept(dialect: str) -> None:
+    """What the user has read already is not lost with the connection."""
+    events, _ = DIALECTS[dialect]
+    response = read(until(events, "I "))
+    said = response.blocks[-1]
+    assert isinstance(said, AssistantCompletion)
+    assert said.text.startswith("I ")
+    assert said.meta == {"interrupted": True}
+    assert response.called.finish_reason in {"interrupted", "in_progress"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "last", "raw"),
+    [
+        ("anthropic", '"command": "p', '{"command": "p'),
+        ("openai_chat", '{"path":', '{"path":'),
+        ("openai_responses", '{"path"', '{"path"'),
+    ],
+)
+def test_a_call_whose_arguments_were_cut_is_kept_beside_the_text(dialect: str, last: str, raw: str) -> None:
+    """It is no call any more, so nothing runs half of it; what there was of it stays in the log."""
+    events, _ = DIALECTS[dialect]
+    response = read(until(events, last))
+    assert not [block for block in response.blocks if isinstance(block, ToolCall)]
+    said = response.blocks[-1]
+    cut_calls = said.meta["cut_calls"]
+    assert isinstance(cut_calls, list)
+    assert [call["arguments"] for call in cut_calls if isinstance(call, dict)] == [raw]
+
+
+def test_a_call_that_was_whole_before_the_cut_stays_a_call() -> None:
+    """Its arguments are all there; it goes on as a call that was never answered."""
+    blocks = read(CHAT_EVENTS[:7]).blocks
+    assert [block.call_id for block in blocks if isinstance(block, ToolCall)] == ["call_1"]
+
+
+def test_reasoning_that_was_cut_before_its_signature_is_kept_and_not_sent() -> None:
+    """The empty completion carries the mark; the thought stays readable."""
+    thought, mark = read(ANTHROPIC_EVENTS[:4]).blocks
+    assert isinstance(thought, Reasoning)
+    assert thought.text == "Look "
+    assert (mark.text, mark.meta) == ("", {"interrupted": True})
+
+
+def test_a_cut_before_any_content_is_a_model_call_without_blocks() -> None:
+    """The request was paid for; there is nothing to show for it."""
+    response = read(ANTHROPIC_EVENTS[:1])
+    assert response.blocks == ()
+    assert (response.called.finish_reason, response.called.usage.cache_read_tokens) == ("interrupted", 900)
+
+
+def test_a_failed_response_is_an_interrupted_one() -> None:
+    """The Responses API reports a failure as an event; what came before it is kept."""
+    failed = {**openai_response(), "status": "failed", "output": [], "error": {"code": "server_error", "message": "x"}}
+    response = read([*RESPONSE_EVENTS[:8], {"type": "response.failed", "response": failed}])
+    assert [block.text for block in response.blocks] == ["Look first.", "I look."]
+    assert (response.blocks[-1].meta, response.called.finish_reason) == ({"interrupted": True}, "failed")
+
+
+def test_a_stream_that_ends_without_its_last_event_is_interrupted() -> None:
+    """A proxy that goes away ends the stream in silence."""
+    assert read(ANTHROPIC_EVENTS[:-2]).called.finish_reason == "interrupted"
+
+
+def test_chat_chunks_without_an_index_are_put_together_by_their_ids() -> None:
+    """Some servers leave it out."""
+    calls = [{"id": "a", "function": {"name": "f", "arguments": '{"x"'}}, {"function": {"arguments": ":1}"}}]
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
+    [call] = read([*chunks, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]).blocks
+    assert isinstance(call, ToolCall)
+    assert (call.call_id, call.arguments) == ("a", {"x": 1})
+
+
+def test_a_stream_of_something_else_gives_nothing() -> None:
+    """Events that belong to no known response are let through and forgotten."""
+    reader = StreamReader()
+    for event in ({"type": "ping"}, {"type": "error"}, {}, None, 7, "data: x"):
+        reader.take(event)
+    assert not reader.began
+    assert reader.response(unnamed="own") is None
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+TYPES = st.sampled_from(sorted({str(event.get("type")) for events, _ in DIALECTS.values() for event in events}))
+
+
+ODD_EVENTS = st.fixed_dictionaries(
+    {"type": TYPES}, optional=dict.fromkeys(("index", "output_index", "delta", "item", "message", "usage"), JSON_VALUES)
+)
+
+
+@given(st.sampled_from(list(DIALECTS)), st.lists(st.integers(0, 17), max_size=12), st.lists(ODD_EVENTS, max_size=3))
+def test_events_that_are_lost_repeated_or_mixed_up_never_raise(
+    dialect: str, order: list[int], more: list[dict[str, Any]]
+) -> None:
+    """A stream that makes no sense is recorded as far as it goes; the agent does not stop over it."""
+    events, _ = DIALECTS[dialect]
+    reader = StreamReader()
+    for event in [*(events[n] for n in order if n < len(events)), *more]:
+        reader.take(event)
+    response = reader.response(unnamed="own")
+    assert response is None or response.called.response_id

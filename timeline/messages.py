@@ -1,0 +1,73 @@
+"""Provider messages into blocks that are about to be appended: one decoder a wire, and the turns that messages open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import UserPrompt
+from timeline.errors import InvalidBlock
+from timeline.importers.chat import dialect_of
+from timeline.wire import anthropic, openai_chat
+from timeline.wire.foreign import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from timeline.blocks import Block
+    from timeline.fold.turns import Turns
+
+_DECODERS: Final[dict[str, Callable[[], anthropic.MessageDecoder | openai_chat.MessageDecoder]]] = {
+    "anthropic": anthropic.MessageDecoder,
+    "openai_chat": openai_chat.MessageDecoder,
+}
+
+
+def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[str]) -> list[list[Block]]:
+    """Read messages, each into its blocks.
+
+    Args:
+        messages: a provider's message list; contents may hold an SDK's objects.
+        wire: ``anthropic`` or ``openai_chat``; told by the messages where it is None.
+        names: for each message the id of the response that it is, where it brings none.
+
+    Raises:
+        InvalidBlock: one of them is no message, or there is no such wire; the field says where.
+    """
+    told = [_message(message, number) for number, message in enumerate(messages)]
+    dialect = wire or dialect_of(told)
+    if dialect not in _DECODERS:
+        raise InvalidBlock("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
+    decoder = _DECODERS[dialect]()
+    return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
+
+
+def _message(message: Any, number: int) -> dict[str, Any]:
+    try:
+        told = plain(message)
+    except ValueError as error:
+        raise InvalidBlock(f"messages[{number}]", str(error)) from None
+    if not isinstance(told, dict) or not isinstance(told.get("role"), str):
+        raise InvalidBlock(f"messages[{number}]", "is no message: it needs a role, and content")
+    return {key: value for key, value in told.items() if key != "id" or value}
+
+
+def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[Block]:
+    """Give the blocks of messages the turns that they open, and return all of them.
+
+    A message in which a user asks something opens one turn, however many parts it has; everything else belongs to the
+    turn that is open.
+
+    Args:
+        messages: the blocks of each message.
+        turns: where the conversation stands; it is left as it is.
+    """
+    ahead = turns.copy()
+    placed: list[Block] = []
+    for blocks in messages:
+        prompt = next((block for block in blocks if isinstance(block, UserPrompt)), None)
+        opened = None if prompt is None else ahead.turn_for(prompt)
+        for block in blocks:
+            is_of_turn = opened is not None and block.author == "user"
+            placed.append(block.model_copy(update={"turn_id": opened}) if is_of_turn else block)
+            ahead.advance(placed[-1], placed[-1].turn_id or ahead.turn_for(block), len(placed))
+    return placed

@@ -1,0 +1,170 @@
+"""Model responses: what a provider's SDK returns, into the blocks and the facts of one model call.
+
+Three shapes are read: Anthropic's message, OpenAI's chat completion and OpenAI's response. No SDK is imported: an
+object is what its ``model_dump`` says, and a plain dict does as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall, invalid_block
+from timeline.errors import UnknownResponse
+from timeline.events import ModelCalled
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.wire import anthropic, openai_chat
+from timeline.wire.foreign import arguments_of, plain
+from timeline.wire.usage import anthropic_usage, openai_usage, responses_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Usage
+    from timeline.wire.media import Part
+
+INTERRUPTED: Final = "interrupted"
+"""The finish reason of a response that the provider never finished, and the key that marks its completion."""
+CUT_CALLS: Final = "cut_calls"
+"""The key under which a marked completion keeps the calls whose arguments were cut off."""
+
+_OUT_OF_ROOM: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded"})
+"""Finish reasons of a response that ended because there was no room left: what it said last may be half of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponse:
+    """A response on its way to the log.
+
+    Attributes:
+        blocks: what was said, in order: reasoning, text, calls; all of one ``response_id``.
+        called: the facts of the call; when it began, and what it answers, is not told by a response.
+    """
+
+    blocks: tuple[Block, ...]
+    called: ModelCalled
+
+    def key(self) -> str:
+        """Return what tells this response from every other one.
+
+        That is more than a provider's id: there are servers that give the same ones again and again.
+        """
+        return sha256_hex(canonical_json([self.called.dump(), *(block.dump() for block in self.blocks)]))
+
+
+def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
+    """Read a response; of several choices, the first.
+
+    A call that a response ended in for want of room is not whole, so it is no call: see `interrupted`.
+
+    Args:
+        reply: the SDK's object, or its dict.
+        unnamed: the id of a response that brings none.
+
+    Raises:
+        UnknownResponse: it is in none of the three shapes.
+        InvalidBlock: it says something that has no form in JSON.
+    """
+    try:
+        told = plain(reply)
+    except ValueError as error:
+        raise UnknownResponse(str(error)) from None
+    if not isinstance(told, dict):
+        raise UnknownResponse(f"an object of type {type(reply).__name__}")
+    id_ = told.get("id")
+    response_id = id_ if isinstance(id_, str) and id_ else unnamed
+    try:
+        blocks, usage, finish = _read(told, response_id)
+        called = ModelCalled(
+            model=told["model"] if isinstance(told.get("model"), str) else "",
+            response_id=response_id,
+            usage=usage,
+            finish_reason=finish if isinstance(finish, str) else None,
+        )
+    except ValidationError as error:
+        raise invalid_block(error) from None
+    response = ModelResponse(tuple(blocks), called)
+    if finish in _OUT_OF_ROOM and blocks and isinstance(last := blocks[-1], ToolCall):
+        cut = {"call_id": last.call_id, "name": last.name, "arguments": last.arguments}
+        return interrupted(replace(response, blocks=tuple(blocks[:-1])), [cut])
+    return response
+
+
+def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
+    """Return blocks, usage and finish reason, by the shape."""
+    if told.get("type") == "message" and isinstance(told.get("content"), list) and "model" in told:
+        parts = anthropic.parts_of(told["content"])
+        read = (anthropic.assistant_block(p, response_id, f"{response_id}_{n}") for n, p in enumerate(parts))
+        return [b for b in read if b is not None], anthropic_usage(told.get("usage")), told.get("stop_reason")
+    if isinstance(choices := told.get("choices"), list) and told.get("object") != "chat.completion.chunk":
+        choice = choices[0] if choices and isinstance(choices[0], dict) else {}
+        message = choice.get("message")
+        said = {**(message if isinstance(message, dict) else {}), "role": "assistant", "id": response_id}
+        blocks = openai_chat.MessageDecoder().decode(said)
+        return blocks, openai_usage(told.get("usage")), choice.get("finish_reason")
+    if told.get("object") == "response" and isinstance(items := told.get("output"), list):
+        blocks = [b for n, item in enumerate(items) for b in _item_blocks(item, response_id, n)]
+        return blocks, responses_usage(told.get("usage")), _status(told)
+    shape = told.get("object") or told.get("type") or f"the keys {', '.join(sorted(map(str, told))[:8])}"
+    raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
+
+
+def _status(told: dict[str, Any]) -> Any:
+    details = told.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return reason or told.get("status")
+
+
+def _item_blocks(item: Any, response_id: str, number: int) -> list[Block]:
+    """Read an output item of OpenAI's Responses API; what has no block type of its own is kept whole."""
+    if not isinstance(item, dict):
+        return []
+    match item.get("type"):
+        case "message":
+            read = (_message_part(part, response_id) for part in openai_chat.parts_of(item.get("content")))
+            return [block for block in read if block is not None]
+        case "reasoning":
+            thoughts = [*openai_chat.parts_of(item.get("summary")), *openai_chat.parts_of(item.get("content"))]
+            text = "\n\n".join(part["text"] for part in thoughts if isinstance(part.get("text"), str))
+            return [Reasoning(text=text, data=item, response_id=response_id)]
+        case "function_call" | "custom_tool_call":
+            is_text = item["type"] == "custom_tool_call" and isinstance(item.get("input"), str)
+            return [
+                ToolCall(
+                    call_id=anthropic.text_of(item, "call_id") or f"{response_id}_{number}",
+                    name=anthropic.text_of(item, "name") or "unknown",
+                    arguments=item["input"] if is_text else arguments_of(item.get("arguments", "")),
+                    response_id=response_id,
+                )
+            ]
+        case _:
+            return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
+
+
+def _message_part(part: Part, response_id: str) -> Block | None:
+    text = anthropic.text_of(part) or anthropic.text_of(part, "refusal")
+    cited = part.get("annotations")
+    meta = {"citations": cited} if cited else {}
+    return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
+
+
+def interrupted(response: ModelResponse, cut_calls: Sequence[dict[str, Any]] = ()) -> ModelResponse:
+    """Mark a response that ended before its end: its last completion gets ``meta["interrupted"]``.
+
+    A call whose arguments were cut off is no call any more. Half an object is not valid on any wire, to run it would do
+    half of what was meant, and as text it would teach the model to write its calls as text. So it is never sent; the
+    marked completion keeps it in ``meta["cut_calls"]``. Where no text came, the completion that is marked is empty, and
+    no wire sends it; where nothing came at all, there is none.
+    """
+    mark: dict[str, Any] = {INTERRUPTED: True, **({CUT_CALLS: list(cut_calls)} if cut_calls else {})}
+    blocks = list(response.blocks)
+    place = max((n for n, block in enumerate(blocks) if isinstance(block, AssistantCompletion)), default=None)
+    if place is not None:
+        blocks[place] = blocks[place].model_copy(update={"meta": {**blocks[place].meta, **mark}})
+    elif blocks or cut_calls:
+        blocks.append(AssistantCompletion(response_id=response.called.response_id, meta=mark))
+    finish = response.called.finish_reason or INTERRUPTED
+    return replace(response, blocks=tuple(blocks), called=response.called.model_copy(update={"finish_reason": finish}))

@@ -1,0 +1,302 @@
+"""Streams of model responses: events in, one response out, also where the stream was cut.
+
+Three dialects are read, each told by its first event: Anthropic's message events, OpenAI's chat chunks and OpenAI's
+response events, plain or as their SDKs' stream helpers hand them out. What arrived before a cut is kept (`interrupted`
+in `timeline.wire.responses` says what of it is sent).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Protocol
+
+from timeline.wire.foreign import arguments_of, plain
+from timeline.wire.responses import interrupted, read_response
+
+if TYPE_CHECKING:
+    from timeline.wire.media import Part
+    from timeline.wire.responses import ModelResponse
+
+_ANTHROPIC_STARTS = frozenset({"message_start", "content_block_start", "content_block_delta", "message_delta"})
+_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
+_TEXT_ITEMS = frozenset({"message", "reasoning"})
+
+
+class StreamReader:
+    """Takes the events of one stream, in any dialect; events that it does not know pass without a trace."""
+
+    def __init__(self) -> None:
+        self._dialect: _Dialect | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether an event of a model's response came."""
+        return self._dialect is not None
+
+    def take(self, event: Any) -> None:
+        """Take in the next event."""
+        if self._dialect is None:
+            self._dialect = _dialect_of(event)
+        if self._dialect is not None:
+            self._dialect.take(event)
+
+    def response(self, *, unnamed: str) -> ModelResponse | None:
+        """Return what arrived so far as one response, marked as interrupted unless its end arrived.
+
+        Args:
+            unnamed: the id of a response that brought none.
+
+        Returns:
+            The response, or None where no event of a known dialect came.
+        """
+        if self._dialect is None:
+            return None
+        reply, cut_calls = self._dialect.reply()
+        response = read_response(reply, unnamed=unnamed)
+        return response if self._dialect.complete else interrupted(response, cut_calls)
+
+
+class _Dialect(Protocol):
+    """What one provider's events add up to."""
+
+    complete: bool
+    """Whether the event came that ends a response."""
+
+    def take(self, event: Any) -> None: ...
+
+    def reply(self) -> tuple[dict[str, Any], list[Part]]:
+        """Return the reply as the provider would have sent it whole, and the calls that are not whole, apart."""
+        ...
+
+
+def _dialect_of(event: Any) -> _Dialect | None:
+    type_ = _field(event, "type")
+    if type_ in _ANTHROPIC_STARTS:
+        return _Anthropic()
+    if isinstance(type_, str) and type_.startswith("response."):
+        return _Responses()
+    return _Chat() if type_ == "chunk" or isinstance(_field(event, "choices"), list) else None
+
+
+def _field(event: Any, name: str) -> Any:
+    """Return a field of an SDK's object or a dict. Whole events are not dumped: a helper's carry all text so far."""
+    if isinstance(event, dict):
+        return event.get(name)
+    return getattr(event, name, None) if hasattr(event, "model_dump") else None
+
+
+def _object(event: Any, name: str) -> dict[str, Any]:
+    """Return an object inside an event as a dict of its own, an empty one where there is none."""
+    told = plain(_field(event, name))
+    return dict(told) if isinstance(told, dict) else {}
+
+
+def _place(event: Any, name: str) -> int:
+    """Return the number of the part or item that an event is about."""
+    number = _field(event, name)
+    return number if isinstance(number, int) else 0
+
+
+class _Pieces:
+    """Texts that arrive in pieces, by place."""
+
+    def __init__(self) -> None:
+        self._pieces: defaultdict[tuple[Any, ...], list[str]] = defaultdict(list)
+
+    def add(self, piece: Any, *place: Any) -> None:
+        if isinstance(piece, str):
+            self._pieces[place].append(piece)
+
+    def text(self, *place: Any) -> str:
+        return "".join(self._pieces.get(place, ()))
+
+    def places(self) -> list[tuple[Any, ...]]:
+        """Return the places that have a piece, in the order of their first ones."""
+        return list(self._pieces)
+
+
+class _Anthropic:
+    """Events of the Messages API: parts are opened, grow and are closed, by index."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._message: dict[str, Any] = {}
+        self._parts: dict[int, Part] = {}
+        self._whole: set[int] = set()
+        self._pieces = _Pieces()
+
+    def take(self, event: Any) -> None:
+        index = _place(event, "index")
+        match _field(event, "type"):
+            case "message_start":
+                self._message = _object(event, "message")
+            case "content_block_start":
+                self._parts[index] = _object(event, "content_block")
+            case "content_block_delta" if index in self._parts:
+                self._grow(index, _field(event, "delta"))
+            case "content_block_stop":
+                self._whole.add(index)
+            case "message_delta":
+                self._update(_object(event, "delta"), _object(event, "usage"))
+            case "message_stop":
+                self.complete = True
+
+    def _grow(self, index: int, delta: Any) -> None:
+        match _field(delta, "type"):
+            case "text_delta":
+                self._pieces.add(_field(delta, "text"), index, "text")
+            case "thinking_delta":
+                self._pieces.add(_field(delta, "thinking"), index, "thinking")
+            case "input_json_delta":
+                self._pieces.add(_field(delta, "partial_json"), index, "input")
+            case "signature_delta":
+                self._parts[index]["signature"] = _field(delta, "signature")
+            case "citations_delta":
+                cited = self._parts[index].get("citations")
+                self._parts[index]["citations"] = [
+                    *(cited if isinstance(cited, list) else []),
+                    _object(delta, "citation"),
+                ]
+
+    def _update(self, delta: dict[str, Any], usage: dict[str, Any]) -> None:
+        """Take over what came last: its figures are totals, and those that it leaves out stand as they were."""
+        self._message |= {k: v for k, v in delta.items() if v is not None}
+        known = _object(self._message, "usage")
+        self._message["usage"] = known | {k: v for k, v in usage.items() if v is not None}
+
+    def reply(self) -> tuple[dict[str, Any], list[Part]]:
+        content: list[Part] = []
+        cut: list[Part] = []
+        for index, opened in self._parts.items():
+            part = dict(opened)
+            for key in ("text", "thinking"):
+                if grown := self._pieces.text(index, key):
+                    part[key] = f"{part.get(key) or ''}{grown}"
+            raw = self._pieces.text(index, "input")
+            part |= {"input": arguments_of(raw)} if raw else {}
+            whole = self.complete or index in self._whole or isinstance(arguments_of(raw), dict)
+            if "input" not in part or whole:
+                content.append(part)
+            else:
+                cut.append({"call_id": part.get("id"), "name": part.get("name"), "arguments": raw})
+        return {"type": "message", "model": "", **self._message, "content": content}, cut
+
+
+class _Chat:
+    """Chunks of Chat Completions: one choice's message in pieces, its calls by index."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._head: dict[str, Any] = {}
+        self._finish: str | None = None
+        self._calls: dict[Any, Part] = {}
+        self._pieces = _Pieces()
+
+    def take(self, event: Any) -> None:
+        chunk = _field(event, "chunk") if _field(event, "type") == "chunk" else event
+        head = {"id": _field(chunk, "id"), "model": _field(chunk, "model"), "usage": _object(chunk, "usage")}
+        self._head |= {key: value for key, value in head.items() if value}
+        choices = _field(chunk, "choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if _field(choice, "index") in {0, None}:
+                self._take_delta(_field(choice, "delta"))
+                self._finish = _field(choice, "finish_reason") or self._finish
+        self.complete = self._finish is not None
+
+    def _take_delta(self, delta: Any) -> None:
+        for key in ("content", "refusal", "reasoning_content"):
+            self._pieces.add(_field(delta, key), key)
+        calls = _field(delta, "tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            # Some servers leave the index out: then an id begins a new call, and none goes on with the newest.
+            index = _field(call, "index")
+            id_ = _field(call, "id")
+            newest = next(reversed(self._calls), 0)
+            place = index if isinstance(index, int) else id_ if isinstance(id_, str) and id_ else newest
+            self._take_call(place, id_, _field(call, "function") or _field(call, "custom"))
+        if (legacy := _field(delta, "function_call")) is not None:
+            self._take_call("function_call", None, legacy)
+
+    def _take_call(self, place: Any, id_: Any, function: Any) -> None:
+        known = self._calls.setdefault(place, {})
+        known["id"] = known.get("id") or id_
+        known["name"] = known.get("name") or _field(function, "name")
+        self._pieces.add(_field(function, "arguments") or _field(function, "input"), "call", place)
+
+    def reply(self) -> tuple[dict[str, Any], list[Part]]:
+        message: dict[str, Any] = {
+            key: text for key in ("content", "refusal", "reasoning_content") if (text := self._pieces.text(key))
+        }
+        cut: list[Part] = []
+        for number, (place, call) in enumerate(self._calls.items(), start=1):
+            arguments = self._pieces.text("call", place)
+            newest = number == len(self._calls)
+            if newest and not self.complete and not isinstance(arguments_of(arguments), dict):
+                cut.append({"call_id": call["id"], "name": call["name"], "arguments": arguments})
+            elif place == "function_call":
+                message["function_call"] = {"name": call["name"], "arguments": arguments}
+            else:
+                function = {"name": call["name"], "arguments": arguments}
+                message.setdefault("tool_calls", []).append({"id": call["id"], "function": function})
+        return {**self._head, "choices": [{"message": message, "finish_reason": self._finish}]}, cut
+
+
+class _Responses:
+    """Events of the Responses API: output items are added, grow and are done, by index; the last event has them all."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._head: dict[str, Any] = {}
+        self._final: dict[str, Any] | None = None
+        self._items: dict[int, Part] = {}
+        self._done: set[int] = set()
+        self._pieces = _Pieces()
+
+    def take(self, event: Any) -> None:
+        index = _place(event, "output_index")
+        match _field(event, "type"):
+            case "response.created" | "response.in_progress" | "response.queued":
+                response = _field(event, "response")
+                self._head = {key: _field(response, key) for key in ("id", "model")}
+            case "response.output_item.added":
+                self._items[index] = _object(event, "item")
+            case "response.output_item.done":
+                self._items[index] = _object(event, "item")
+                self._done.add(index)
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._pieces.add(_field(event, "delta"), index, "said", _field(event, "content_index"))
+            case "response.reasoning_summary_text.delta":
+                self._pieces.add(_field(event, "delta"), index, "thought", _field(event, "summary_index"))
+            case "response.reasoning_text.delta":
+                self._pieces.add(_field(event, "delta"), index, "thought", _field(event, "content_index"))
+            case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
+                self._pieces.add(_field(event, "delta"), index, "arguments")
+            case "response.completed" | "response.incomplete" | "response.failed" as type_:
+                self._final = _object(event, "response")
+                self.complete = type_ != "response.failed"
+
+    def reply(self) -> tuple[dict[str, Any], list[Part]]:
+        final = self._final or {}
+        if self.complete and final.get("output"):
+            return final, []
+        items: list[Part] = []
+        cut: list[Part] = []
+        for index, item in self._items.items():
+            raw = self._pieces.text(index, "arguments")
+            type_ = item.get("type")
+            if index not in self._done and type_ in _TEXT_ITEMS:
+                items.append(self._grown(index, item))
+            elif index in self._done or type_ not in _CALL_ITEMS:
+                items.append(item)
+            elif type_ == "function_call" and isinstance(arguments_of(raw), dict):
+                items.append({**item, "arguments": raw})
+            else:
+                cut.append({"call_id": item.get("call_id"), "name": item.get("name"), "arguments": raw})
+        return {**self._head, **final, "object": "response", "output": items}, cut
+
+    def _grown(self, index: int, item: Part) -> Part:
+        """Return an item that was not finished, with the texts that it has so far."""
+        texts = [self._pieces.text(*place) for place in self._pieces.places() if place[0] == index]
+        if item["type"] == "message":
+            return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
+        return {**item, "summary": [{"type": "summary_text", "text": text} for text in texts]}
