@@ -87,11 +87,16 @@ def fold_of(*blocks: Block) -> Fold:
     return fold
 
 
+def apply(fold: Fold, version: int, payload: Payload) -> None:
+    """Take an event in, at the one moment of these scenes."""
+    fold.apply(version, AT, payload)
+
+
 def grow(fold: Fold, *blocks: Block) -> None:
     """Address blocks, count them and take them in, one event each."""
     for block in fold.address((block, AT) for block in blocks):
         counted = BlockAppended(block=block, tokens=COUNTER.count(block.countable()), counter=COUNTER.name)
-        fold.apply(fold.version + 1, counted)
+        apply(fold, fold.version + 1, counted)
 
 
 def window_of(*blocks: Block) -> Window:
@@ -114,7 +119,7 @@ def compact_fold(fold: Fold, until: int, *, carried: Sequence[int] = (), tokens:
         written_by=WrittenBy(summarizer="hand"),
         **fields,
     )
-    fold.apply(fold.version + 1, payload)
+    apply(fold, fold.version + 1, payload)
     return fold.version
 
 

@@ -12,8 +12,10 @@ import anyio
 
 from timeline.blocks import utc
 from timeline.errors import PathTaken, StoreLocked, VersionConflict
-from timeline.events import NewEvent, appended_block, block_appended, event_id, new_event
-from timeline.fold.snapshot import restore, take_snapshot
+from timeline.events import CompactionReverted, NewEvent, appended_block, block_appended, event_id, new_event
+from timeline.fold.fold import HistoryNeeded
+from timeline.fold.snapshot import take_snapshot
+from timeline.history import fold_history, load_fold
 from timeline.paths import stem
 
 if TYPE_CHECKING:
@@ -92,8 +94,7 @@ class StoredLog:
         Raises:
             ConversationNotFound: there is no such conversation.
         """
-        stored = await store.load_window(conversation)
-        return cls(store, restore(conversation, stored.snapshot, stored.events))
+        return cls(store, await load_fold(store, conversation))
 
     @property
     def fold(self) -> Fold:
@@ -144,7 +145,7 @@ class StoredLog:
                     taken = next(b for b in addressed if b.path == error.path)
                     avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
                 else:
-                    self._advance([event.payload for event in events])
+                    _apply(self._fold, events)
                     return addressed
         raise _busy(self._fold.conversation)
 
@@ -169,7 +170,7 @@ class StoredLog:
             for _ in range(_TRIES):
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
-                ahead = _snapshot_ahead(self._fold, payloads) if snapshot else None
+                ahead = _snapshot_ahead(self._fold, events) if snapshot else None
                 try:
                     await self._store.append(
                         self._fold.conversation,
@@ -181,17 +182,30 @@ class StoredLog:
                 except VersionConflict:
                     await self._follow()
                 else:
-                    self._advance(payloads)
+                    _apply(self._fold, events)
                     return
         raise _busy(self._fold.conversation)
 
-    def _advance(self, payloads: Sequence[Payload]) -> None:
-        for version, payload in enumerate(payloads, start=self._fold.version + 1):
-            self._fold.apply(version, payload)
+    async def revert(self, versions: Sequence[int], *, at: datetime, policy: str, expected: int) -> None:
+        """Take compactions back, and go on from the log as it is without them.
+
+        Raises:
+            VersionConflict: the log is not at ``expected``.
+        """
+        reverted = CompactionReverted(versions=tuple(versions), policy=policy)
+        event = NewEvent(id=event_id(at), at=at, payload=reverted)
+        async with self._lock:
+            fold = await fold_history(self._store, self._fold.conversation, until=expected, without=versions)
+            fold.apply(expected + 1, at, reverted)
+            await self._store.append(fold.conversation, [event], expected=expected, snapshot=take_snapshot(fold))
+            self._fold = fold
 
     async def _follow(self) -> None:
-        async for event in self._store.read(self._fold.conversation, after=self._fold.version):
-            self._fold.apply(event.version, event.payload)
+        try:
+            async for event in self._store.read(self._fold.conversation, after=self._fold.version):
+                self._fold.apply(event.version, event.at, event.payload)
+        except HistoryNeeded:
+            self._fold = await load_fold(self._store, self._fold.conversation)
 
 
 class DryLog:
@@ -230,9 +244,9 @@ class DryLog:
         snapshot: bool = False,
     ) -> None:
         """Fold the payloads."""
-        del at, expected, values, snapshot
+        del expected, values, snapshot
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
-            self._fold.apply(version, payload)
+            self._fold.apply(version, at, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
 
@@ -246,11 +260,15 @@ def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -
     ]
 
 
-def _snapshot_ahead(fold: Fold, payloads: Sequence[Payload]) -> Snapshot:
-    """Take the snapshot of what the fold will be once the payloads are in the log."""
+def _apply(fold: Fold, events: Sequence[NewEvent]) -> None:
+    for version, event in enumerate(events, start=fold.version + 1):
+        fold.apply(version, event.at, event.payload)
+
+
+def _snapshot_ahead(fold: Fold, events: Sequence[NewEvent]) -> Snapshot:
+    """Take the snapshot of what the fold will be once the events are in the log."""
     ahead = fold.copy()
-    for version, payload in enumerate(payloads, start=fold.version + 1):
-        ahead.apply(version, payload)
+    _apply(ahead, events)
     return take_snapshot(ahead)
 
 

@@ -16,12 +16,13 @@ from timeline.events import (
     BlocksHidden,
     BlocksRevealed,
     CompactionCompleted,
+    CompactionReverted,
     ContextRendered,
     appended_block,
 )
 from timeline.fold.fold import Fold
-from timeline.fold.snapshot import restore
 from timeline.frozen import Frozen, sha256_hex
+from timeline.history import fold_history, load_fold
 from timeline.policy.model import Policy
 from timeline.projection.project import PROJECTION, Projector
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
+_DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevealed, BlockRedacted)
+"""Events after which the prefix may change."""
 
 
 class VerifyReport(Frozen):
@@ -77,11 +80,14 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
         hashes = {h for r in recorded for h in (r.policy, r.system, r.tools, r.ephemeral) if h is not None}
         values = check.values(await store.values(hashes))
         async for event in store.read(conversation):
+            if isinstance(event.payload, CompactionReverted):
+                check.fold = await fold_history(
+                    store, conversation, until=event.version - 1, without=event.payload.versions
+                )
             check.event(event)
             for rendered in renders.get(event.version, ()):
                 check.render(rendered, values)
-        stored = await store.load_window(conversation)
-        check.order(restore(conversation, stored.snapshot, stored.events).window)
+        check.order((await load_fold(store, conversation)).window)
     except StoreCorrupt as error:
         check.problem("checksum", str(error))
     if check.fold.version != info.version and not check.counts["checksum"]:
@@ -129,13 +135,13 @@ class _Check:
             self.blocks[event.version] = block.path
             self.paths.add(block.path)
         before = self.fold.window if isinstance(event.payload, CompactionCompleted) else None
-        self.fold.apply(event.version, event.payload)
+        self.fold.apply(event.version, event.at, event.payload)
         if before is not None and isinstance(event.payload, CompactionCompleted):
             self._compaction(before, event.payload)
         self._decision(event.payload)
 
     def _decision(self, payload: Payload) -> None:
-        if isinstance(payload, CompactionCompleted | BlocksHidden | BlocksRevealed | BlockRedacted):
+        if isinstance(payload, _DECISIONS):
             self.before = None
         if isinstance(payload, BlocksHidden):
             for stand_in in payload.blocks:

@@ -7,6 +7,7 @@ import pytest
 from tests.scenes import (
     AT,
     answer,
+    apply,
     call,
     compact_fold,
     fold_of,
@@ -57,7 +58,7 @@ def test_blocks_stand_in_the_order_of_their_versions_and_are_visible() -> None:
 def test_a_hidden_block_counts_as_its_replacement() -> None:
     """Hidden is shown as something smaller; the block itself stays whole."""
     fold = fold_of(prompt(), call("a"), result("a", 100))
-    fold.apply(5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: gone]", tokens=3),)))
+    apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: gone]", tokens=3),)))
     item = fold.window.items[-1]
     assert (item.state, item.shown_tokens, item.tokens) == ("hidden", 3, 100)
     assert item.block.text == words(100)
@@ -66,7 +67,7 @@ def test_a_hidden_block_counts_as_its_replacement() -> None:
 def test_an_omitted_block_counts_nothing() -> None:
     """Omitted is hidden without a replacement."""
     fold = fold_of(prompt(), answer(50))
-    fold.apply(4, BlocksHidden(mode="omit", reason="chitchat", blocks=(Replacement(version=3),)))
+    apply(fold, 4, BlocksHidden(mode="omit", reason="chitchat", blocks=(Replacement(version=3),)))
     assert states(fold) == {2: "visible", 3: "omitted"}
     assert fold.window.tokens == 5
 
@@ -74,9 +75,9 @@ def test_an_omitted_block_counts_nothing() -> None:
 def test_revealing_shows_the_block_again() -> None:
     """A reveal undoes both ways of hiding."""
     fold = fold_of(prompt(), answer(50), answer(60))
-    fold.apply(5, BlocksHidden(reason="ttl", blocks=(Replacement(version=2, text="x", tokens=1),)))
-    fold.apply(6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
-    fold.apply(7, BlocksRevealed(versions=(2, 3)))
+    apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=2, text="x", tokens=1),)))
+    apply(fold, 6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
+    apply(fold, 7, BlocksRevealed(versions=(2, 3)))
     assert set(states(fold).values()) == {"visible"}
 
 
@@ -84,8 +85,8 @@ def test_a_redacted_block_leaves_a_tombstone_at_its_address() -> None:
     """Text, data and arguments are erased; path and place stay."""
     fold = fold_of(prompt(), call("a", arguments={"key": "secret"}), result("a", data=["secret"]))
     path = fold.window.items[2].block.path
-    fold.apply(5, BlockRedacted(version=3))
-    fold.apply(6, BlockRedacted(version=4))
+    apply(fold, 5, BlockRedacted(version=3))
+    apply(fold, 6, BlockRedacted(version=4))
     assert states(fold) == {2: "visible", 3: "redacted", 4: "redacted"}
     assert "secret" not in str(fold.window.items)
     assert fold.window.items[2].block.path == path
@@ -96,11 +97,13 @@ def test_a_decision_about_what_is_not_live_changes_nothing() -> None:
     fold = fold_of(*turn(), *turn())
     compact_fold(fold, 3)
     before = fold.window.items
-    fold.apply(
-        7, BlocksHidden(reason="ttl", blocks=(Replacement(version=2, text="x"), Replacement(version=99, text="x")))
+    apply(
+        fold,
+        7,
+        BlocksHidden(reason="ttl", blocks=(Replacement(version=2, text="x"), Replacement(version=99, text="x"))),
     )
-    fold.apply(8, BlocksRevealed(versions=(3,)))
-    fold.apply(9, BlocksPinned(versions=(2,)))
+    apply(fold, 8, BlocksRevealed(versions=(3,)))
+    apply(fold, 9, BlocksPinned(versions=(2,)))
     assert fold.window.items == before
 
 
@@ -151,8 +154,8 @@ def test_what_was_carried_is_covered_when_the_next_compaction_does_not_carry_it(
 def test_hidden_and_pinned_survive_being_carried() -> None:
     """A compaction does not undo what was decided about a block that it carries."""
     fold = fold_of(prompt(200), *turn())
-    fold.apply(5, BlocksHidden(reason="spill", blocks=(Replacement(version=2, text="[…]", tokens=1),)))
-    fold.apply(6, BlocksPinned(versions=(2,)))
+    apply(fold, 5, BlocksHidden(reason="spill", blocks=(Replacement(version=2, text="[…]", tokens=1),)))
+    apply(fold, 6, BlocksPinned(versions=(2,)))
     compact_fold(fold, 3, carried=(2,))
     item = fold.window.items[1]
     assert (item.version, item.state, item.carried, item.pinned, item.shown_tokens) == (2, "hidden", True, True, 1)
@@ -193,16 +196,16 @@ def test_notes_and_stage_digests_are_pinned_by_their_type(block: Note | StageDig
 def test_a_pin_can_be_taken_off() -> None:
     """Pinning and unpinning are events like any other."""
     fold = fold_of(prompt())
-    fold.apply(3, BlocksPinned(versions=(2,)))
+    apply(fold, 3, BlocksPinned(versions=(2,)))
     assert fold.window.items[0].keeps
-    fold.apply(4, BlocksUnpinned(versions=(2,)))
+    apply(fold, 4, BlocksUnpinned(versions=(2,)))
     assert not fold.window.items[0].keeps
 
 
 def test_a_failure_sets_back_until_the_visible_tokens_have_grown() -> None:
     """The setback names the size from which a new try is allowed."""
     fold = fold_of(*turn())
-    fold.apply(4, CompactionFailed(reason="no_progress", visible_tokens=1000, retry_after=256))
+    apply(fold, 4, CompactionFailed(reason="no_progress", visible_tokens=1000, retry_after=256))
     assert fold.window.setback is not None
     assert (fold.window.setback.reason, fold.window.setback.retry_at) == ("no_progress", 1256)
 
@@ -211,9 +214,9 @@ def test_a_compaction_or_another_policy_lifts_the_setback() -> None:
     """Either one makes a new try worth while."""
     for lift in ("compaction", "policy"):
         fold = fold_of(*turn(), *turn())
-        fold.apply(6, CompactionFailed(reason="no_progress", visible_tokens=10, retry_after=256))
+        apply(fold, 6, CompactionFailed(reason="no_progress", visible_tokens=10, retry_after=256))
         if lift == "policy":
-            fold.apply(7, PolicyChanged(policy="p"))
+            apply(fold, 7, PolicyChanged(policy="p"))
         else:
             compact_fold(fold, 3)
         assert fold.window.setback is None
@@ -223,9 +226,9 @@ def test_usage_and_hooks_leave_the_items_alone() -> None:
     """Events about calls and hooks move the version only."""
     fold = fold_of(*turn())
     before = fold.window.items
-    fold.apply(4, ModelCalled(model="m"))
-    fold.apply(5, HookFailed(hook="on_before_compaction", error="x"))
-    fold.apply(6, UnknownPayload(type="weather.changed", data={}))
+    apply(fold, 4, ModelCalled(model="m"))
+    apply(fold, 5, HookFailed(hook="on_before_compaction", error="x"))
+    apply(fold, 6, UnknownPayload(type="weather.changed", data={}))
     assert fold.window.items == before
     assert fold.version == 6
 
@@ -233,7 +236,7 @@ def test_usage_and_hooks_leave_the_items_alone() -> None:
 def test_the_window_knows_the_newest_recorded_context() -> None:
     """A render that changes nothing is told by the fingerprint of the one before."""
     fold = fold_of(*turn())
-    fold.apply(4, ContextRendered(version=3, projection=1, fingerprint="f1", policy="p"))
+    apply(fold, 4, ContextRendered(version=3, projection=1, fingerprint="f1", policy="p"))
     assert fold.window.rendered is not None
     assert fold.window.rendered.fingerprint == "f1"
 

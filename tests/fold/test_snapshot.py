@@ -7,7 +7,20 @@ import json
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, answer, call, compact_fold, exchange, log_of, opened, prompt, result, small_policy, words
+from tests.scenes import (
+    AT,
+    answer,
+    apply,
+    call,
+    compact_fold,
+    exchange,
+    log_of,
+    opened,
+    prompt,
+    result,
+    small_policy,
+    words,
+)
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
 from timeline.events import BlocksHidden, BlocksPinned, CompactionFailed, Replacement, event_id
@@ -38,7 +51,7 @@ async def compacted(store: MemoryStore) -> Fold:
     )
     fold = Fold("c")
     for event in await log_of(store):
-        fold.apply(event.version, event.payload)
+        apply(fold, event.version, event.payload)
     return fold
 
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tests.invariants import reference
-from timeline.events import BlocksHidden, CompactionCompleted, CompactionFailed, PolicyChanged
+from tests.scenes import AT
+from timeline.events import BlocksHidden, CompactionCompleted, CompactionFailed, CompactionReverted, PolicyChanged
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
@@ -129,9 +130,9 @@ def _messages(log: Sequence[LogLine], policy: Policy) -> int:
 
 def folded(log: Sequence[LogLine]) -> Fold:
     """Fold a log from its beginning."""
-    fold = Fold("c")
+    fold = Fold("c", [v for _, payload in log if isinstance(payload, CompactionReverted) for v in payload.versions])
     for version, payload in log:
-        fold.apply(version, payload)
+        fold.apply(version, AT, payload)
     return fold
 
 

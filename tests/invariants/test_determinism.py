@@ -51,7 +51,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
         await play(timeline, store, steps)
         again = Fold("c")
         for version, payload in await read_log(store, "c"):
-            again.apply(version, payload)
+            again.apply(version, AT, payload)
         first, second, third = (
             plan_compaction(window, FixedPart(system=50), timeline.policy, timeline.counter)
             for window in (timeline.window, timeline.window, again.window)

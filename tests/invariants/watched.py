@@ -11,8 +11,8 @@ from tests.invariants.playing import AT, read_log
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
-from timeline.fold.fold import Fold
 from timeline.frozen import canonical_json
+from timeline.history import fold_history
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
@@ -20,6 +20,7 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.fold.fold import Fold
     from timeline.ports import EventStore
     from timeline.wire.neutral import Entry, NeutralContext
 
@@ -112,9 +113,7 @@ class Watched:
 
     async def check_order(self) -> None:
         """A timeline that is opened from snapshot and tail is the timeline of the whole log."""
-        full = Fold(self.timeline.id)
-        for version, payload in await read_log(self.store, self.timeline.id):
-            full.apply(version, payload)
+        full = await fold_history(self.store, self.timeline.id)
         opened = await Timeline.open(self.store, self.timeline.id, policy=self.timeline.policy, create=False)
         check_same_fold(opened._log.fold, full)
         check_same_fold(self.timeline._log.fold, full)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tests.scenes import call, compact_fold, fold_of, prompt, result, small_policy, turn, window_of
+from tests.scenes import apply, call, compact_fold, fold_of, prompt, result, small_policy, turn, window_of
 from timeline.blocks import Attachment, Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.budget import (
@@ -35,7 +35,7 @@ def test_the_account_sums_what_is_shown_by_category() -> None:
         result("b", 100),
     )
     compact_fold(fold, 3, tokens=7)
-    fold.apply(fold.version + 1, BlocksHidden(reason="ttl", blocks=(Replacement(version=12, text="x", tokens=2),)))
+    apply(fold, fold.version + 1, BlocksHidden(reason="ttl", blocks=(Replacement(version=12, text="x", tokens=2),)))
     bill = account(fold.window.items, FixedPart(), small_policy())
     assert bill.by_category == {
         "summaries": 7,

@@ -6,6 +6,7 @@ import pytest
 
 from tests.scenes import (
     answer,
+    apply,
     call,
     compact_fold,
     exchange,
@@ -124,7 +125,7 @@ def test_a_hidden_block_counts_as_it_is_shown() -> None:
     """The walk sees the already pruned timeline: a replaced result is as small as its replacement."""
     fold = fold_of(*turn(10, asked=10), call("a"), result("a", 500), answer(10))
     assert seed_cut(fold.window.items, 100) == 4
-    fold.apply(7, BlocksHidden(reason="ttl", blocks=(Replacement(version=5, text="gone", tokens=1),)))
+    apply(fold, 7, BlocksHidden(reason="ttl", blocks=(Replacement(version=5, text="gone", tokens=1),)))
     assert seed_cut(fold.window.items, 100) == 0
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import COUNTER, answer, call, fold_of, prompt, result, window_of, words
+from tests.scenes import COUNTER, answer, apply, call, fold_of, prompt, result, window_of, words
 from timeline.blocks import Attachment, StageDigest
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.events import BlocksHidden, Replacement
@@ -138,7 +138,7 @@ def test_a_result_without_a_name_is_counted_under_its_calls_name() -> None:
 def test_hidden_blocks_are_listed_with_what_stood_for_them() -> None:
     """What was hidden when it was covered can still be read back by its path."""
     fold = fold_of(prompt(), call("a"), result("a", 100))
-    fold.apply(5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: 100 tokens]", tokens=4),)))
+    apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: 100 tokens]", tokens=4),)))
     digest = build_digest(fold.window.items)
     assert digest.hidden == (HiddenBlock(path="tc:turn_1.a.result", replacement="[a: 100 tokens]"),)
 

@@ -9,6 +9,7 @@ import pytest
 from tests.scenes import (
     COUNTER,
     answer,
+    apply,
     call,
     compact_fold,
     exchange,
@@ -102,7 +103,7 @@ def test_the_newest_prompt_of_a_split_turn_is_carried_beside_the_first() -> None
 def test_pinned_blocks_are_carried_with_their_group() -> None:
     """A pinned result keeps its call; a pinned call keeps its result."""
     fold = fold_of(prompt(), *exchange("a", 50), *turn(400), *turn(400), *turn(400))
-    fold.apply(11, BlocksPinned(versions=(4,)))
+    apply(fold, 11, BlocksPinned(versions=(4,)))
     plan = planned(fold.window, small_policy(max_tokens=2_000, keep_recent_tokens=400))
     assert plan.carried == (3, 4, 9)
 

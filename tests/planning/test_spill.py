@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import COUNTER, answer, call, fold_of, prompt, result, window_of, words
+from tests.scenes import COUNTER, answer, apply, call, fold_of, prompt, result, window_of, words
 from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, SystemMessage, TurnHeader
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
 from timeline.frozen import canonical_json
@@ -62,9 +62,9 @@ def test_a_block_of_the_previews_own_size_is_not_spilled() -> None:
 def test_what_is_hidden_or_redacted_is_not_spilled_again() -> None:
     """A decision about a block stands."""
     fold = fold_of(result("a", 500), result("b", 500), result("d", 500))
-    fold.apply(5, BlocksHidden(reason="spill", blocks=(Replacement(version=2, text="x", tokens=1),)))
-    fold.apply(6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
-    fold.apply(7, BlockRedacted(version=4))
+    apply(fold, 5, BlocksHidden(reason="spill", blocks=(Replacement(version=2, text="x", tokens=1),)))
+    apply(fold, 6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
+    apply(fold, 7, BlockRedacted(version=4))
     assert [can_spill(item, 400) for item in fold.window.items] == [False, False, False]
 
 

@@ -10,6 +10,7 @@ from tests.scenes import (
     COUNTER,
     after,
     answer,
+    apply,
     call,
     compact_fold,
     exchange,
@@ -187,8 +188,8 @@ def test_the_summarizer_sees_blocks_as_the_model_saw_them() -> None:
         Replacement(version=3, arguments={"x": "…"}, tokens=1),
         Replacement(version=4, text="[a: hidden]", tokens=1),
     )
-    fold.apply(6, BlocksHidden(reason="ttl", blocks=shown))
-    fold.apply(7, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=5),)))
+    apply(fold, 6, BlocksHidden(reason="ttl", blocks=shown))
+    apply(fold, 7, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=5),)))
     _, a_call, a_result, an_answer = fold.window.items
     seen = shown_block(a_call)
     assert isinstance(seen, ToolCall)
@@ -273,7 +274,7 @@ def test_the_figures_are_those_of_the_finished_text() -> None:
     fold = fold_of(*turn(700), *turn(700), prompt(30), *exchange("a", 900), *exchange("b", 300))
     before = fold.window.tokens
     event = completed(fold.window, planned(fold.window, POLICY))
-    fold.apply(fold.version + 1, event)
+    apply(fold, fold.version + 1, event)
     assert event.before_tokens == before
     assert event.after_tokens == fold.window.tokens
     assert event.tokens == COUNTER.count(event.block.text)
@@ -319,7 +320,7 @@ def test_without_any_prose_a_fixed_text_stands_for_it() -> None:
 def test_covered_turns_add_up_over_compactions() -> None:
     """A summary stands for the turns of those it supersedes, and for a turn that it once split."""
     fold = fold_of(*turn(700), prompt(30), *exchange("a", 900), *exchange("b", 900))
-    fold.apply(fold.version + 1, completed(fold.window, planned(fold.window, POLICY)))
+    apply(fold, fold.version + 1, completed(fold.window, planned(fold.window, POLICY)))
     grow(fold, *turn(1_500), *turn(200, asked=100))
     event = completed(fold.window, planned(fold.window, POLICY))
     assert event.block.meta["covered_turn_ids"] == ["turn_1", "turn_2", "turn_3"]
@@ -332,7 +333,7 @@ def test_covered_blocks_and_their_tokens_add_up_over_compactions() -> None:
     first = completed(fold.window, planned(fold.window, POLICY))
     covered = sum(i.tokens for i in planned(fold.window, POLICY).covered)
     assert (first.covered_blocks, first.covered_tokens) == (len(planned(fold.window, POLICY).covered), covered)
-    fold.apply(fold.version + 1, first)
+    apply(fold, fold.version + 1, first)
     grow(fold, *turn(1_500), *turn(200, asked=100))
     plan = planned(fold.window, POLICY)
     second = completed(fold.window, plan)
@@ -343,7 +344,7 @@ def test_covered_blocks_and_their_tokens_add_up_over_compactions() -> None:
 def test_the_turn_that_is_split_again_is_not_among_the_covered_ones() -> None:
     """``covered_turn_ids`` names turns without the split one."""
     fold = fold_of(*turn(700), prompt(30), *exchange("a", 900), *exchange("b", 900))
-    fold.apply(fold.version + 1, completed(fold.window, planned(fold.window, POLICY)))
+    apply(fold, fold.version + 1, completed(fold.window, planned(fold.window, POLICY)))
     grow(fold, *exchange("d", 900), *exchange("e", 300))
     event = completed(fold.window, planned(fold.window, POLICY))
     assert event.block.meta["covered_turn_ids"] == ["turn_1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.scenes import answer, call, compact_fold, exchange, fold_of, prompt, result, turn, window_of
+from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, prompt, result, turn, window_of
 from timeline.blocks import SystemMessage, TurnHeader
 from timeline.events import BlocksHidden, Replacement
 from timeline.policy.model import CachePointRule
@@ -181,7 +181,7 @@ def test_rounds_are_counted_in_responses_with_their_results() -> None:
 def test_points_are_placed_after_replacement_and_omission() -> None:
     """An omitted block carries no point: the one before it does."""
     fold = fold_of(*turn(), prompt(), answer())
-    fold.apply(6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3), Replacement(version=5))))
+    apply(fold, 6, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3), Replacement(version=5))))
     assert points(fold.window) == [("previous_turn", "ar:turn_1.user.prompt"), ("tail", "ar:turn_2.user.prompt")]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenes import answer, call, compact_fold, exchange, fold_of, grow, prompt, result, window_of, words
+from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, grow, prompt, result, window_of, words
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -97,7 +97,7 @@ def test_a_block_that_shows_nothing_has_no_entry() -> None:
 def test_a_hidden_block_shows_its_replacement() -> None:
     """The recorded text stands for text and data both."""
     fold = fold_of(prompt(), call("a"), result("a", 500, data=[PICTURE]))
-    fold.apply(5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a hidden]", tokens=3),)))
+    apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a hidden]", tokens=3),)))
     shown = entries(fold.window)[-1]
     assert (shown.text, shown.data, shown.call_id, shown.type) == ("[a hidden]", None, "a", "react.tool.result")
 
@@ -105,7 +105,7 @@ def test_a_hidden_block_shows_its_replacement() -> None:
 def test_a_hidden_call_shows_its_replaced_arguments() -> None:
     """Still an object, still the same call."""
     fold = fold_of(prompt(), call("a", arguments={"x": words(500)}), result("a"))
-    fold.apply(5, BlocksHidden(reason="spill", blocks=(Replacement(version=3, arguments={"x": "abc …"}, tokens=3),)))
+    apply(fold, 5, BlocksHidden(reason="spill", blocks=(Replacement(version=3, arguments={"x": "abc …"}, tokens=3),)))
     shown = entries(fold.window)[1]
     assert (shown.arguments, shown.name, shown.call_id) == ({"x": "abc …"}, "run", "a")
 
@@ -113,14 +113,14 @@ def test_a_hidden_call_shows_its_replaced_arguments() -> None:
 def test_an_omitted_block_is_not_shown() -> None:
     """Omitted is hidden without a replacement."""
     fold = fold_of(prompt(), answer())
-    fold.apply(4, BlocksHidden(mode="omit", reason="chitchat", blocks=(Replacement(version=2),)))
+    apply(fold, 4, BlocksHidden(mode="omit", reason="chitchat", blocks=(Replacement(version=2),)))
     assert [e.path for e in entries(fold.window)] == ["ar:turn_1.assistant.completion"]
 
 
 def test_a_redacted_block_shows_its_tombstone() -> None:
     """The model sees that something was there."""
     fold = fold_of(prompt(text="my password is x"), answer())
-    fold.apply(4, BlockRedacted(version=2))
+    apply(fold, 4, BlockRedacted(version=2))
     assert entries(fold.window)[0].text == "[redacted]"
 
 
@@ -140,7 +140,7 @@ def test_the_late_result_of_a_covered_call_is_loose() -> None:
 def test_a_result_whose_call_is_omitted_is_loose() -> None:
     """No result is shown as the answer to a call that is not."""
     fold = fold_of(prompt(), *exchange("a"))
-    fold.apply(5, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
+    apply(fold, 5, BlocksHidden(mode="omit", reason="ttl", blocks=(Replacement(version=3),)))
     assert [e.loose for e in entries(fold.window)] == [False, True]
 
 
@@ -165,9 +165,9 @@ def test_reasoning_behind_a_later_hide_is_marked() -> None:
     """A replacement before it rewrites its prefix as a summary does; one behind it does not."""
     data: dict[str, Any] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     fold = fold_of(prompt(), *exchange("a"), Reasoning(data=data, response_id="m2"), *exchange("b"))
-    fold.apply(8, BlocksHidden(reason="ttl", blocks=(Replacement(version=7, text="[b]", tokens=1),)))
+    apply(fold, 8, BlocksHidden(reason="ttl", blocks=(Replacement(version=7, text="[b]", tokens=1),)))
     assert not any(e.rewritten for e in entries(fold.window))
-    fold.apply(9, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a]", tokens=1),)))
+    apply(fold, 9, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a]", tokens=1),)))
     assert [e.type for e in entries(fold.window) if e.rewritten] == ["assistant.reasoning"]
 
 

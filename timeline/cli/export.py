@@ -15,6 +15,7 @@ from timeline.errors import StoreCorrupt
 from timeline.events import BlockAppended, ContextRendered, PolicyChanged, UnknownPayload, instant_text
 from timeline.fold.fold import Fold
 from timeline.frozen import compact_json
+from timeline.history import reverted_versions
 from timeline.projection.project import Projector
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
@@ -157,9 +158,9 @@ async def _undamaged(store: EventStore, conversation: str, last: int, damaged: l
 
 async def _messages(store: EventStore, conversation: str, wire: str) -> dict[str, Any]:
     """Return all messages as a provider takes them: nothing hidden or covered, no summaries, no cache markers."""
-    fold = Fold(conversation)
+    fold = Fold(conversation, await reverted_versions(store, conversation))
     async for event in store.read(conversation):
         if isinstance(event.payload, BlockAppended | UnknownPayload):
-            fold.apply(event.version, event.payload)
+            fold.apply(event.version, event.at, event.payload)
     entries, _ = Projector().entries(fold.window)
     return encoder(wire)(NeutralContext(entries=tuple(entries)))

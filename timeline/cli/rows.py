@@ -19,6 +19,7 @@ from timeline.events import (
 )
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
+from timeline.history import reverted_versions
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -68,10 +69,10 @@ async def read_rows(store: EventStore, conversation: str) -> tuple[Window, list[
         ConversationNotFound: there is no such conversation.
         StoreCorrupt: an event is damaged.
     """
-    fold = Fold(conversation)
+    fold = Fold(conversation, await reverted_versions(store, conversation))
     rows: list[Row] = []
     async for event in store.read(conversation):
-        fold.apply(event.version, event.payload)
+        fold.apply(event.version, event.at, event.payload)
         rows.append(_row(event))
     window = fold.window
     state = states_of(window)

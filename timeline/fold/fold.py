@@ -7,7 +7,7 @@ which costs the window's.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.errors import InvalidBlock
 from timeline.events import (
@@ -19,13 +19,16 @@ from timeline.events import (
     BlocksUnpinned,
     CompactionCompleted,
     CompactionFailed,
+    CompactionReverted,
+    CompactionStarted,
     ContextRendered,
+    ModelCalled,
     PolicyChanged,
     UnknownPayload,
     appended_block,
 )
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Recorded, Setback, Window, redacted
+from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,17 +38,35 @@ if TYPE_CHECKING:
     from timeline.events import Payload
 
 
+CACHE_SECONDS: Final = 300
+"""How long a provider keeps what it cached, until a usage says otherwise (Anthropic's default)."""
+LONG_CACHE_SECONDS: Final = 3_600
+"""The longer choice (Anthropic's ``ttl: "1h"``)."""
+
+
+class HistoryNeeded(Exception):
+    """A compaction is taken back, and what it covered is not in this fold: fold the log anew, without it."""
+
+
 class Fold:
     """Accumulates the events of one conversation into a window.
+
+    A compaction that is taken back was never made: the log is folded without it. Its version has to be known
+    beforehand, since a fold does not keep what a compaction covers; `timeline.history` looks it up.
+
+    Args:
+        conversation: id of the log.
+        without: versions of compactions that are taken back later in the log.
 
     Attributes:
         conversation: id of the log.
         version: of the last event applied; 0 before the first.
     """
 
-    def __init__(self, conversation: str) -> None:
+    def __init__(self, conversation: str, without: Iterable[int] = ()) -> None:
         self.conversation = conversation
         self.version = 0
+        self._without = frozenset(without)
         self._items: list[Item] = []
         self._index: dict[int, int] = {}
         self._paths: dict[str, int] = {}
@@ -56,6 +77,9 @@ class Fold:
         self._policy: str | None = None
         self._rendered: Recorded | None = None
         self._hides: dict[int, Hide] = {}
+        self._touch: Touch | None = None
+        self._lease: Lease | None = None
+        self._hold: str | None = None
         self._window: Window | None = None
 
     @property
@@ -75,9 +99,13 @@ class Fold:
         policy: str | None,
         rendered: Recorded | None,
         hides: Iterable[Hide],
+        touch: Touch | None,
+        lease: Lease | None,
+        hold: str | None,
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
+        self._touch, self._lease, self._hold = touch, lease, hold
         self._hides = {hide.version: hide for hide in hides}
         self._rebuild(items)
         self._turns = turns
@@ -88,7 +116,7 @@ class Fold:
 
     def copy(self) -> Fold:
         """Return an independent copy, for a dry run."""
-        twin = Fold(self.conversation)
+        twin = Fold(self.conversation, self._without)
         twin.resume(
             self.version,
             items=self._items,
@@ -99,23 +127,39 @@ class Fold:
             policy=self._policy,
             rendered=self._rendered,
             hides=self._hides.values(),
+            touch=self._touch,
+            lease=self._lease,
+            hold=self._hold,
         )
         return twin
 
-    def apply(self, version: int, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
-        """Take in the next event of the log."""
+    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
+        """Take in the next event of the log.
+
+        Raises:
+            HistoryNeeded: it takes back a compaction that this fold went through.
+        """
         self.version = version
         self._window = None
         match payload:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens)
+            case CompactionStarted():
+                self._lease = Lease(version, payload.expires_at)
             case CompactionCompleted():
-                self._compact(version, payload)
+                self._end(payload.lease)
+                if version not in self._without:
+                    self._compact(version, payload)
+            case CompactionReverted():
+                if not self._without.issuperset(payload.versions):
+                    raise HistoryNeeded
+                self._hold, self._setback = payload.policy, None
             case BlocksHidden():
                 self._hide(version, payload)
             case BlocksRevealed():
                 self._change(
-                    payload.versions, lambda item: replace(item, replacement=None, omitted=False, changed_at=version)
+                    payload.versions,
+                    lambda item: replace(item, replacement=None, omitted=False, revealed=True, changed_at=version),
                 )
             case BlocksPinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=True))
@@ -124,18 +168,23 @@ class Fold:
             case BlockRedacted():
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
+                self._end(payload.lease)
                 self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after, payload.policy)
             case PolicyChanged():
                 self._policy = payload.policy
-                self._setback = None
+                self._setback = self._hold = None
             case ContextRendered():
                 self._rendered = Recorded(version, payload.fingerprint, payload.record)
+                if self._touch is None or not self._touch.called:
+                    self._touch = Touch(at, CACHE_SECONDS, called=False)
+            case ModelCalled():
+                self._called(at, payload)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")
                     self._append(version, block, tokens if isinstance(tokens, int) else 0)
             case _:
-                pass  # usage and hooks leave the window as it is
+                pass  # what a hook did leaves the window as it is
 
     @property
     def window(self) -> Window:
@@ -153,6 +202,9 @@ class Fold:
                 policy=self._policy,
                 rendered=self._rendered,
                 hides=tuple(self._hides.values()),
+                touch=self._touch,
+                lease=self._lease,
+                hold=self._hold,
             )
         return self._window
 
@@ -187,6 +239,21 @@ class Fold:
             by_version[version] = path
         return list(addressed.values())
 
+    def _called(self, at: datetime, call: ModelCalled) -> None:
+        """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told."""
+        if call.finish_reason == "error":
+            return
+        ttl = CACHE_SECONDS if self._touch is None else self._touch.ttl
+        if call.usage.cache_write_1h_tokens:
+            ttl = LONG_CACHE_SECONDS
+        elif call.usage.cache_write_5m_tokens:
+            ttl = CACHE_SECONDS
+        self._touch = Touch(call.started_at or at, ttl, called=True)
+
+    def _end(self, lease: int | None) -> None:
+        if lease is not None and self._lease is not None and self._lease.version == lease:
+            self._lease = None
+
     def _path_of(self, version: int) -> str | None:
         position = self._index.get(version)
         return None if position is None else self._items[position].block.path
@@ -213,7 +280,7 @@ class Fold:
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
         self._summaries.append(payload)
         self._rounds = max(self._rounds, payload.round)
-        self._setback = None
+        self._setback = self._hold = None
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
         self._rebuild(sorted(kept, key=lambda item: item.order))
 
@@ -233,7 +300,7 @@ class Fold:
             if item.redacted:
                 return item
             shown = None if omitted else stand_ins[item.version]
-            return replace(item, omitted=omitted, replacement=shown, changed_at=version)
+            return replace(item, omitted=omitted, replacement=shown, revealed=False, changed_at=version)
 
         self._change(stand_ins, hide)
 

@@ -10,10 +10,10 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from timeline.errors import StoreCorrupt
-from timeline.events import CompactionCompleted, Replacement, appended_block
+from timeline.events import CompactionCompleted, Replacement, appended_block, instant_text, parse_instant
 from timeline.fold.fold import Fold
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Recorded, Setback, redacted
+from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def take_snapshot(fold: Fold) -> Snapshot:
     """Write a fold's state down."""
     window = fold.window
+    touch, lease = window.touch, window.lease
     return Snapshot(
         version=window.version,
         window_start=window.window_start,
@@ -38,6 +39,9 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "policy": window.policy,
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
             "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in window.hides],
+            "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
+            "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
+            "hold": window.hold,
         },
     )
 
@@ -47,13 +51,14 @@ def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
+        HistoryNeeded: a compaction is taken back behind the snapshot.
     """
     fold = Fold(conversation)
     if snapshot is not None:
         _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version})
     for event in events:
         if event.version > fold.version:
-            fold.apply(event.version, event.payload)
+            fold.apply(event.version, event.at, event.payload)
     return fold
 
 
@@ -67,7 +72,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
         "changed_at": item.changed_at or None,
         "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
     }
-    flags = {name: True for name in ("carried", "pinned", "omitted", "redacted") if getattr(item, name)}
+    flags = {name: True for name in ("carried", "pinned", "omitted", "redacted", "revealed") if getattr(item, name)}
     return without_empty({**fields, **flags})
 
 
@@ -89,6 +94,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
     setback, rendered = state.get("setback"), state.get("rendered")
+    touch, lease = state.get("touch"), state.get("lease")
     fold.resume(
         snapshot.version,
         items=items,
@@ -99,4 +105,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         policy=state.get("policy"),
         rendered=None if rendered is None else Recorded(*rendered),
         hides=[Hide(*hide) for hide in state.get("hides", ())],
+        touch=None if touch is None else Touch(parse_instant(touch[0]), touch[1], touch[2]),
+        lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
+        hold=state.get("hold"),
     )

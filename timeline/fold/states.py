@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from timeline.events import BlockAppended, CompactionCompleted, appended_block
+from timeline.events import BlockAppended, CompactionCompleted, CompactionReverted, appended_block
 from timeline.fold.fold import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Event
@@ -48,12 +49,13 @@ def states_of(window: Window) -> Callable[[int], tuple[State | None, int | None]
     return state
 
 
-def block_states(events: Iterable[Event], conversation: str) -> tuple[Window, list[BlockState]]:
+def block_states(events: Sequence[Event], conversation: str) -> tuple[Window, list[BlockState]]:
     """Fold a whole log; return the window, and every block with its state, by version."""
-    fold = Fold(conversation)
+    taken_back = [event.payload.versions for event in events if isinstance(event.payload, CompactionReverted)]
+    fold = Fold(conversation, chain.from_iterable(taken_back))
     blocks: list[tuple[int, Block, int]] = []
     for event in events:
-        fold.apply(event.version, event.payload)
+        fold.apply(event.version, event.at, event.payload)
         block = appended_block(event.payload)
         if block is not None:
             tokens = event.payload.tokens if isinstance(event.payload, BlockAppended | CompactionCompleted) else 0

@@ -13,6 +13,8 @@ from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResul
 from timeline.events import Covers
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Replacement
 
@@ -41,6 +43,7 @@ class Item:
         pinned: pinned by an event (notes and stage digests are pinned by their type).
         replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
+        revealed: shown again by a decision: no automatic one hides it anew.
     """
 
     version: int
@@ -55,6 +58,7 @@ class Item:
     omitted: bool = False
     redacted: bool = False
     changed_at: int = 0
+    revealed: bool = False
 
     @property
     def state(self) -> State:
@@ -123,6 +127,29 @@ class Hide:
 
 
 @dataclass(frozen=True, slots=True)
+class Touch:
+    """When the provider's prompt cache was last used, as far as the log knows.
+
+    Attributes:
+        at: start of the newest successful model call; without any call, the newest recorded render.
+        ttl: seconds that the provider keeps what it cached, from the usage that it reported.
+        called: whether a model call is behind it.
+    """
+
+    at: datetime
+    ttl: int
+    called: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A summary that is being written: the version of its `CompactionStarted`, and until when nobody else begins."""
+
+    version: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Setback:
     """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``."""
 
@@ -156,6 +183,9 @@ class Window:
         policy: hash of the policy in force, when an event set one.
         rendered: the newest recorded context.
         hides: the decisions that hid live items, oldest first.
+        touch: the last use of the provider's cache; None before the first.
+        lease: the compaction that somebody is writing, or gave up without saying so.
+        hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
     """
 
     conversation: str
@@ -169,6 +199,9 @@ class Window:
     policy: str | None = None
     rendered: Recorded | None = None
     hides: tuple[Hide, ...] = ()
+    touch: Touch | None = None
+    lease: Lease | None = None
+    hold: str | None = None
 
     @property
     def tokens(self) -> int:

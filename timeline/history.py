@@ -1,0 +1,65 @@
+"""The whole history of a conversation: what undo, a past version and a fork are folded from.
+
+A running agent folds from its snapshot on, and never looks back. Looking back reads the log from its first version: its
+cost is the history's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.errors import HistoryUnavailable
+from timeline.events import CompactionReverted
+from timeline.fold.fold import Fold, HistoryNeeded
+from timeline.fold.snapshot import restore
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from timeline.ports import EventStore
+
+
+async def load_fold(store: EventStore, conversation: str) -> Fold:
+    """Fold a conversation from its snapshot on; its cost does not depend on the history before the window.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    stored = await store.load_window(conversation)
+    try:
+        return restore(conversation, stored.snapshot, stored.events)
+    except HistoryNeeded:  # taken back by a writer that took no snapshot with it
+        return await fold_history(store, conversation)
+
+
+async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
+    """Return the versions of the compactions that were taken back, up to a version of the log."""
+    versions: set[int] = set()
+    async for event in store.read(conversation, until=until, types=["compaction.reverted"]):
+        if isinstance(event.payload, CompactionReverted):
+            versions.update(event.payload.versions)
+    return versions
+
+
+async def fold_history(
+    store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
+) -> Fold:
+    """Fold a conversation from its first version up to ``until``, as it was then.
+
+    Args:
+        store: where it lives.
+        conversation: its id.
+        until: the last version to take in; all of them unless given.
+        without: versions of compactions to leave out, besides those that were taken back by then.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: versions are missing.
+    """
+    fold = Fold(conversation, {*without, *await reverted_versions(store, conversation, until)})
+    async for event in store.read(conversation, until=until):
+        if event.version != fold.version + 1:
+            last = (await store.info(conversation)).version
+            raise HistoryUnavailable(conversation, fold.version + 1, event.version, last)
+        fold.apply(event.version, event.at, event.payload)
+    return fold
