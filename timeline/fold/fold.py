@@ -169,7 +169,7 @@ class Fold:
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
                 self._end(payload.lease)
-                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after, payload.policy)
+                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version)
             case PolicyChanged():
                 self._policy = payload.policy
                 self._setback = self._hold = None

@@ -151,11 +151,15 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``."""
+    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``.
+
+    Above the limit it stands only as long as nothing follows the event of ``version``.
+    """
 
     reason: str
     retry_at: int
     policy: str = ""
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

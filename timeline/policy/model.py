@@ -20,6 +20,32 @@ class CachePointRule(Frozen):
     """A lagging point is added when a point stands more blocks than this behind the one before it."""
 
 
+class Hiding(Frozen):
+    """When old content gives way to short replacements (seed 002, TTL pruning; design, section 6).
+
+    Attributes:
+        unit: what ages are counted in: rounds (model responses), or turns.
+        intact: the newest so many stay untouched.
+        files: the newest full content of each file stays for so many.
+        old: calls, texts and thoughts are shortened from this age on.
+        ttl: seconds that the provider keeps its cache; what its usage reports unless given.
+        grace: seconds on top of the ttl before the cache counts as cold.
+        minimum: share of the limit that a batch frees at the least while the cache is cold.
+        pressure_minimum: the same above the trigger with a warm cache; None never hides while it is warm.
+        replacement_tokens: cap of what stands for a hidden block.
+    """
+
+    unit: Literal["rounds", "turns"] = "rounds"
+    intact: int = Field(default=8, ge=1)
+    files: int = Field(default=40, ge=1)
+    old: int = Field(default=24, ge=1)
+    ttl: int | None = Field(default=None, ge=1)
+    grace: int = 60
+    minimum: float = Field(default=0.01, ge=0, le=1)
+    pressure_minimum: float | None = Field(default=None, ge=0, le=1)
+    replacement_tokens: int = Field(default=60, ge=20)
+
+
 class Policy(Frozen):
     """Budget, compaction, summary and cache points of a conversation. Token figures are in the counter's tokens.
 
@@ -40,6 +66,9 @@ class Policy(Frozen):
         min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
         attempts: tries at one compaction before it is given up.
         halvings: how often ``keep_recent`` is halved to meet the target.
+        hiding: when old content is hidden; None never hides.
+        fold_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
+            trigger.
         on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
         cache_points: where cache markers go.
     """
@@ -64,6 +93,8 @@ class Policy(Frozen):
     min_progress_tokens: int = Field(default=256, ge=0)
     attempts: int = Field(default=3, ge=1, le=10)
     halvings: int = Field(default=4, ge=0, le=10)
+    hiding: Hiding | None = None
+    fold_when_cold: float | None = Field(default=None, gt=0, le=1)
     on_split: Literal["split", "whole_turn"] = "split"
     cache_points: CachePointRule = CachePointRule()
 

@@ -11,16 +11,16 @@ from pydantic import ValidationError
 
 from timeline.blocks import invalid_block
 from timeline.errors import InvalidPolicy
-from timeline.policy.model import Policy
+from timeline.policy.model import Hiding, Policy
 
 
 def cut_point(**changes: Any) -> Policy:
-    """Seed 002: compact above 0.9 of the limit, at the cut point, into a summary block.
+    """Seed 002: hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _policy({"name": "cut_point", **changes})
+    return _policy({"name": "cut_point", "hiding": Hiding(), **changes})
 
 
 def none(**changes: Any) -> Policy:

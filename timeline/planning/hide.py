@@ -1,0 +1,116 @@
+"""Hiding: which old blocks are shown as short replacements from now on (design, section 6; seed 002, TTL pruning).
+
+One planner for both guards: the cache is cold, or the context is above the trigger. The newest rounds stay untouched;
+older tool output and bulky arguments give way, save for the newest content of each file; what is older still is
+shortened. All in one batch, and only if that frees enough: each change of the prefix costs a cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    Block,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.planning.ages import ages
+from timeline.planning.budget import scaled
+from timeline.planning.contents import newest_contents
+from timeline.planning.replacements import replacement_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from timeline.events import Replacement
+    from timeline.fold.window import Item, Window
+    from timeline.policy.model import Hiding, Policy
+    from timeline.ports import TokenCounter
+
+_SHORTENED: Final[frozenset[type[Block]]] = frozenset(
+    {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}
+)
+"""Texts, thoughts and calls: shortened once they are ``old``."""
+_LEAST_GAIN: Final = 2
+"""A replacement is worth its loss where it is at most half as long as what it stands for."""
+NOTICE_KEY: Final = "notice"
+"""Key of a `SystemMessage`'s ``meta`` that says what the runtime tells the model with it."""
+NOTICE: Final = (
+    "Older content of this conversation is hidden to save room. A line that ends with a path stands for it; "
+    "read the path to see all of it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HidePlan:
+    """What to hide: the replacements by version, and the tokens that they free together."""
+
+    replacements: tuple[Replacement, ...]
+    freed: int
+
+
+def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCounter, *, least: int) -> HidePlan | None:
+    """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
+
+    Headers, summaries, pinned blocks, stage digests, the newest prompt, open calls, and what is hidden or was revealed
+    stay as they are.
+    """
+    eligible = _eligible(window, hiding)
+    if sum(scaled(item.tokens, policy) for item in eligible) < least:
+        return None
+    calls = {item.version: item.block for item in window.items if type(item.block) is ToolCall}
+    chosen: list[Replacement] = []
+    freed = 0
+    for item in eligible:
+        call = None if item.answers is None else calls.get(item.answers)
+        stand_in = replacement_of(item, call, hiding.replacement_tokens, counter)
+        if stand_in.tokens * _LEAST_GAIN <= item.tokens:
+            chosen.append(stand_in)
+            freed += scaled(item.tokens, policy) - scaled(stand_in.tokens, policy)
+    return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
+
+
+def needs_notice(items: Iterable[Item]) -> bool:
+    """Say whether the model has still to be told that hiding happens: no such message is shown."""
+    return not any(is_notice(item.block) and item.state in {"visible", "carried"} for item in items)
+
+
+def is_notice(block: Block) -> bool:
+    """Say whether a block is the runtime's message that content is hidden."""
+    return type(block) is SystemMessage and block.meta.get(NOTICE_KEY) == "hidden"
+
+
+def _eligible(window: Window, hiding: Hiding) -> list[Item]:
+    """Find the items that are old enough for their kind, in timeline order."""
+    items = window.items
+    protected = newest_contents(items)
+    spared = {item.version for item in window.open_calls()}
+    prompts = [item.version for item in items if type(item.block) is UserPrompt]
+    spared.update(prompts[-1:])
+    return [
+        item
+        for item, age in zip(items, ages(items, hiding.unit), strict=True)
+        if age >= _least_age(item, hiding, protected=item.version in protected) and _may_hide(item, spared)
+    ]
+
+
+def _least_age(item: Item, hiding: Hiding, *, protected: bool) -> float:
+    """Return the age from which an item is hidden; infinite for one that never is."""
+    kind = type(item.block)
+    if kind is Attachment or protected:
+        return max(hiding.intact, hiding.files)
+    if kind is ToolResult or (kind is ToolCall and item.tokens > _LEAST_GAIN * hiding.replacement_tokens):
+        return hiding.intact
+    return max(hiding.intact, hiding.old) if kind in _SHORTENED else float("inf")
+
+
+def _may_hide(item: Item, spared: set[int]) -> bool:
+    shown = item.replacement is None and not item.omitted and not item.redacted
+    return shown and not item.revealed and not item.keeps and item.version not in spared and not is_notice(item.block)
