@@ -17,14 +17,15 @@ from timeline.events import (
     BlocksHidden,
     CompactionCompleted,
     CompactionFailed,
+    CompactionStarted,
     ContextRendered,
     HookFailed,
     ModelCalled,
     SummaryParts,
 )
-from timeline.fold.window import Setback
+from timeline.lease import begin, holds, release, take_turn
 from timeline.paths import stem
-from timeline.planning.budget import account, least_progress
+from timeline.planning.budget import least_progress
 from timeline.planning.planner import Plan, plan_compaction
 from timeline.planning.summary import compaction_event, summary_requests, written_by
 from timeline.projection.context import Taken
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
-_HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed)
+_COMMITS: Final = 20
+"""How often a finished summary follows writers that only append behind its range."""
+_HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
 
@@ -55,95 +58,134 @@ class Compactor:
     summarizer: Summarizer
     hooks: Hooks
 
-    async def relieve(self, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
-        """Compact a log that is above the trigger; a refusal or failure is recorded and returned, not raised.
-
-        A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
-        next render then has nothing left to decide.
-        """
-        taken: list[Taken] = []
-        for _ in range(self.policy.attempts):
-            window = log.fold.window
-            due = account(window.items, fixed, self.policy)
-            if self.policy.compacts == "never" or not due.over_trigger:
-                break
-            setback = window.setback
-            waits = setback is not None and window.tokens < setback.retry_at
-            if setback is not None and waits and due.total <= due.limit and setback.policy == self.policy.digest():
-                taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
-                break
-            try:
-                taken += await self.compact(log, fixed, now, reason="over_trigger")
-            except CompactionRefused as refusal:
-                taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
-                break
-            except (CompactionSuperseded, SummarizerFailed) as failure:
-                taken.append(Taken(kind="failed", reason=str(failure)))
-                break
-        else:
-            if account(log.fold.window.items, fixed, self.policy).over_trigger:
-                await self._set_back(log, now, "no_progress", f"above the trigger after {len(taken)} decisions", 0)
-        return taken
-
     async def compact(
-        self, log: Log, fixed: FixedPart, now: datetime, *, reason: CompactReason, instructions: str = ""
+        self,
+        log: Log,
+        fixed: FixedPart,
+        now: datetime,
+        *,
+        reason: CompactReason,
+        instructions: str = "",
+        wait: bool = True,
     ) -> list[Taken]:
         """Compact a log.
 
         Raises:
+            CompactionInProgress: somebody else compacts, and ``wait`` is False.
             CompactionRefused: nothing would be gained.
             CompactionSuperseded: the planned range changed each time while the summary was written.
             SummarizerFailed: no summarizer gave a usable answer.
         """
-        decision = await self._plan(log, fixed, now)
-        await self._call(log, "on_before_compaction", {"before_tokens": decision.before_tokens}, now)
-        for number in range(_PLANS):
-            if number:
-                decision = await self._plan(log, fixed, now)
-            payloads = await self._carry_out(log, decision, now, reason, instructions)
-            if await self._commit(log, decision, payloads, now):
-                return await self._report(log, payloads, now)
-        await self._set_back(log, now, "superseded", "the range changed while its summary was written", 0)
+        return await _Compaction(self, log, fixed, now, reason, instructions).run(wait=wait)
+
+    async def set_back(
+        self, log: Log, now: datetime, reason: FailureReason, detail: str, *, lease: int | None = None
+    ) -> None:
+        """Record a refusal or failure, unless it is the very one that is on record.
+
+        The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
+        """
+        window, policy = log.fold.window, self.policy.digest()
+        growth = least_progress(self.policy, window.tokens)
+        known = window.setback
+        repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
+            reason,
+            window.tokens + growth,
+            policy,
+        )
+        if repeated and lease is None:
+            return
+        failed = CompactionFailed(
+            reason=reason,
+            detail=detail,
+            policy=policy,
+            visible_tokens=window.tokens,
+            retry_after=growth,
+            lease=lease,
+        )
+        await log.commit([failed], at=now)
+
+
+@dataclass(slots=True)
+class _Compaction:
+    """One compaction under way. ``lease`` is its own once a summary is being written."""
+
+    compactor: Compactor
+    log: Log
+    fixed: FixedPart
+    now: datetime
+    reason: CompactReason
+    instructions: str
+    lease: int | None = None
+
+    async def run(self, *, wait: bool) -> list[Taken]:
+        """Plan, summarise, commit; once more where the range changed meanwhile."""
+        plan = await self._begin(wait=wait)
+        try:
+            await self._call("on_before_compaction", {"before_tokens": plan.before_tokens})
+            for number in range(_PLANS):
+                if number:
+                    plan = await self._plan()
+                payloads = await self._carry_out(plan)
+                if await self._commit(plan, payloads):
+                    return await self._report(payloads)
+            await self._set_back("superseded", "the range changed while its summary was written")
+        except BaseException as error:
+            await release(self.log, self.lease, error, self.now)
+            raise
         raise CompactionSuperseded(
             "The log changed inside the planned range twice while the summary was written. "
             "Nothing was covered; compact again when the conversation is quiet."
         )
 
-    async def _plan(self, log: Log, fixed: FixedPart, now: datetime) -> Plan:
+    async def _begin(self, *, wait: bool) -> Plan:
+        """Plan, and take the lease where a summary will be written."""
+        while True:
+            at = await take_turn(self.log, self.now, wait=wait)
+            plan = await self._plan()
+            if plan.covers is None:
+                return plan
+            self.lease = await begin(self.log, at, self.reason)
+            if self.lease is not None:
+                return plan
+
+    async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
-        decision = plan_compaction(log.fold.window, fixed, self.policy, self.counter)
+        compactor = self.compactor
+        decision = plan_compaction(self.log.fold.window, self.fixed, compactor.policy, compactor.counter)
         if isinstance(decision, Plan):
             return decision
-        await self._set_back(log, now, decision.reason, str(decision.facts), decision.retry_after)
+        await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 
-    async def _carry_out(
-        self, log: Log, plan: Plan, now: datetime, reason: CompactReason, instructions: str
-    ) -> list[Payload]:
+    async def _set_back(self, reason: FailureReason, detail: str) -> None:
+        await self.compactor.set_back(self.log, self.now, reason, detail, lease=self.lease)
+
+    async def _carry_out(self, plan: Plan) -> list[Payload]:
         """Turn a plan into the events that will carry it out."""
         payloads: list[Payload] = []
         if plan.covers is not None:
-            window = log.fold.window
-            requests = summary_requests(window, plan, self.counter, instructions)
-            parts, who = await self._summarise(log, requests, now)
-            payloads.append(
-                compaction_event(
-                    window,
-                    plan,
-                    parts=parts,
-                    written_by=who,
-                    reason=reason,
-                    taken_paths=await log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
-                    policy=self.policy,
-                    counter=self.counter,
-                    now=now,
-                )
+            window = self.log.fold.window
+            parts, who = await self._summarise(
+                summary_requests(window, plan, self.compactor.counter, self.instructions)
             )
+            completed = compaction_event(
+                window,
+                plan,
+                parts=parts,
+                written_by=who,
+                reason=self.reason,
+                taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
+                policy=self.compactor.policy,
+                counter=self.compactor.counter,
+                now=self.now,
+            )
+            payloads.append(completed.model_copy(update={"lease": self.lease}))
         if plan.spills:
             payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
         return payloads
 
-    async def _summarise(self, log: Log, requests: Requests, now: datetime) -> tuple[SummaryParts, WrittenBy]:
+    async def _summarise(self, requests: Requests) -> tuple[SummaryParts, WrittenBy]:
         """Ask for both parts at the same time; this is where time passes, and no lock is held."""
         answers: dict[str, Summary] = {}
         try:
@@ -156,7 +198,7 @@ class Compactor:
             if failed is None or len(failed.exceptions) != len(errors.exceptions):
                 raise
             failure = failed.exceptions[0]
-            await self._set_back(log, now, "summarizer", str(failure), 0)
+            await self._set_back("summarizer", str(failure))
             raise failure from None
         parts = SummaryParts(
             history=answers["history"].text if "history" in answers else requests.kept.history,
@@ -165,23 +207,23 @@ class Compactor:
         return parts, written_by(list(answers.values()))
 
     async def _ask(self, request: SummaryRequest, answers: dict[str, Summary]) -> None:
-        answers[request.kind] = await self.summarizer.summarize(request)
+        answers[request.kind] = await self.compactor.summarizer.summarize(request)
 
-    async def _commit(self, log: Log, plan: Plan, payloads: Sequence[Payload], now: datetime) -> bool:
-        """Append at the log's end when nothing since the plan touched its range; else say no."""
-        for _ in range(self.policy.attempts):
-            version = log.fold.version
-            if not await _still_valid(log, plan):
+    async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
+        """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
+        for _ in range(_COMMITS):
+            version = self.log.fold.version
+            if not holds(self.log, self.lease) or not await _still_valid(self.log, plan):
                 return False
             try:
-                await log.commit(payloads, at=now, expected=version, snapshot=plan.covers is not None)
+                await self.log.commit(payloads, at=self.now, expected=version, snapshot=plan.covers is not None)
             except VersionConflict:
-                await log.catch_up()
+                await self.log.catch_up()
                 continue
             return True
         return False
 
-    async def _report(self, log: Log, payloads: Sequence[Payload], now: datetime) -> list[Taken]:
+    async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
         """Call the hook and say what was done."""
         taken: list[Taken] = []
         for payload in payloads:
@@ -191,7 +233,7 @@ class Compactor:
                     "after_tokens": payload.after_tokens,
                     "compacted_tokens": payload.compacted_tokens,
                 }
-                await self._call(log, "on_after_compaction", dict(facts), now)
+                await self._call("on_after_compaction", dict(facts))
                 detail: dict[str, int | str] = {"round": payload.round, **facts, "summary": payload.block.path}
                 if payload.split_turn_id is not None:
                     detail["split_turn_id"] = payload.split_turn_id
@@ -200,27 +242,16 @@ class Compactor:
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken
 
-    async def _call(self, log: Log, name: str, facts: dict[str, Any], now: datetime) -> None:
+    async def _call(self, name: str, facts: dict[str, Any]) -> None:
         """Await a hook of the application; an error in it is recorded, never fatal (seed 002, hooks)."""
-        hook: Hook | None = getattr(self.hooks, name)
+        hook: Hook | None = getattr(self.compactor.hooks, name)
         if hook is None:
             return
         try:
             await hook(facts)
         except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
-            await log.commit([HookFailed(hook=name, error=f"{type(error).__name__}: {error}")], at=now)
-
-    async def _set_back(self, log: Log, now: datetime, reason: FailureReason, detail: str, retry_after: int) -> None:
-        """Record a refusal or failure, unless it is the very one that is on record."""
-        window = log.fold.window
-        growth = retry_after or least_progress(self.policy, window.tokens)
-        policy = self.policy.digest()
-        if window.setback == Setback(reason, window.tokens + growth, policy):
-            return
-        failed = CompactionFailed(
-            reason=reason, detail=detail, policy=policy, visible_tokens=window.tokens, retry_after=growth
-        )
-        await log.commit([failed], at=now)
+            failed = HookFailed(hook=name, error=f"{type(error).__name__}: {error}")
+            await self.log.commit([failed], at=self.now)
 
 
 async def _still_valid(log: Log, plan: Plan) -> bool:

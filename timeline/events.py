@@ -146,7 +146,7 @@ class WrittenBy(Frozen):
     fallback_reason: str | None = None
 
 
-CompactReason: TypeAlias = Literal["over_trigger", "folded_when_cold", "forced", "imported"]
+CompactReason: TypeAlias = Literal["over_trigger", "cold", "forced", "imported"]
 
 
 class CompactionStarted(Payload):
@@ -201,7 +201,7 @@ class CompactionCompleted(Payload):
 
 
 RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress"]
-FailureReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "superseded", "summarizer", "cancelled"]
+FailureReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "superseded", "summarizer", "cancelled", "failed"]
 
 
 class CompactionFailed(Payload):

@@ -70,8 +70,8 @@ class Log(Protocol):
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
-    ) -> None:
-        """Append payloads in one transaction, at ``expected`` or wherever the log ends.
+    ) -> int:
+        """Append payloads in one transaction, at ``expected`` or wherever the log ends; return the first's version.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -158,8 +158,10 @@ class StoredLog:
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
         ids: Sequence[UUID] = (),
-    ) -> None:
+    ) -> int:
         """Append payloads in one transaction, at ``expected`` or wherever the log ends; with ``ids``, under these.
+
+        Returns the version of the first one.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -172,7 +174,7 @@ class StoredLog:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
                 ahead = _snapshot_ahead(self._fold, events) if snapshot else None
                 try:
-                    await self._store.append(
+                    appended = await self._store.append(
                         self._fold.conversation,
                         events,
                         expected=self._fold.version,
@@ -183,7 +185,7 @@ class StoredLog:
                     await self._follow()
                 else:
                     _apply(self._fold, events)
-                    return
+                    return appended.first_version
         raise _busy(self._fold.conversation)
 
     async def revert(self, versions: Sequence[int], *, at: datetime, policy: str, expected: int) -> None:
@@ -212,6 +214,7 @@ class DryLog:
     """A log that only pretends to append: for ``record=False``."""
 
     def __init__(self, store: EventStore, fold: Fold) -> None:
+        fold.release()
         self._store = store
         self._fold = fold
         self._paths: set[str] = set()
@@ -242,13 +245,15 @@ class DryLog:
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
-    ) -> None:
-        """Fold the payloads."""
+    ) -> int:
+        """Fold the payloads; return the version of the first one."""
         del expected, values, snapshot
+        first = self._fold.version + 1
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
             self._fold.apply(version, at, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
+        return first
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:

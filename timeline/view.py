@@ -18,6 +18,7 @@ from timeline.planning.budget import FixedPart, account, scaled
 from timeline.ports import Hooks
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
+from timeline.relief import relieve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,9 +135,10 @@ class TimelineView:
         fixed = self._fixed(system, tools, ephemeral)
         if self.policy.compacts != "never" and fixed.tokens >= self.policy.trigger_tokens:
             raise BudgetImpossible(account((), fixed, self.policy).facts())
-        decisions = await compactor.relieve(log, fixed, now)
+        decisions = await relieve(compactor, log, fixed, now)
         context = self._project(log.fold.window, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
-        if context.account.total > self.policy.max_tokens:
+        held = log.fold.window.hold == self.policy.digest()  # undone: reported, and not folded again
+        if context.account.total > self.policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
         return context

@@ -145,7 +145,8 @@ class Fold:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens)
             case CompactionStarted():
-                self._lease = Lease(version, payload.expires_at)
+                if self._lease is None or at >= self._lease.expires_at:  # else somebody else was faster
+                    self._lease = Lease(version, payload.expires_at)
             case CompactionCompleted():
                 self._end(payload.lease)
                 if version not in self._without:
@@ -169,7 +170,9 @@ class Fold:
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
                 self._end(payload.lease)
-                self._setback = Setback(payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version)
+                self._setback = Setback(
+                    payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version
+                )
             case PolicyChanged():
                 self._policy = payload.policy
                 self._setback = self._hold = None
@@ -238,6 +241,10 @@ class Fold:
             addressed[path] = block.placed(turn_id=turn_id, path=path, at=block.at or at)
             by_version[version] = path
         return list(addressed.values())
+
+    def release(self) -> None:
+        """Forget about anybody else's compaction: for a dry run."""
+        self._lease = self._window = None
 
     def _called(self, at: datetime, call: ModelCalled) -> None:
         """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told."""

@@ -32,8 +32,5 @@ def ages(items: Sequence[Item], unit: AgeUnit) -> list[int]:
 
 
 def _by_turn(items: Sequence[Item]) -> list[int]:
-    found: list[int] = []
     turns: dict[str, int] = {}
-    for item in reversed(items):
-        found.append(turns.setdefault(item.block.turn_id, len(turns)))
-    return found[::-1]
+    return [turns.setdefault(item.block.turn_id, len(turns)) for item in reversed(items)][::-1]

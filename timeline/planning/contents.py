@@ -25,10 +25,7 @@ def newest_contents(items: Sequence[Item]) -> set[int]:
     hold no content.
     """
     results = {item.answers: item for item in items if item.answers is not None}
-    newest: dict[str, int] = {}
-    for item in items:
-        for subject, version in _contents(item, results.get(item.version)):
-            newest[subject] = version
+    newest = dict(found for item in items for found in _contents(item, results.get(item.version)))
     return set(newest.values())
 
 

@@ -1,0 +1,74 @@
+"""The lease of a compaction: one at a time writes a summary, and one that died holds nobody up for long.
+
+The lease is an event, ``compaction.started``: its version is the fencing token that whatever ends the compaction names.
+The fold decides who holds it, so that all writers agree: a start while another's lease runs is void, one after its
+expiry takes over, and what was written under a lease that was taken over ends nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from timeline.errors import CompactionInProgress, StoreError
+from timeline.events import CompactionFailed, CompactionStarted
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.events import CompactReason
+    from timeline.log import Log
+
+LEASE: Final = timedelta(seconds=120)
+"""How long a summary may take before somebody else may begin one."""
+_POLL: Final = 0.1
+"""Seconds between two looks at a log that somebody else is compacting."""
+
+
+async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
+    """Wait until nobody else compacts; return the moment at which one's own lease may begin.
+
+    Raises:
+        CompactionInProgress: somebody does, and ``wait`` is False.
+    """
+    began = anyio.current_time()
+    while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
+        if not wait:
+            raise CompactionInProgress(log.fold.conversation, lease.version, lease.expires_at)
+        if anyio.current_time() - began >= (lease.expires_at - now).total_seconds():
+            return lease.expires_at
+        await anyio.sleep(_POLL)
+        await log.catch_up()
+    return now
+
+
+async def begin(log: Log, at: datetime, reason: CompactReason) -> int | None:
+    """Ask for the lease; return its version, or None where somebody else was faster."""
+    version = await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at)
+    return version if holds(log, version) else None
+
+
+def holds(log: Log, lease: int | None) -> bool:
+    """Say whether a lease still counts; what needs none holds it always."""
+    current = log.fold.window.lease
+    return lease is None or (current is not None and current.version == lease)
+
+
+async def release(log: Log, lease: int | None, error: BaseException, now: datetime) -> None:
+    """Give a lease back that an error or a cancellation ended, out of reach of the cancellation itself.
+
+    Where the store cannot record that any more, the lease expires by itself.
+    """
+    if lease is None or not holds(log, lease):
+        return
+    cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+    failed = CompactionFailed(
+        reason="cancelled" if cancelled else "failed",
+        detail="" if cancelled else f"{type(error).__name__}: {error}",
+        lease=lease,
+    )
+    with anyio.CancelScope(shield=True), suppress(StoreError):
+        await log.commit([failed], at=now)

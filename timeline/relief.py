@@ -1,0 +1,171 @@
+"""The one pass of a render: hide what the cache clock allows, then compact what is still too large (design, section 6).
+
+(1) The cache is cold: hide; a policy that folds early goes on to the summary. (2) Above the trigger: hide under
+pressure, where the policy does that and it frees enough. (3) Still above the target: compact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import SystemMessage
+from timeline.errors import (
+    CompactionInProgress,
+    CompactionRefused,
+    CompactionSuperseded,
+    SummarizerFailed,
+    VersionConflict,
+)
+from timeline.events import BlockAppended, BlocksHidden, instant_text
+from timeline.lease import take_turn
+from timeline.paths import stem
+from timeline.planning.budget import account
+from timeline.planning.clock import coldness
+from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.compaction import Compactor
+    from timeline.events import CompactReason, Payload
+    from timeline.fold.window import Window
+    from timeline.log import Log
+    from timeline.planning.budget import Account, FixedPart
+    from timeline.planning.clock import Cold
+    from timeline.policy.model import Hiding
+
+_TRIES: Final = 5
+"""How often a hide follows other writers before it is left to the next render."""
+
+
+async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
+    """Bring a context down where it is due; refusals and failures are recorded and returned, not raised.
+
+    A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
+    next render then has nothing left to decide.
+    """
+    relief = _Relief(compactor, log, fixed, now)
+    if relief.policy.hiding is not None:
+        await relief.hide(relief.policy.hiding)
+    await relief.fold()
+    return relief.taken
+
+
+class _Relief:
+    """One pass under way."""
+
+    def __init__(self, compactor: Compactor, log: Log, fixed: FixedPart, now: datetime) -> None:
+        self.compactor, self.policy = compactor, compactor.policy
+        self.log, self.fixed, self.now = log, fixed, now
+        self.taken: list[Taken] = []
+        self.cold: Cold | None = None
+        self.pressed = False
+
+    @property
+    def account(self) -> Account:
+        """The account of the window as it is now."""
+        return account(self.log.fold.window.items, self.fixed, self.policy)
+
+    async def hide(self, hiding: Hiding) -> None:
+        """Hide what the clock, or the pressure, allows: one batch each."""
+        self.cold = coldness(self.log.fold.window, hiding, self.now)
+        if self.cold is not None:
+            await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
+        if hiding.pressure_minimum is not None and self.account.over_trigger:
+            self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
+
+    async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
+        least = int(share * self.policy.max_tokens)
+        for _ in range(_TRIES):
+            window = self.log.fold.window
+            plan = plan_hide(window, self.policy, hiding, self.compactor.counter, least=least)
+            if plan is None:
+                return False
+            facts = {**facts, "blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
+            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts=facts)
+            try:
+                payloads = [hidden, *await self._notice(window)]
+                await self.log.commit(payloads, at=self.now, expected=window.version)
+            except VersionConflict:
+                await self.log.catch_up()
+                continue
+            self.taken.append(Taken(kind="hidden", reason=reason, facts=dict(facts)))
+            return True
+        return False
+
+    async def _notice(self, window: Window) -> list[Payload]:
+        """Return the message that tells the model about hiding, unless it is in view."""
+        if not needs_notice(window.items):
+            return []
+        message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
+        taken = await self.log.paths_taken([stem(message, self.log.fold.turns.turn_for(message))])
+        (block,) = self.log.fold.address([(message, self.now)], avoid=taken)
+        counter = self.compactor.counter
+        return [BlockAppended(block=block, tokens=counter.count(block.countable()), counter=counter.name)]
+
+    async def fold(self) -> None:
+        """Compact until it is no longer due, or not worth it."""
+        for _ in range(self.policy.attempts):
+            reason = self._due()
+            if reason is None or self._stands_back():
+                return
+            if await self._others():
+                continue
+            if not await self._compact(reason):
+                return
+        if self._due() is not None:
+            detail = f"still due after {len(self.taken)} decisions"
+            await self.compactor.set_back(self.log, self.now, "no_progress", detail)
+
+    def _due(self) -> CompactReason | None:
+        """Say why a compaction is due, if it is."""
+        if self.policy.compacts == "never":
+            return None
+        due, share = self.account, self.policy.fold_when_cold
+        if due.over_trigger or (self.pressed and due.total > due.target):
+            return "over_trigger"
+        if self.cold is not None and share is not None and due.total > share * due.limit:
+            return "cold"
+        return None
+
+    def _stands_back(self) -> bool:
+        """Say whether what was refused or taken back before still binds this policy."""
+        window, due, policy = self.log.fold.window, self.account, self.policy.digest()
+        if window.hold == policy:
+            facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
+            self.taken.append(Taken(kind="held", reason="undone", facts=facts))
+            return True
+        setback = window.setback
+        if setback is None or setback.policy != policy:
+            return False
+        if due.total <= due.limit:
+            stands = window.tokens < setback.retry_at
+        else:
+            stands = all(max(item.version, item.changed_at) <= setback.version for item in window.items)
+        if stands:
+            self.taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
+        return stands
+
+    async def _others(self) -> bool:
+        """Above the limit, wait for somebody else's compaction; say whether there was one."""
+        lease = self.log.fold.window.lease
+        if lease is None or self.now >= lease.expires_at or self.account.total <= self.account.limit:
+            return False
+        await take_turn(self.log, self.now, wait=True)
+        return self.log.fold.window.lease is None
+
+    async def _compact(self, reason: CompactReason) -> bool:
+        wait = self.account.total > self.account.limit
+        try:
+            self.taken += await self.compactor.compact(self.log, self.fixed, self.now, reason=reason, wait=wait)
+        except CompactionInProgress as busy:
+            facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}
+            self.taken.append(Taken(kind="refused", reason="in_progress", facts=facts))
+        except CompactionRefused as refusal:
+            self.taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
+        except (CompactionSuperseded, SummarizerFailed) as failure:
+            self.taken.append(Taken(kind="failed", reason=str(failure)))
+        else:
+            return True
+        return False
