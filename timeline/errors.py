@@ -7,6 +7,7 @@ TimelineError
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
+├── BlockProtected                       a block that may not be hidden, revealed or pinned now
 ├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
@@ -97,6 +98,15 @@ class BlockNotFound(TimelineError, LookupError):
         self.conversation = conversation
         self.path = path
         super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+
+
+class BlockProtected(TimelineError):
+    """A decision about one block does not hold now; ``reason`` says why. Nothing was written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"Block {path!r} stays as it is: {reason}.")
 
 
 class HistoryUnavailable(TimelineError, LookupError):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import anyio
 
 from timeline.blocks import utc
-from timeline.errors import PathTaken, StoreLocked, VersionConflict
+from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, appended_block, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.history import fold_history, load_fold
 from timeline.paths import stem
+from timeline.ports import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import Event, Payload
+    from timeline.events import ConversationOpened, Event, Payload
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore, Snapshot
 
@@ -95,6 +96,22 @@ class StoredLog:
             ConversationNotFound: there is no such conversation.
         """
         return cls(store, await load_fold(store, conversation))
+
+    @classmethod
+    async def begin_fork(
+        cls, store: EventStore, fold: Fold, conversation: str, opened: ConversationOpened, at: datetime
+    ) -> StoredLog:
+        """Open a fork: a conversation whose events go on behind those that a fold of its parent took in.
+
+        Raises:
+            VersionConflict: there is a conversation of that id.
+        """
+        twin = fold.copy(conversation)
+        twin.release()
+        twin.apply(fold.version + 1, at, opened)
+        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
+        return cls(store, twin)
 
     @property
     def fold(self) -> Fold:
@@ -281,3 +298,15 @@ def _busy(conversation: str) -> StoreLocked:
     return StoreLocked(
         f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
     )
+
+
+async def free_id(store: EventStore, wanted: str) -> str:
+    """Return the first id of a new conversation that is not in use."""
+    number, id_ = 1, wanted
+    while True:
+        try:
+            await store.info(id_)
+        except ConversationNotFound:
+            return id_
+        number += 1
+        id_ = f"{wanted}~{number}"

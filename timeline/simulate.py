@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from timeline.errors import BudgetError, ConversationNotFound
+from timeline.errors import BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, derived_event_id
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.log import free_id
 from timeline.planning.budget import least_progress
 from timeline.recorded import drafts_of
 from timeline.timeline import Timeline
@@ -93,7 +94,7 @@ async def simulate(
     Raises:
         StoreError: the store refused.
     """
-    id_ = await _free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
+    id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
     events = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
     at = events[0].at if events else None
     timeline = await Timeline.open(
@@ -188,15 +189,3 @@ async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> 
             )
         elif isinstance(payload, BlocksHidden):
             result.hides += len(payload.blocks)
-
-
-async def _free_id(store: EventStore, wanted: str) -> str:
-    """Return the first id of a new conversation that is not in use."""
-    number, id_ = 1, wanted
-    while True:
-        try:
-            await store.info(id_)
-        except ConversationNotFound:
-            return id_
-        number += 1
-        id_ = f"{wanted}~{number}"

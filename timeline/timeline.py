@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
-from timeline.embedding import Embedding
+from timeline.deciding import Deciding
 from timeline.errors import (
     ConversationNotFound,
+    HistoryUnavailable,
     InvalidBlock,
     VersionConflict,
 )
@@ -18,17 +19,18 @@ from timeline.events import (
     ContextRendered,
     ConversationOpened,
     NewEvent,
+    ParentLink,
     event_id,
     event_ids,
 )
 from timeline.frozen import compact_json, sha256_hex
-from timeline.log import Draft, StoredLog
-from timeline.planning.budget import FixedPart
+from timeline.history import fold_history
+from timeline.log import Draft, DryLog, StoredLog, free_id
 from timeline.policy import presets
 from timeline.ports import Expected, Hooks, SystemClock
 from timeline.tokens import get_counter
 from timeline.verify import verify
-from timeline.view import moment
+from timeline.view import TimelineView, moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,18 +39,19 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.events import ParentLink, Payload
+    from timeline.events import Payload
+    from timeline.fold.fold import Fold
     from timeline.log import Log
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
     from timeline.verify import VerifyReport
 
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 
 
-class Timeline(Embedding):
+class Timeline(Deciding):
     """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
 
     Attributes:
@@ -187,23 +190,47 @@ class Timeline(Embedding):
             await self._record(log, context, now, how)
         return context
 
-    async def compact(self, *, instructions: str = "", now: datetime | None = None) -> list[Taken]:
-        """Compact now, whatever the size of the context; return what was done.
+    async def at(self, version: int) -> TimelineView:
+        """Return the conversation as it was at a version, read-only. The cost is that of reading the log up to there.
+
+        Raises:
+            HistoryUnavailable: the log does not hold that version.
+        """
+        fold = await self._past(version)
+        return TimelineView(DryLog(self._store, fold), self._store, self.policy, self._compactor, self._clock)
+
+    async def fork(
+        self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
+    ) -> Self:
+        """Begin a conversation that goes on from this one at a version, and shares its past.
+
+        The fork's own events continue the version numbers, and its past is read from this conversation: paths and
+        summaries stay valid, and nothing that happens here later shows there.
 
         Args:
-            instructions: what the summary should attend to.
+            at: the last version that both share; the newest unless given.
+            conversation: id of the fork; ``<id>.fork-<version>`` unless given.
+            title: of the fork.
             now: its time.
 
         Raises:
-            CompactionRefused: nothing would be gained; ``reason`` says why.
-            CompactionSuperseded: other writers changed the range each time.
-            SummarizerFailed: no summarizer gave a usable answer.
+            HistoryUnavailable: the log does not hold that version.
+            VersionConflict: there is a conversation of that id.
         """
         await self._log.catch_up()
-        now = moment(now, self._clock)
-        return await self._compactor.compact(
-            self._log, FixedPart(reserved=self._reserved), now, reason="forced", instructions=instructions
-        )
+        version = self.version if at is None else at
+        fold = await self._past(version)
+        moment_ = moment(now, self._clock)
+        id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
+        link = ParentLink(conversation=self.id, version=version, relation="fork")
+        log = await StoredLog.begin_fork(self._store, fold, id_, ConversationOpened(title=title, parent=link), moment_)
+        return type(self)(log, self._store, self.policy, self._compactor, self._clock)
+
+    async def _past(self, version: int) -> Fold:
+        last = (await self._store.info(self.id)).version
+        if not 1 <= version <= last:
+            raise HistoryUnavailable(self.id, version, 1, last)
+        return await fold_history(self._store, self.id, until=version)
 
     def _holds(self, version: int) -> bool:
         del version  # what another writer appended since is in view too

@@ -110,7 +110,7 @@ class TimelineMachine(RuleBasedStateMachine):
 
     async def _compact(self, timeline: Timeline) -> None:
         with suppress(CompactionError):
-            assert await timeline.compact(now=AT)
+            assert await timeline.compact(now=AT, wait=False)
 
     @rule(act=ACTS, forced=st.booleans(), number=st.integers(0, 50))
     def meanwhile(self, act: Act, forced: bool, number: int) -> None:  # noqa: FBT001 - Hypothesis draws it

@@ -33,11 +33,13 @@ from timeline import policies
 from timeline.blocks import Note
 from timeline.errors import (
     BudgetImpossible,
+    CompactionInProgress,
     CompactionRefused,
     CompactionSuperseded,
     ContextOverflow,
 )
 from timeline.events import BlocksPinned, event_id
+from timeline.lease import LEASE
 from timeline.ports import Hooks, Summary
 
 if TYPE_CHECKING:
@@ -583,18 +585,24 @@ async def test_a_superseded_compaction_does_not_stop_a_render() -> None:
     assert context.overflow
 
 
-async def test_another_compaction_meanwhile_leaves_a_typed_failure() -> None:
-    """The second writer's summary stands; ours is given up, and the log says so."""
+async def test_another_compaction_meanwhile_is_told_who_compacts() -> None:
+    """While one writer summarises, a second one that does not wait gets the lease's version and expiry."""
     store, scribe = MemoryStore(), Interrupted()
     timeline = await opened(store, policy=POLICY, summarizer=scribe)
     await timeline.append(*FINISHED)
     other = await opened(store, policy=POLICY, summarizer=Scribe())
-    scribe.meanwhile.append(other.compact)
-    with pytest.raises((CompactionRefused, CompactionSuperseded)):
-        await timeline.compact()
-    assert len(await payloads_of(store, "compaction.completed")) == 1
-    [failed] = await payloads_of(store, "compaction.failed")
-    assert failed.reason in {"nothing_to_cover", "no_progress", "superseded"}
+    refused: list[CompactionInProgress] = []
+
+    async def compact_too() -> None:
+        with pytest.raises(CompactionInProgress) as caught:
+            await other.compact(wait=False, now=AT)
+        refused.append(caught.value)
+
+    scribe.meanwhile.append(compact_too)
+    await timeline.compact(now=AT)
+    [completed] = await payloads_of(store, "compaction.completed")
+    assert completed.lease == refused[0].version
+    assert refused[0].expires_at == AT + LEASE
     assert (await timeline.verify()).ok
 
 

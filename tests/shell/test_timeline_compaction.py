@@ -99,7 +99,7 @@ async def test_compaction_after_existing_summary() -> None:
         "ar:turn_5.assistant.completion",
     ]
     assert scribe.asked[1].previous == "history 1"
-    assert second.covers.summaries == (8,)
+    assert second.covers.summaries == (9,)
     assert second.covers.ranges[0][0] == first.covers.ranges[0][0]
     assert second.block.meta["covered_turn_ids"] == ["turn_1", "turn_2", "turn_3", "turn_4", "turn_5"]
     assert [e.type for e in context.neutral.entries].count("conv.range.summary") == 1

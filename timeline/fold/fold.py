@@ -114,9 +114,9 @@ class Fold:
         self._policy, self._rendered = policy, rendered
         self._window = None
 
-    def copy(self) -> Fold:
-        """Return an independent copy, for a dry run."""
-        twin = Fold(self.conversation, self._without)
+    def copy(self, conversation: str | None = None) -> Fold:
+        """Return an independent copy, for a dry run; or for another conversation, a fork."""
+        twin = Fold(conversation or self.conversation, self._without)
         twin.resume(
             self.version,
             items=self._items,

@@ -1,0 +1,138 @@
+"""`Deciding`: what the application decides by itself: compact, undo, hide, reveal, pin, unpin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.embedding import Embedding
+from timeline.errors import BlockNotFound, HistoryUnavailable, UndoUnavailable, VersionConflict
+from timeline.planning.budget import FixedPart
+from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
+from timeline.policy.model import Hiding
+from timeline.undo import standing_compactions, versions_to_revert
+from timeline.view import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from timeline.events import Payload
+    from timeline.fold.window import Item, Window
+    from timeline.projection.context import Taken
+
+
+class Deciding(Embedding):
+    """A timeline whose application takes decisions of its own."""
+
+    async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
+        """Compact now, whatever the size of the context; return what was done.
+
+        Args:
+            instructions: what the summary should attend to.
+            wait: for a compaction that somebody else is writing; at the latest until its lease expires.
+            now: its time.
+
+        Raises:
+            CompactionInProgress: somebody else is writing one, and ``wait`` is False.
+            CompactionRefused: nothing would be gained; ``reason`` says why.
+            CompactionSuperseded: other writers changed the range each time.
+            SummarizerFailed: no summarizer gave a usable answer.
+        """
+        await self._log.catch_up()
+        now = moment(now, self._clock)
+        return await self._compactor.compact(
+            self._log, FixedPart(reserved=self._reserved), now, reason="forced", instructions=instructions, wait=wait
+        )
+
+    async def undo_compaction(
+        self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None
+    ) -> list[int]:
+        """Take a compaction back: what it covered is shown again as it was; return the versions taken back.
+
+        No automatic compaction follows under this policy until one is forced (`compact`); renders report what is over
+        the budget meanwhile. Hides are decisions of their own and stay. The cost is that of reading the whole log.
+
+        Args:
+            version: of the compaction (its event); the newest one that stands unless given.
+            cascade: take back the later ones that cover it too, in one append.
+            now: its time.
+
+        Raises:
+            UndoUnavailable: no such compaction stands, or its originals are gone.
+            CompactionCovered: a later one covers it, and ``cascade`` is False.
+        """
+        at = moment(now, self._clock)
+        while True:
+            await self._log.catch_up()
+            expected = self.version
+            standing = await standing_compactions(self._store, self.id)
+            versions = versions_to_revert(self.id, standing, version, cascade=cascade)
+            try:
+                await self._log.revert(versions, at=at, policy=self.policy.digest(), expected=expected)
+            except VersionConflict:
+                continue
+            except HistoryUnavailable as gone:
+                raise UndoUnavailable(self.id, f"its originals are gone: {gone}") from gone
+            return versions
+
+    async def hide(
+        self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None
+    ) -> None:
+        """Hide a block of the window, until `reveal`.
+
+        Args:
+            path: of the block.
+            mode: show a short replacement, or nothing; what shows nothing goes with its group (calls and results).
+            text: the replacement; the default says what the block was, and ends with its path.
+            now: its time.
+
+        Raises:
+            BlockNotFound: the window has no such block; what a summary covers is not shown anyway.
+            BlockProtected: it is pinned, a summary, redacted, or an open call.
+        """
+        most = (self.policy.hiding or Hiding()).replacement_tokens
+        await self._decide_about(
+            path, now, lambda window, item: hide(window, item, mode=mode, text=text, most=most, counter=self.counter)
+        )
+
+    async def reveal(self, path: str, *, now: datetime | None = None) -> None:
+        """Show a hidden block again; nothing hides it by itself any more.
+
+        Raises:
+            BlockNotFound: the window has no such block.
+            BlockProtected: it is not hidden.
+        """
+        await self._decide_about(path, now, reveal)
+
+    async def pin(self, path: str, *, now: datetime | None = None) -> None:
+        """Pin a block of the window with its group: no compaction covers it, and nothing hides it by itself.
+
+        Raises:
+            BlockNotFound: the window has no such block.
+            BlockProtected: it is a summary.
+        """
+        await self._decide_about(path, now, pin)
+
+    async def unpin(self, path: str, *, now: datetime | None = None) -> None:
+        """Take the pin off a block and its group.
+
+        Raises:
+            BlockNotFound: the window has no such block.
+            BlockProtected: no decision pinned it.
+        """
+        await self._decide_about(path, now, unpin)
+
+    async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
+        """Append what a pure function decides about a live block, on the log as it is then."""
+        at = moment(now, self._clock)
+        while True:
+            await self._log.catch_up()
+            window = self.window
+            item = next((item for item in window.items if item.block.path == path), None)
+            if item is None:
+                raise BlockNotFound(self.id, path)
+            try:
+                await self._log.commit([decide(window, item)], at=at, expected=window.version)
+            except VersionConflict:
+                continue
+            return

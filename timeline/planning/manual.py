@@ -1,0 +1,107 @@
+"""Decisions of the application about single blocks, by path: hide, reveal, pin, unpin; with the groups they belong to.
+
+A pin holds a whole atomic group, so that no cut divides it. A block that is omitted takes its group along, since no
+call may stay without its result. A replacement changes only the block that is named: pairs stay pairs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from timeline.blocks import ToolCall
+from timeline.errors import BlockProtected
+from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
+from timeline.fold.groups import atomic_groups
+from timeline.planning.replacements import replacement_of
+
+if TYPE_CHECKING:
+    from timeline.fold.window import Item, Window
+    from timeline.ports import TokenCounter
+
+HideMode: TypeAlias = Literal["replace", "omit"]
+
+
+def hide(
+    window: Window, item: Item, *, mode: HideMode, text: str | None, most: int, counter: TokenCounter
+) -> BlocksHidden:
+    """Hide a live block: behind a replacement, or, with its group, altogether.
+
+    Args:
+        window: that it lives in.
+        item: the block.
+        mode: show a replacement, or nothing.
+        text: the replacement of the caller's own; one is made unless given.
+        most: cap of a replacement that is made, in tokens.
+        counter: counts it.
+
+    Raises:
+        BlockProtected: it may not be hidden now.
+    """
+    if mode == "omit":
+        members = group_of(window, item)
+        for member in members:
+            _check_may_hide(window, member)
+        return BlocksHidden(mode="omit", reason="manual", blocks=tuple(Replacement(version=i.version) for i in members))
+    _check_may_hide(window, item)
+    return BlocksHidden(reason="manual", blocks=(_replacement(window, item, text, most, counter),))
+
+
+def reveal(window: Window, item: Item) -> BlocksRevealed:
+    """Show a hidden block again, and what of its group is omitted.
+
+    Raises:
+        BlockProtected: it is not hidden.
+    """
+    if item.state not in {"hidden", "omitted"}:
+        raise BlockProtected(item.block.path, f"it is {item.state}, not hidden")
+    omitted = [i.version for i in group_of(window, item) if i.omitted]
+    return BlocksRevealed(versions=tuple(sorted({item.version, *omitted})))
+
+
+def pin(window: Window, item: Item) -> BlocksPinned:
+    """Pin a live block with its group: no cut covers it, and nothing hides it by itself.
+
+    Raises:
+        BlockProtected: it is a summary, which the next one integrates.
+    """
+    if item.is_summary:
+        raise BlockProtected(item.block.path, "a summary is integrated into the next one; pin a block, or add a note")
+    return BlocksPinned(versions=tuple(i.version for i in group_of(window, item)))
+
+
+def unpin(window: Window, item: Item) -> BlocksUnpinned:
+    """Take the pin off a live block and its group.
+
+    Raises:
+        BlockProtected: it is not pinned by a decision.
+    """
+    members = [i for i in group_of(window, item) if i.pinned]
+    if not members:
+        raise BlockProtected(item.block.path, "no decision pinned it")
+    return BlocksUnpinned(versions=tuple(i.version for i in members))
+
+
+def group_of(window: Window, item: Item) -> list[Item]:
+    """Return the live items of a block's atomic group, in timeline order."""
+    position = next(p for p, other in enumerate(window.items) if other.version == item.version)
+    group = next(g for g in atomic_groups(window.items) if position in g.indices)
+    return [window.items[p] for p in group.indices]
+
+
+def _check_may_hide(window: Window, item: Item) -> None:
+    path = item.block.path
+    if item.is_summary:
+        raise BlockProtected(path, "a summary stands for what it covers; undo its compaction instead")
+    if item.redacted:
+        raise BlockProtected(path, "its content was erased already")
+    if item.keeps:
+        raise BlockProtected(path, "it is pinned; unpin it first")
+    if any(item.version == call.version for call in window.open_calls()):
+        raise BlockProtected(path, "the call is still open; hide it when its result is there")
+
+
+def _replacement(window: Window, item: Item, text: str | None, most: int, counter: TokenCounter) -> Replacement:
+    if text is None or isinstance(item.block, ToolCall):
+        call = next((i.block for i in window.items if i.version == item.answers), None)
+        return replacement_of(item, call, most, counter)
+    return Replacement(version=item.version, text=text, tokens=counter.count(text))
