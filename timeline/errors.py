@@ -9,6 +9,8 @@ TimelineError
 ├── BlockNotFound (LookupError)          no block at that path
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
 ├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
+├── ContextNotFound (LookupError)        no recorded context of that name
+├── ContextUnavailable                   a recorded context cannot be built again
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
 │   ├── VersionConflict                  somebody else appended first
@@ -32,7 +34,7 @@ TimelineError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,6 +123,40 @@ class HistoryUnavailable(TimelineError, LookupError):
             f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
             f"{first_version} to {last_version}. Name one of these."
         )
+
+
+class ContextNotFound(TimelineError, LookupError):
+    """No recorded context has this name; ``recorded`` lists those that there are as (number, version of the event)."""
+
+    def __init__(self, name: str, recorded: Sequence[tuple[int, int]]) -> None:
+        self.name = name
+        self.recorded = list(recorded)
+        newest = ", ".join(f"#{number} (version {version})" for number, version in self.recorded[-5:])
+        there_are = f"There are {len(self.recorded)}, the newest {newest}" if newest else "There is none yet"
+        super().__init__(
+            f"No recorded context {name!r}. {there_are}. Name one as #number, version, last or last~1; "
+            "rendering records one."
+        )
+
+
+class ContextUnavailable(TimelineError):
+    """A recorded context cannot be built again.
+
+    ``reason`` is ``projection``, ``unrecorded_prefix``, ``policy`` or ``mismatch``.
+    """
+
+    def __init__(self, version: int, reason: str) -> None:
+        self.version = version
+        self.reason = reason
+        super().__init__(f"The context of version {version} cannot be built again: {_UNAVAILABLE[reason]}.")
+
+
+_UNAVAILABLE: Final = {
+    "projection": "another version of this library recorded it; use that one",
+    "unrecorded_prefix": "its system prompt, tools or tail were kept as hashes only; record contexts in full",
+    "policy": "its policy is not in the store, or of a later version of this library",
+    "mismatch": "what is built differs from what was recorded; `timeline verify` says more",
+}
 
 
 class StoreError(TimelineError):

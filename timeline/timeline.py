@@ -28,6 +28,8 @@ from timeline.history import fold_history
 from timeline.log import Draft, DryLog, StoredLog, free_id
 from timeline.policy import presets
 from timeline.ports import Expected, Hooks, SystemClock
+from timeline.projection.diff import diff
+from timeline.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.tokens import get_counter
 from timeline.verify import verify
 from timeline.view import TimelineView, moment
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.projection.diff import ContextDiff
     from timeline.verify import VerifyReport
 
 Record: TypeAlias = Literal["full", "hash"] | bool
@@ -239,6 +242,25 @@ class Timeline(Deciding):
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context."""
         return await verify(self._store, self.id)
+
+    async def diff(
+        self, before: str | int = "last~1", after: str | int = "last", *, wires: Sequence[str] = ("anthropic",)
+    ) -> ContextDiff:
+        """Compare two recorded contexts: what entered, left and changed, and what broke the provider's cache.
+
+        Args:
+            before: the version of its ``context.rendered`` event, ``"#3"`` (the third one), ``"last"``, ``"last~1"``.
+            after: the same.
+            wires: wire formats whose prefixes are compared beside the neutral one.
+
+        Raises:
+            ContextNotFound: there is no recorded context of one of the names.
+            ContextUnavailable: one of them cannot be built again.
+            InvalidPolicy: there is no such wire format.
+        """
+        recorded = await recorded_contexts(self._store, self.id)
+        chosen = [find_context(recorded, str(name)) for name in (before, after)]
+        return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
 
     async def _record(self, log: Log, context: RenderedContext, now: datetime, record: Literal["full", "hash"]) -> None:
         """Append what is needed to build this context again."""

@@ -5,12 +5,11 @@ One pass over the events, holding one window: the cost grows with the log and wi
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import ToolResult
-from timeline.errors import InvalidPolicy, StoreCorrupt
+from timeline.errors import ContextUnavailable, StoreCorrupt
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -23,8 +22,8 @@ from timeline.events import (
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
 from timeline.history import fold_history, load_fold
-from timeline.policy.model import Policy
-from timeline.projection.project import PROJECTION, Projector
+from timeline.projection.project import Projector
+from timeline.replay import rebuild, recorded_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,8 +76,7 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
             if isinstance(event.payload, ContextRendered):
                 renders.setdefault(event.payload.version, []).append(event.payload)
         recorded = [r for answers in renders.values() for r in answers]
-        hashes = {h for r in recorded for h in (r.policy, r.system, r.tools, r.ephemeral) if h is not None}
-        values = check.values(await store.values(hashes))
+        values = check.values(await recorded_values(store, recorded))
         async for event in store.read(conversation):
             if isinstance(event.payload, CompactionReverted):
                 check.fold = await fold_history(
@@ -177,29 +175,15 @@ class _Check:
         """Build a recorded context again, and hold it against its fingerprint and the context before it."""
         self.renders += 1
         window = self.fold.window
-        policy = _policy(values.get(rendered.policy))
-        reason = self._cannot(rendered, values) or ("policy" if policy is None else None)
-        if reason is not None or policy is None:
-            self.unverifiable[reason or "policy"] = self.unverifiable.get(reason or "policy", 0) + 1
+        try:
+            _, neutral = rebuild(window, rendered, values, self.projector)
+        except ContextUnavailable as gap:
+            self.unverifiable[gap.reason] = self.unverifiable.get(gap.reason, 0) + 1
             return
-        neutral = self.projector.project(
-            window,
-            policy.cache_points,
-            system=_value(values, rendered.system),
-            tools=_value(values, rendered.tools) or (),
-            ephemeral=_value(values, rendered.ephemeral) or (),
-        )
         if neutral.fingerprint() != rendered.fingerprint:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
         self._pairing(window, neutral)
         self._prefix(rendered, neutral)
-
-    def _cannot(self, rendered: ContextRendered, values: Mapping[str, str]) -> str | None:
-        """Say why a context cannot be built again, or None."""
-        if rendered.projection != PROJECTION:
-            return "projection"
-        wanted = (rendered.system, rendered.tools, rendered.ephemeral)
-        return "unrecorded_prefix" if any(h is not None and h not in values for h in wanted) else None
 
     def _pairing(self, window: Window, neutral: NeutralContext) -> None:
         """No result without its call, no call without the result that exists (design, invariant 2)."""
@@ -250,17 +234,3 @@ class _Check:
             problems=tuple(self.problems),
             **self.counts,
         )
-
-
-def _policy(text: str | None) -> Policy | None:
-    """Read a recorded policy; None for one that is gone, or that a later version wrote."""
-    if text is None:
-        return None
-    try:
-        return Policy.parse(text)
-    except InvalidPolicy:
-        return None
-
-
-def _value(values: Mapping[str, str], hash_: str | None) -> Any:
-    return None if hash_ is None else json.loads(values[hash_])

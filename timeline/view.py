@@ -12,9 +12,9 @@ from timeline.blocks import Block, RangeSummary, utc
 from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidBlock
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.frozen import canonical_json, repair_json
+from timeline.frozen import repair_json
 from timeline.log import DryLog
-from timeline.planning.budget import FixedPart, account, scaled
+from timeline.planning.budget import account, fixed_part, scaled
 from timeline.ports import Hooks
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from timeline.compaction import Compactor
     from timeline.fold.window import Window
     from timeline.log import Log
+    from timeline.planning.budget import FixedPart
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, TokenCounter
     from timeline.projection.context import Taken
@@ -132,7 +133,7 @@ class TimelineView:
         system, tools, ephemeral = (
             sendable(n, v) for n, v in (("system", system), ("tools", tools), ("ephemeral", ephemeral))
         )
-        fixed = self._fixed(system, tools, ephemeral)
+        fixed = fixed_part(self.policy, self._tokens_of, system=system, tools=tools, ephemeral=ephemeral)
         if self.policy.compacts != "never" and fixed.tokens >= self.policy.trigger_tokens:
             raise BudgetImpossible(account((), fixed, self.policy).facts())
         decisions = await relieve(compactor, log, fixed, now)
@@ -147,17 +148,8 @@ class TimelineView:
     def _reserved(self) -> int:
         return self.policy.output_reserve + self.policy.safety_buffer
 
-    def _fixed(self, system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]) -> FixedPart:
-        """Count the fixed part; each text once."""
-        return FixedPart(
-            system=self._tokens_of(system) if system else 0,
-            tools=sum(self._tokens_of(tool) for tool in tools),
-            ephemeral=sum(self._tokens_of(text) for text in ephemeral),
-            reserved=self._reserved,
-        )
-
-    def _tokens_of(self, value: JsonValue) -> int:
-        text = value if isinstance(value, str) else canonical_json(value)
+    def _tokens_of(self, text: str) -> int:
+        """Count a text of the fixed part; each one once."""
         if text not in self._fixed_tokens:
             if len(self._fixed_tokens) >= _MOST_KEPT_COUNTS:
                 self._fixed_tokens.clear()

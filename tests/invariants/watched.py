@@ -13,6 +13,7 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
 from timeline.history import fold_history
+from timeline.planning.budget import fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
@@ -125,7 +126,8 @@ class Watched:
         check_compactions(log, self.timeline.policy)
         if self.alone:
             check_figures(log, self.timeline.policy)
-            check_refusals(log, self.timeline.policy, self.timeline._fixed(**FIXED | self.prompt).tokens)
+            fixed = fixed_part(self.timeline.policy, self.timeline._tokens_of, **FIXED | self.prompt)
+            check_refusals(log, self.timeline.policy, fixed.tokens)
         report = await self.timeline.verify()
         assert report.ok, report.problems
 

@@ -175,6 +175,35 @@ def render(
 
 
 @app.command()
+def diff(
+    id_: ConversationId,
+    before: Annotated[
+        str, typer.Argument(metavar="[A]", help="A recorded context: #3, a version, last or last~1.")
+    ] = "last~1",
+    after: Annotated[str, typer.Argument(metavar="[B]", help="Another one.")] = "last",
+    *,
+    wire: Annotated[
+        str, typer.Option("--wire", metavar="W", help="Whose bytes to compare: anthropic or openai_chat.")
+    ] = "anthropic",
+    every: Annotated[bool, typer.Option("--all", help="List all blocks, however many.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="List the recorded contexts instead.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two recorded contexts.
+
+    What entered, left and changed, and where and why the prefix broke that the provider had cached. The last two
+    unless others are named.
+    """
+    from timeline.cli import diff as command
+
+    if only_list:
+        _run(command.list_contexts(id_, db, as_json=as_json))
+    else:
+        _run(command.diff_contexts(id_, before, after, db, wire, every=every, as_json=as_json))
+
+
+@app.command()
 def compact(
     id_: ConversationId,
     *,

@@ -11,6 +11,7 @@ from timeline.errors import (
     BlockNotFound,
     BudgetError,
     CompactionError,
+    ContextNotFound,
     ConversationNotFound,
     StoreError,
     TimelineError,
@@ -35,7 +36,7 @@ MEANINGS: Final = {
     Exit.OK: "done",
     Exit.NOT_SO: "what was asked for does not hold (verify)",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
-    Exit.NOT_FOUND: "no such conversation or path",
+    Exit.NOT_FOUND: "no such conversation, path or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",
     Exit.REFUSED: "refused: nothing to compact, or the context cannot fit the limit",
     Exit.FAULT: "a fault of timeline itself: please report it",
@@ -65,7 +66,7 @@ def exit_code(error: BaseException) -> Exit:
 
 
 _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
-    ((ConversationNotFound, BlockNotFound), Exit.NOT_FOUND),
+    ((ConversationNotFound, BlockNotFound, ContextNotFound), Exit.NOT_FOUND),
     ((StoreError,), Exit.DATABASE),
     ((CompactionError, BudgetError), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),

@@ -8,6 +8,7 @@
 | `show --json` | a list of `EventRow`, one an event |
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
+| `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
 | `compact --json` | one `CompactedRow` |
 | `read --json` | the block's `dump()` |
 | `digests --json` | a list of `DigestRow` |
@@ -60,6 +61,17 @@ class EventRow(TypedDict):
     turn_id: str | None
     call_id: str | None
     tokens: int | None
+
+
+class RecordedRow(TypedDict):
+    """A recorded context: its number from 1, the version of its event, and the version that it was projected from."""
+
+    number: int
+    version: int
+    at: str
+    projected_from: int
+    tokens: int
+    fingerprint: str
 
 
 class CompactedRow(TypedDict):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from timeline.frozen import Frozen
+from timeline.frozen import Frozen, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from pydantic import JsonValue
 
     from timeline.fold.window import Item
     from timeline.policy.model import Policy
@@ -114,6 +116,35 @@ class Account(Frozen):
 def scaled(tokens: int, policy: Policy) -> int:
     """Add the policy's margin to a count."""
     return tokens + math.ceil(round(tokens * policy.margin, 6))
+
+
+def fixed_part(
+    policy: Policy,
+    count: Callable[[str], int],
+    *,
+    system: JsonValue = None,
+    tools: Sequence[JsonValue] = (),
+    ephemeral: Sequence[str] = (),
+) -> FixedPart:
+    """Count the fixed part of a context.
+
+    Args:
+        policy: says what is reserved.
+        count: counts one text, the policy's margin included.
+        system: the system prompt, as the provider takes it.
+        tools: tool schemas, as the provider takes them.
+        ephemeral: texts of the uncached tail.
+    """
+    return FixedPart(
+        system=count(_text(system)) if system else 0,
+        tools=sum(count(_text(tool)) for tool in tools),
+        ephemeral=sum(count(text) for text in ephemeral),
+        reserved=policy.output_reserve + policy.safety_buffer,
+    )
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
 
 
 def costs(items: Sequence[Item], policy: Policy) -> list[int]:

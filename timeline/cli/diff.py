@@ -1,0 +1,161 @@
+"""`timeline diff`: two recorded contexts of a conversation side by side, and what broke the provider's cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from timeline.cli import output
+from timeline.cli.database import reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import brief, pad, paint, state_colour, write
+from timeline.events import instant_text
+from timeline.projection.diff import diff
+from timeline.projection.rules import counted, spaced
+from timeline.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.wire import WIRES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.cli.shapes import RecordedRow
+    from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
+    from timeline.replay import RecordedContext
+
+_MOST_ROWS: Final = 12
+"""Blocks of each list that a person is shown without `--all`."""
+
+
+async def diff_contexts(
+    conversation: str, before: str, after: str, db: str, wire: str, *, every: bool, as_json: bool
+) -> None:
+    """Compare two recorded contexts.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        ContextNotFound: it has no recorded context of one of the names.
+        ContextUnavailable: one of them cannot be built again.
+        UsageProblem: there is no such wire format.
+    """
+    if wire not in WIRES:
+        raise UsageProblem(f"There is no wire format {wire!r}. Use one of: {', '.join(WIRES)}.")
+    async with reading(db) as store:
+        with output.progress("replaying"):
+            recorded = await recorded_contexts(store, conversation)
+            chosen = [find_context(recorded, name) for name in (before, after)]
+            found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[wire])
+    if as_json:
+        output.write_json(found.dump())
+        return
+    _print_head(found, chosen)
+    _print_rows("left", found.left, every=every)
+    _print_rows("entered", found.entered, every=every)
+    _print_changed(found.changed, every=every)
+    for prefix in found.prefixes:
+        _print_prefix(prefix, found.before.tokens)
+
+
+async def list_contexts(conversation: str, db: str, *, as_json: bool) -> None:
+    """List the recorded contexts of a conversation.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with reading(db) as store:
+        rows = [_recorded(context) for context in await recorded_contexts(store, conversation)]
+    if as_json:
+        with output.JsonList() as written:
+            for row in rows:
+                written.add(row)
+    elif rows:
+        output.table(
+            ("number", "version", "at", "projected from", "tokens", "fingerprint"),
+            [
+                (f"#{r['number']}", r["version"], r["at"][:19], r["projected_from"], r["tokens"], r["fingerprint"][:12])
+                for r in rows
+            ],
+        )
+    else:
+        write("No recorded context yet. Record one: timeline render ID --record")
+
+
+def _recorded(context: RecordedContext) -> RecordedRow:
+    return {
+        "number": context.number,
+        "version": context.version,
+        "at": instant_text(context.at),
+        "projected_from": context.rendered.version,
+        "tokens": context.rendered.tokens,
+        "fingerprint": context.rendered.fingerprint,
+    }
+
+
+def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
+    write(paint(output.plain(found.conversation), bold=True))
+    for side, ref, context in zip(("before", "after"), (found.before, found.after), chosen, strict=True):
+        what = f"#{context.number}, version {context.version}, {instant_text(context.at)[:19]}"
+        write(f"{side:<7} {ref.tokens:>7,} tokens  {what}")
+    other = ", ".join(spaced(name) for name in found.differs)
+    same = [name for name in ("system prompt", "tools") if name.split()[0] not in found.differs]
+    write(
+        f"the same: {' and '.join(same) or 'neither system prompt nor tools'}" + (f"; other: {other}" if other else "")
+    )
+
+
+def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
+    if not rows:
+        return
+    _heading(f"{what}: {counted(len(rows), 'block', 'blocks')}, {sum(row.tokens for row in rows):,} tokens")
+    for row in rows if every else rows[:_MOST_ROWS]:
+        by = f"  covered by {row.covered_by}" if row.covered_by else ""
+        state = paint(pad(row.state, 8), state_colour(row.state))
+        write(f"{row.version:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
+    _rest(rows, every=every)
+
+
+def _print_changed(rows: Sequence[ChangedRow], *, every: bool) -> None:
+    if not rows:
+        return
+    _heading(f"changed: {counted(len(rows), 'block', 'blocks')}")
+    for row in rows if every else rows[:_MOST_ROWS]:
+        state = row.after if row.before == row.after else f"{row.before} -> {row.after}"
+        size = f"{row.after_tokens:,}"
+        if row.before_tokens != row.after_tokens:
+            size = f"{row.before_tokens:,} -> {size}"
+        left = f"{row.version:>7}  {paint(pad(state, 18), state_colour(row.after))}  {pad(size, 15, right=True)}  "
+        write(left + _fitted(row.path, f"  {row.reason}", 46))
+    _rest(rows, every=every)
+
+
+def _heading(text: str) -> None:
+    write()
+    write(paint(text, bold=True))
+
+
+def _rest(rows: Sequence[object], *, every: bool) -> None:
+    if not every and len(rows) > _MOST_ROWS:
+        write(f"{'':7}  … and {len(rows) - _MOST_ROWS} more: see --all")
+
+
+def _fitted(path: str, more: str, used: int) -> str:
+    """Return a path, which is never cut, and as much behind it as the line takes."""
+    room = output.width() - used - len(path)
+    return output.plain(path) + (paint("  " + brief(more.strip(), room - 2), dim=True) if more and room > 12 else "")
+
+
+def _print_prefix(prefix: Prefix, tokens: int) -> None:
+    share = f"{prefix.common_bytes:,} of {prefix.before_bytes:,} bytes, {prefix.common_tokens:,} of {tokens:,} tokens"
+    _heading(f"{prefix.form} prefix: the same for {share}")
+    colour = typer.colors.GREEN if prefix.intact else typer.colors.RED
+    write(paint(f"  {output.plain(prefix.cause.text)}", colour))
+    first = prefix.first_difference
+    if first is None or prefix.intact:
+        return
+    room = max(output.width() - 10, 20)
+    for side, place, path, text in (
+        ("before", first.before_place, first.before_path, first.before),
+        ("after", first.after_place, first.after_path, first.after),
+    ):
+        write(f"  {side:<7} {place}, byte {first.byte:,}" + (f": {output.plain(path)}" if path else ""))
+        write(paint(f"          {brief(text, room)}", dim=True))

@@ -1,0 +1,107 @@
+"""What probably broke a prefix: the decision, between two contexts, that changed the block at the first difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from timeline.fold.window import Item, Window
+    from timeline.projection.context import RenderedContext
+
+END: Final = "end"
+"""The place behind the last piece."""
+
+
+class Piece(NamedTuple):
+    """A piece of a request: what it is, its text on one line, and the block that it shows, where that is known."""
+
+    place: str
+    text: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why two contexts differ where they do first.
+
+    Attributes:
+        kind: ``same``, ``appended``, ``tools``, ``system``, ``compaction``, ``undo``, ``hide``, ``reveal``,
+            ``redaction``, ``late_result``, ``shortened`` or ``unknown``.
+        text: the same in words.
+        version: of the event that decided it, where one did.
+    """
+
+    kind: str
+    text: str
+    version: int | None = None
+
+
+SAME: Final = Cause("same", "nothing differs")
+
+
+def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause:
+    """Tell the likely cause of the first difference, which stands at these pieces of both contexts."""
+    if was.place == END:
+        return Cause("appended", "only appended: the prefix is intact")
+    for kind, words in (("tool", "the tools changed"), ("system", "the system prompt changed")):
+        if was.place.startswith(kind) or now.place.startswith(kind):
+            return Cause("tools" if kind == "tool" else "system", words)
+    return (
+        _compaction(before.window, after.window, was)
+        or _undo(before.window, after.window)
+        or _decision(before, after, was, now)
+        or Cause("unknown", "no decision explains it: run `timeline verify`")
+    )
+
+
+def _compaction(before: Window, after: Window, was: Piece) -> Cause | None:
+    """A new summary covers the block that stood there, or stands there itself."""
+    known = {compaction.block.path for compaction in before.summaries}
+    old = _item(before, was.path)
+    versions = {item.block.path: item.version for item in after.items if item.is_summary}
+    for compaction in after.summaries:
+        path = compaction.block.path
+        if path not in known and (old is None or old.version in compaction.covers):
+            return Cause("compaction", f"compaction at version {versions[path]}, into {path}", versions[path])
+    return None
+
+
+def _undo(before: Window, after: Window) -> Cause | None:
+    """A summary is gone that no later one covers: its compaction was taken back."""
+    live = {item.version for item in after.items}
+    gone = [i for i in before.items if i.is_summary and i.version not in live]
+    undone = [i for i in gone if not any(i.version in c.covers for c in after.summaries)]
+    if not undone:
+        return None
+    return Cause("undo", f"the compaction of version {undone[-1].version} was taken back", undone[-1].version)
+
+
+def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause | None:
+    """A decision since the context before changed how the block there, or one in front of it, is shown."""
+    places = [i for i, item in enumerate(after.window.items) if item.block.path in {was.path, now.path}]
+    reach = after.window.items[: places[0] + 1] if places else after.window.items
+    changed = [item for item in reach if item.changed_at > before.version and not item.is_summary]
+    if changed:
+        return _change(changed[-1])
+    shown = _item(after.window, now.path)
+    if shown is not None and shown.version > before.version:
+        return Cause(
+            "late_result", f"version {shown.version}, a late result, took the place kept for it", shown.version
+        )
+    if now.place == END:
+        return Cause("shortened", "the later context ends here")
+    return None
+
+
+def _change(item: Item) -> Cause:
+    at, path = item.changed_at, item.block.path
+    if item.redacted:
+        return Cause("redaction", f"{path} was redacted at version {at}", at)
+    if item.omitted or item.replacement is not None:
+        return Cause("hide", f"hide of version {at}: {path} and what went with it", at)
+    return Cause("reveal", f"{path} was shown again at version {at}", at)
+
+
+def _item(window: Window, path: str | None) -> Item | None:
+    return next((item for item in window.items if item.block.path == path), None)

@@ -1,0 +1,313 @@
+"""The difference between two contexts of a conversation: what entered, left and changed, and what broke the cache.
+
+The prefix is compared in the order in which a provider's cache sees it: tools, system prompt, then what was said.
+The ephemeral tail and the cache markers are left out: neither is part of what is cached.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.frozen import canonical_json, compact_json
+from timeline.projection.cause import END, SAME, Cause, Piece, cause_of
+from timeline.wire import encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from timeline.projection.context import ContextBlock, RenderedContext
+    from timeline.wire.neutral import NeutralContext
+
+_EXCERPT: Final = 48
+"""Characters of an excerpt on either side of the first differing byte."""
+_LEAD: Final = 16
+"""Characters of it in front of that byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRef:
+    """One side of a comparison: the version that it was projected from, its fingerprint, and the tokens it sends."""
+
+    version: int
+    fingerprint: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """A block that is in one of the contexts only, as it was there.
+
+    ``covered_by`` is the path of the summary that took it out of the other one, if one did.
+    """
+
+    version: int
+    path: str
+    type: str
+    turn_id: str
+    state: str
+    tokens: int
+    covered_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A block that is in both contexts in another state, or with other bytes; ``reason`` is that of its state now."""
+
+    version: int
+    path: str
+    type: str
+    turn_id: str
+    before: str
+    after: str
+    before_tokens: int
+    after_tokens: int
+    bytes_changed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDifference:
+    """Where two requests part: at ``byte`` of the piece that is named, with an excerpt of either side.
+
+    ``before_path`` and ``after_path`` are the blocks that stand there; None for system prompt, tools and the end.
+    """
+
+    before_place: str
+    after_place: str
+    before_path: str | None
+    after_path: str | None
+    byte: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """How much of one form of both contexts is the same from the start.
+
+    Attributes:
+        form: ``neutral``, or the name of a wire format.
+        before_bytes, after_bytes: of the whole, tools, system prompt and messages written piece by piece, a line each.
+        common_bytes: from the start.
+        common_tokens: of what stands whole in front of the first difference.
+        intact: all of the context before is a prefix of the one after: nothing was lost of what a provider cached.
+        first_difference: None where the two are the same.
+        cause: the likely one, in a word and in words.
+    """
+
+    form: str
+    before_bytes: int
+    after_bytes: int
+    common_bytes: int
+    common_tokens: int
+    intact: bool
+    first_difference: FirstDifference | None
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDiff:
+    """What differs between two contexts of a conversation.
+
+    Attributes:
+        conversation: of both.
+        before, after: which contexts.
+        differs: those of ``system``, ``tools``, ``ephemeral`` and ``cache_points`` that are not the same.
+        entered, left: blocks that only the context after, or only the one before, knows; in order.
+        changed: blocks of both in another state, or with other bytes.
+        prefixes: of the neutral context, and of each wire format that was asked for.
+    """
+
+    conversation: str
+    before: ContextRef
+    after: ContextRef
+    differs: tuple[str, ...]
+    entered: tuple[BlockRow, ...]
+    left: tuple[BlockRow, ...]
+    changed: tuple[ChangedRow, ...]
+    prefixes: tuple[Prefix, ...]
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of `timeline diff --json`: the attributes by name."""
+        return asdict(self)
+
+
+def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str] = ("anthropic",)) -> ContextDiff:
+    """Compare two contexts of a conversation.
+
+    Args:
+        before: the earlier one.
+        after: the later one.
+        wires: wire formats whose prefixes are compared beside the neutral one.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    entered, left, changed = _blocks(before, after)
+    neutral = _prefix("neutral", before, after, _neutral_pieces)
+    names = ("system", "tools", "ephemeral", "cache_points")
+    return ContextDiff(
+        conversation=after.conversation,
+        before=ContextRef(before.version, before.fingerprint, before.account.sent),
+        after=ContextRef(after.version, after.fingerprint, after.account.sent),
+        differs=tuple(n for n in names if getattr(before.neutral, n) != getattr(after.neutral, n)),
+        entered=entered,
+        left=left,
+        changed=changed,
+        prefixes=(neutral, *(_prefix(wire, before, after, _wire_pieces(wire)) for wire in wires)),
+    )
+
+
+def _blocks(
+    before: RenderedContext, after: RenderedContext
+) -> tuple[tuple[BlockRow, ...], tuple[BlockRow, ...], tuple[ChangedRow, ...]]:
+    old, new = ({block.path: block for block in context.blocks} for context in (before, after))
+    entered = tuple(_row(block) for path, block in new.items() if path not in old)
+    left = tuple(_row(b, _covered_by(b.version, after)) for path, b in old.items() if path not in new)
+    old_bytes, new_bytes = ({e.path: e.canonical for e in context.neutral.entries} for context in (before, after))
+    changed = tuple(
+        ChangedRow(
+            version=block.version,
+            path=path,
+            type=block.type,
+            turn_id=block.turn_id,
+            before=old[path].state,
+            after=block.state,
+            before_tokens=old[path].tokens,
+            after_tokens=block.tokens,
+            bytes_changed=old_bytes.get(path) != new_bytes.get(path),
+            reason=block.reason,
+        )
+        for path, block in new.items()
+        if path in old and (old[path].state != block.state or old_bytes.get(path) != new_bytes.get(path))
+    )
+    return entered, left, changed
+
+
+def _row(block: ContextBlock, covered_by: str | None = None) -> BlockRow:
+    return BlockRow(block.version, block.path, block.type, block.turn_id, block.state, block.tokens, covered_by)
+
+
+def _covered_by(version: int, context: RenderedContext) -> str | None:
+    return next((c.block.path for c in context.window.summaries if version in c.covers), None)
+
+
+def _neutral_pieces(context: NeutralContext) -> list[Piece]:
+    pieces = [Piece(f"tool {n}", canonical_json(tool)) for n, tool in enumerate(context.tools, start=1)]
+    if context.system is not None:
+        pieces.append(Piece("system prompt", canonical_json(context.system)))
+    return pieces + [Piece("block", entry.canonical, entry.path) for entry in context.entries]
+
+
+def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
+    encode = encoder(wire)
+
+    def pieces(context: NeutralContext) -> list[Piece]:
+        body = encode(context.model_copy(update={"cache_points": (), "ephemeral": ()}))
+        return list(_body_pieces(body))
+
+    return pieces
+
+
+def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
+    """Part a request's body into its content parts: appending a part to a message changes no piece before it."""
+    for number, tool in enumerate(body.get("tools", ()), start=1):
+        yield Piece(f"tool {number}", compact_json(tool))
+    if body.get("system"):
+        yield Piece("system prompt", compact_json(body["system"]))
+    for number, message in enumerate(body["messages"], start=1):
+        place = "system prompt" if message["role"] == "system" else f"message {number}"
+        content = message.get("content")
+        for part_number, part in enumerate(content if isinstance(content, list) else [content], start=1):
+            yield Piece(f"{place}, part {part_number}", compact_json([message["role"], part]))
+        if more := {key: value for key, value in message.items() if key not in {"role", "content"}}:
+            yield Piece(place, compact_json(more))
+
+
+def _prefix(
+    form: str, before: RenderedContext, after: RenderedContext, pieces_of: Callable[[NeutralContext], list[Piece]]
+) -> Prefix:
+    old, new = pieces_of(before.neutral), pieces_of(after.neutral)
+    same = _common([piece.text for piece in old], [piece.text for piece in new])
+    if same == len(old) == len(new):
+        return Prefix(form, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
+    was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
+    byte = _common(was.text.encode(), now.text.encode())
+    ended = same in {len(old), len(new)}  # then the last piece that is the same has no line's end on one side
+    return Prefix(
+        form=form,
+        before_bytes=_size(old),
+        after_bytes=_size(new),
+        common_bytes=_size(old[:same]) + (1 if same and not ended else 0) + byte,
+        common_tokens=_tokens(before, old[:same], was),
+        intact=same == len(old),
+        first_difference=FirstDifference(
+            before_place=was.place,
+            after_place=now.place,
+            before_path=was.path,
+            after_path=now.path,
+            byte=byte,
+            before=_excerpt(was.text, byte),
+            after=_excerpt(now.text, byte),
+        ),
+        cause=cause_of(before, after, was, now),
+    )
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """Count the first members that are the same."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _size(pieces: Sequence[Piece]) -> int:
+    """Count the bytes of pieces, a line each, without the last line's end."""
+    return sum(len(piece.text.encode()) + 1 for piece in pieces) - (1 if pieces else 0)
+
+
+def _at(
+    pieces: Sequence[Piece],
+    index: int,
+    context: RenderedContext,
+    pieces_of: Callable[[NeutralContext], list[Piece]],
+) -> Piece:
+    """Return the piece at an index with the path of its block; an empty piece behind the last one.
+
+    A wire puts results beside their calls, so a piece belongs to the entry that completes it: the first one with which
+    the piece is what it is in the end. Entries that come later change nothing before them, so it is found by halving.
+    """
+    if index >= len(pieces):
+        return Piece(END, "")
+    piece = pieces[index]
+    if piece.path is not None or piece.place.startswith(("tool", "system")):
+        return piece
+    neutral = context.neutral
+
+    def complete(count: int) -> bool:
+        partial = pieces_of(neutral.model_copy(update={"entries": neutral.entries[:count]}))
+        return len(partial) > index and partial[index].text == piece.text
+
+    count = bisect_left(range(len(neutral.entries) + 1), True, key=complete)
+    return piece._replace(path=neutral.entries[count - 1].path if count else None)
+
+
+def _tokens(context: RenderedContext, same: Sequence[Piece], was: Piece) -> int:
+    """Count what stands whole in front of a difference: tools and system prompt, then the entries before the block."""
+    places = {piece.place for piece in same}
+    fixed = context.account.fixed
+    tokens = fixed.tools if sum(p.startswith("tool") for p in places) == len(context.neutral.tools) else 0
+    tokens += fixed.system if any(p.startswith("system") for p in places) else 0
+    if was.path is None and was.place != END:
+        return tokens
+    sizes = {block.path: block.tokens for block in context.blocks}
+    paths = [entry.path for entry in context.neutral.entries]
+    whole = len(paths) if was.path is None else paths.index(was.path)
+    return tokens + sum(sizes[path] for path in paths[:whole])
+
+
+def _excerpt(text: str, byte: int) -> str:
+    """Return the text around a byte, with a sign where it goes on."""
+    at = len(text.encode()[:byte].decode(errors="ignore"))
+    first, last = max(0, at - _LEAD), at + _EXCERPT
+    return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
