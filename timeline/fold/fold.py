@@ -55,7 +55,6 @@ class Fold:
         self._setback: Setback | None = None
         self._policy: str | None = None
         self._rendered: Recorded | None = None
-        self._hides: dict[int, Hide] = {}
         self._window: Window | None = None
 
     @property
@@ -74,11 +73,9 @@ class Fold:
         setback: Setback | None,
         policy: str | None,
         rendered: Recorded | None,
-        hides: Iterable[Hide],
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
-        self._hides = {hide.version: hide for hide in hides}
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
@@ -98,7 +95,6 @@ class Fold:
             setback=self._setback,
             policy=self._policy,
             rendered=self._rendered,
-            hides=self._hides.values(),
         )
         return twin
 
@@ -115,7 +111,8 @@ class Fold:
                 self._hide(version, payload)
             case BlocksRevealed():
                 self._change(
-                    payload.versions, lambda item: replace(item, replacement=None, omitted=False, changed_at=version)
+                    payload.versions,
+                    lambda item: replace(item, replacement=None, omitted=False, hide=None, changed_at=version),
                 )
             case BlocksPinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=True))
@@ -152,7 +149,6 @@ class Fold:
                 setback=self._setback,
                 policy=self._policy,
                 rendered=self._rendered,
-                hides=tuple(self._hides.values()),
             )
         return self._window
 
@@ -221,19 +217,17 @@ class Fold:
         self._items, self._index, self._paths = [], {}, {}
         for item in items:
             self._put(item)
-        decided = {item.changed_at for item in items if item.omitted or item.replacement is not None}
-        self._hides = {version: hide for version, hide in self._hides.items() if version in decided}
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
         stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
         omitted = payload.mode == "omit"
-        self._hides[version] = Hide(version, payload.reason, payload.facts)
+        why = Hide(version, payload.reason, payload.facts)
 
         def hide(item: Item) -> Item:
             if item.redacted:
                 return item
             shown = None if omitted else stand_ins[item.version]
-            return replace(item, omitted=omitted, replacement=shown, changed_at=version)
+            return replace(item, omitted=omitted, replacement=shown, hide=why, changed_at=version)
 
         self._change(stand_ins, hide)
 

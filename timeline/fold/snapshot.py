@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def take_snapshot(fold: Fold) -> Snapshot:
     """Write a fold's state down."""
     window = fold.window
+    hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
     return Snapshot(
         version=window.version,
         window_start=window.window_start,
@@ -37,7 +38,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
-            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in window.hides],
+            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
         },
     )
 
@@ -73,6 +74,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
 
 def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
     state: dict[str, Any] = dict(snapshot.state)
+    hides = {hide[0]: Hide(*hide) for hide in state.get("hides", ())}
     items: list[Item] = []
     summaries: list[CompactionCompleted] = []
     for fields in state["items"]:
@@ -84,7 +86,8 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
             )
         replacement = fields.get("replacement")
         stand_in = None if replacement is None else Replacement.model_validate(replacement)
-        item = Item(**{**fields, "block": block, "replacement": stand_in})
+        hide = hides.get(fields.get("changed_at")) if stand_in is not None or fields.get("omitted") else None
+        item = Item(**{**fields, "block": block, "replacement": stand_in, "hide": hide})
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
@@ -98,5 +101,4 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
         rendered=None if rendered is None else Recorded(*rendered),
-        hides=[Hide(*hide) for hide in state.get("hides", ())],
     )
