@@ -88,7 +88,7 @@ async def test_a_spilled_block_names_the_decision_that_replaced_it() -> None:
     await timeline.render()
     block = (await told(timeline))["tc:turn_1.a.result"]
     assert (block.state, block.rule, block.of_tokens) == ("hidden", "spill", 3_000)
-    [decided] = timeline.window.hides
+    decided = next(item.hide for item in timeline.window.items if item.hide is not None)
     assert block.reason == (
         f"too large, shown as a preview; replaced 3,000 tokens by {block.tokens}, decided at version {decided.version}"
     )

@@ -76,7 +76,6 @@ class Fold:
         self._setback: Setback | None = None
         self._policy: str | None = None
         self._rendered: Recorded | None = None
-        self._hides: dict[int, Hide] = {}
         self._touch: Touch | None = None
         self._lease: Lease | None = None
         self._hold: str | None = None
@@ -98,7 +97,6 @@ class Fold:
         setback: Setback | None,
         policy: str | None,
         rendered: Recorded | None,
-        hides: Iterable[Hide],
         touch: Touch | None,
         lease: Lease | None,
         hold: str | None,
@@ -106,7 +104,6 @@ class Fold:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
         self._touch, self._lease, self._hold = touch, lease, hold
-        self._hides = {hide.version: hide for hide in hides}
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
@@ -126,7 +123,6 @@ class Fold:
             setback=self._setback,
             policy=self._policy,
             rendered=self._rendered,
-            hides=self._hides.values(),
             touch=self._touch,
             lease=self._lease,
             hold=self._hold,
@@ -160,7 +156,9 @@ class Fold:
             case BlocksRevealed():
                 self._change(
                     payload.versions,
-                    lambda item: replace(item, replacement=None, omitted=False, revealed=True, changed_at=version),
+                    lambda item: replace(
+                        item, replacement=None, omitted=False, revealed=True, hide=None, changed_at=version
+                    ),
                 )
             case BlocksPinned():
                 self._change(payload.versions, lambda item: replace(item, pinned=True))
@@ -204,7 +202,6 @@ class Fold:
                 setback=self._setback,
                 policy=self._policy,
                 rendered=self._rendered,
-                hides=tuple(self._hides.values()),
                 touch=self._touch,
                 lease=self._lease,
                 hold=self._hold,
@@ -295,19 +292,17 @@ class Fold:
         self._items, self._index, self._paths = [], {}, {}
         for item in items:
             self._put(item)
-        decided = {item.changed_at for item in items if item.omitted or item.replacement is not None}
-        self._hides = {version: hide for version, hide in self._hides.items() if version in decided}
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
         stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
         omitted = payload.mode == "omit"
-        self._hides[version] = Hide(version, payload.reason, payload.facts)
+        why = Hide(version, payload.reason, payload.facts)
 
         def hide(item: Item) -> Item:
             if item.redacted:
                 return item
             shown = None if omitted else stand_ins[item.version]
-            return replace(item, omitted=omitted, replacement=shown, revealed=False, changed_at=version)
+            return replace(item, omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
         self._change(stand_ins, hide)
 

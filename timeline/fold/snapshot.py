@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def take_snapshot(fold: Fold) -> Snapshot:
     """Write a fold's state down."""
     window = fold.window
+    hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
     touch, lease = window.touch, window.lease
     return Snapshot(
         version=window.version,
@@ -38,7 +39,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
-            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in window.hides],
+            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
             "hold": window.hold,
@@ -78,6 +79,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
 
 def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
     state: dict[str, Any] = dict(snapshot.state)
+    hides = {hide[0]: Hide(*hide) for hide in state.get("hides", ())}
     items: list[Item] = []
     summaries: list[CompactionCompleted] = []
     for fields in state["items"]:
@@ -89,7 +91,8 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
             )
         replacement = fields.get("replacement")
         stand_in = None if replacement is None else Replacement.model_validate(replacement)
-        item = Item(**{**fields, "block": block, "replacement": stand_in})
+        hide = hides.get(fields.get("changed_at")) if stand_in is not None or fields.get("omitted") else None
+        item = Item(**{**fields, "block": block, "replacement": stand_in, "hide": hide})
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
@@ -104,7 +107,6 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
         rendered=None if rendered is None else Recorded(*rendered),
-        hides=[Hide(*hide) for hide in state.get("hides", ())],
         touch=None if touch is None else Touch(parse_instant(touch[0]), touch[1], touch[2]),
         lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
         hold=state.get("hold"),

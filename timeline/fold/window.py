@@ -29,6 +29,15 @@ TOMBSTONE_TOKENS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Hide:
+    """The decision that hid blocks: the version of its event, why, and its figures."""
+
+    version: int
+    reason: str
+    facts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A live block and what was decided about it.
 
@@ -42,6 +51,7 @@ class Item:
         carried: inside the covered range of the live summary, kept verbatim after it.
         pinned: pinned by an event (notes and stage digests are pinned by their type).
         replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
+        hide: the decision that hid it, while it is hidden or omitted.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
         revealed: shown again by a decision: no automatic one hides it anew.
     """
@@ -59,6 +69,7 @@ class Item:
     redacted: bool = False
     changed_at: int = 0
     revealed: bool = False
+    hide: Hide | None = None
 
     @property
     def state(self) -> State:
@@ -112,18 +123,10 @@ def redacted(item: Item, at: int) -> Item:
         block=tombstone(item.block),
         tokens=TOMBSTONE_TOKENS,
         replacement=None,
+        hide=None,
         redacted=True,
         changed_at=at,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Hide:
-    """Why blocks are hidden: the version of the decision that the items' ``changed_at`` names, and its figures."""
-
-    version: int
-    reason: str
-    facts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,6 @@ class Window:
         setback: the last refusal or failure since the last compaction.
         policy: hash of the policy in force, when an event set one.
         rendered: the newest recorded context.
-        hides: the decisions that hid live items, oldest first.
         touch: the last use of the provider's cache; None before the first.
         lease: the compaction that somebody is writing, or gave up without saying so.
         hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
@@ -202,7 +204,6 @@ class Window:
     setback: Setback | None = None
     policy: str | None = None
     rendered: Recorded | None = None
-    hides: tuple[Hide, ...] = ()
     touch: Touch | None = None
     lease: Lease | None = None
     hold: str | None = None

@@ -80,10 +80,15 @@ def _undo(before: Window, after: Window) -> Cause | None:
 def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause | None:
     """A decision since the context before changed how the block there, or one in front of it, is shown."""
     places = [i for i, item in enumerate(after.window.items) if item.block.path in {was.path, now.path}]
-    reach = after.window.items[: places[0] + 1] if places else after.window.items
-    changed = [item for item in reach if item.changed_at > before.version and not item.is_summary]
+    reach = places[0] if places else len(after.window.items)
+    changed = [
+        (i, item)
+        for i, item in enumerate(after.window.items)
+        if item.changed_at > before.version and not item.is_summary
+    ]
     if changed:
-        return _change(changed[-1])
+        # The newest one up to there; a wire may write what stands before it otherwise, too: then the first one.
+        return _change(next((item for i, item in reversed(changed) if i <= reach), changed[0][1]))
     shown = _item(after.window, now.path)
     if shown is not None and shown.version > before.version:
         return Cause(

@@ -59,7 +59,6 @@ class Rulings:
         self._entries = entries
         self._unanswered = {item.version for item in window.unanswered()}
         self._open = {item.version for item in window.open_calls()}
-        self._hides = {hide.version: hide for hide in window.hides}
         self._compactions = {compaction.block.path: compaction for compaction in window.summaries}
         self._rewritten_at = 0
 
@@ -70,7 +69,7 @@ class Rulings:
             case "redacted":
                 return "redacted", {"decided_at": item.changed_at}
             case "hidden" | "omitted":
-                return self._hidden(item)
+                return _hidden(item)
             case "carried":
                 return self._carried(item)
         compaction = self._compactions.get(item.block.path)
@@ -88,11 +87,6 @@ class Rulings:
             return ("open_call" if item.version in self._open else "dead_call"), {}
         return ("pinned", {}) if item.keeps else WINDOW
 
-    def _hidden(self, item: Item) -> Ruling:
-        hide = self._hides.get(item.changed_at)
-        rule, facts = ("hidden", {}) if hide is None else (hide.reason, hide.facts)
-        return rule, {**facts, "decided_at": item.changed_at}
-
     def _carried(self, item: Item) -> Ruling:
         """A carried item lies inside what the newest live summary around it covers."""
         by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
@@ -102,6 +96,11 @@ class Rulings:
         asked = isinstance(item.block, UserPrompt | Attachment)
         split = by is not None and by.split_turn_id == item.block.turn_id
         return ("split_turn" if asked and split else "group"), facts
+
+
+def _hidden(item: Item) -> Ruling:
+    rule, facts = ("hidden", {}) if item.hide is None else (item.hide.reason, item.hide.facts)
+    return rule, {**facts, "decided_at": item.changed_at}
 
 
 def _span(compaction: CompactionCompleted) -> dict[str, int]:
