@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio.to_thread
 
 from timeline.blocks import with_media
+from timeline.calibration import FACTS, Calibration, calibrate
 from timeline.errors import DuplicateEvent, InvalidBlock
-from timeline.events import ModelCalled, appended_block, derived_event_id, event_id
+from timeline.events import ModelCalled, appended_block, derived_event_id, event_id, event_ids
+from timeline.injection import QUESTION, injected_pair
 from timeline.log import Draft
 from timeline.messages import placed_in_turns, read_messages
+from timeline.recall import RecallTool
 from timeline.streaming import StreamRecording
 from timeline.view import TimelineView, moment
 from timeline.wire.responses import read_response
@@ -27,11 +30,14 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Usage
     from timeline.log import StoredLog
+    from timeline.recall import RecallWire
     from timeline.wire.responses import ModelResponse
 
 _THREAD_CHARACTERS: Final = 1_000_000
 """Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
 
+_MOST_RECALLED: Final = 4_000
+_CALIBRATED_EVENTS: Final = 2_000
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,6 +45,8 @@ class Embedding(TimelineView):
     """The half of `timeline.Timeline` that decides nothing: an agent loop records its replies here."""
 
     _log: StoredLog
+    _injected: tuple[str, ...] = ()
+    """Texts for the tail of the next recorded render."""
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Count blocks with the policy's counter; much text is counted off the event loop."""
@@ -153,6 +161,63 @@ class Embedding(TimelineView):
             return []
         drafts = await self._drafts(placed, list(chain.from_iterable(ids[n] for n in new)), at)
         return await self._log.append(drafts, counter=self.counter.name)
+
+    async def inject(
+        self,
+        text: str,
+        *,
+        keep: Literal["nowhere", "pair"] = "nowhere",
+        question: str = QUESTION,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Tell the model something that is neither its user's nor its tools', without touching the system prompt.
+
+        Args:
+            text: what to tell it.
+            keep: ``nowhere``: it stands in the uncached tail of the next recorded render, and is gone after that.
+                ``pair``: it is appended, as the assistant's answer to a question of the user's.
+            question: what the user asks in a pair.
+            now: the time of the pair.
+
+        Returns:
+            The blocks that were appended, none for a text that is kept nowhere.
+
+        Raises:
+            InvalidBlock: the text or the question is blank.
+            StoreError: the store refused; nothing was written.
+        """
+        blocks = injected_pair(text, self.window, question=question)
+        if keep == "nowhere":
+            self._injected = (*self._injected, text)
+            return []
+        at = moment(now, self._clock)
+        drafts = await self._drafts(blocks, event_ids(at, len(blocks)), at)
+        return await self._log.append(drafts, counter=self.counter.name)
+
+    def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
+        """Return a tool by which the model reads back any path that its context prints.
+
+        Args:
+            wire: whose schema it has: ``anthropic``, ``openai_chat`` or ``openai_responses``.
+            max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
+                less.
+        """
+        return RecallTool(
+            wire,
+            read=self.read,
+            paths=self._log.paths_taken,
+            count=self.count,
+            counter=self.counter,
+            max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
+        )
+
+    async def calibration(self) -> Calibration:
+        """Return how the provider's tokens compare with ours, from the newest model calls that were recorded.
+
+        A policy counts by it when its ``margin`` is ``ratio - 1``, where the ratio is above 1.
+        """
+        newest = max(0, self.version - _CALIBRATED_EVENTS)
+        return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])
 
     async def record_model_call(
         self,

@@ -29,7 +29,8 @@ TimelineError
 │   └── SummarizerFailed                 every summarizer of the chain failed
 └── BudgetError
     ├── ContextOverflow                  the context cannot be made to fit the limit
-    └── BudgetImpossible                 the fixed part alone leaves no room
+    ├── BudgetImpossible                 the fixed part alone leaves no room
+    └── ContextRefused                   the model refused a context for its size, and the smaller one too
 """
 
 from __future__ import annotations
@@ -320,4 +321,27 @@ class BudgetImpossible(BudgetError):
         super().__init__(
             f"The fixed part takes {self.account.get('fixed')} of {self.account.get('limit')} tokens and leaves no "
             "room for a summary and the newest messages. Raise max_tokens, or shorten the system prompt and tools."
+        )
+
+
+class ContextRefused(BudgetError):
+    """The model refused a context for its size, and no smaller one could be made that it takes.
+
+    Attributes:
+        sent: sizes of the contexts that it refused, in our tokens, in order.
+        limit: the limit that the provider named, in its own tokens; None where it named none.
+        target: what the context was to be compacted to, in our tokens.
+        tried: what the compaction did, or why it did nothing.
+    """
+
+    def __init__(self, *, sent: Sequence[int], limit: int | None, target: int, tried: Sequence[str]) -> None:
+        self.sent = list(sent)
+        self.limit = limit
+        self.target = target
+        self.tried = list(tried)
+        named = f" (it named a limit of {limit})" if limit is not None else ""
+        super().__init__(
+            f"The model refused contexts of {', then '.join(map(str, self.sent))} tokens{named}. Compacting to "
+            f"{target} tokens came to: {'; '.join(self.tried) or 'nothing'}. Lower max_tokens of the policy below the "
+            "model's limit, shorten the system prompt and tools, or begin a new conversation."
         )

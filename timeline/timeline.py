@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
@@ -30,12 +30,13 @@ from timeline.policy import presets
 from timeline.ports import Expected, Hooks, SystemClock
 from timeline.projection.diff import diff
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.retry import call_with_retry, compact_to, context_limit
 from timeline.tokens import get_counter
 from timeline.verify import verify
 from timeline.view import TimelineView, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
+    from timeline.retry import ContextLimit
     from timeline.verify import VerifyReport
+
+T = TypeVar("T")
 
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
@@ -168,7 +172,7 @@ class Timeline(Deciding):
         Args:
             system: the system prompt, a text or the provider's content parts; sent as it is.
             tools: the provider's tool schemas; sent as they are.
-            ephemeral: texts for an uncached tail that is kept nowhere.
+            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them.
             now: the time of what is decided and recorded.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
                 only hashes of prompt, tools and tail; False appends nothing, calls no hook and gives the same bytes.
@@ -182,8 +186,9 @@ class Timeline(Deciding):
         await self._log.catch_up()
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else replace(self._compactor, hooks=Hooks())
+        injected = self._injected
         context = await self._decide_and_project(
-            log, compactor, system=system, tools=tools, ephemeral=ephemeral, now=now
+            log, compactor, system=system, tools=tools, ephemeral=(*ephemeral, *injected), now=now
         )
         how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
         known = log.fold.window.rendered
@@ -191,7 +196,49 @@ class Timeline(Deciding):
             known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
         ):
             await self._record(log, context, now, how)
+        if record:
+            self._injected = self._injected[len(injected) :]
         return context
+
+    async def retry_with_compaction(
+        self,
+        call: Callable[[RenderedContext], Awaitable[T]],
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        ephemeral: Sequence[str] = (),
+        now: datetime | None = None,
+        record: Literal["full", "hash"] = "full",
+        refused: Callable[[BaseException], ContextLimit | None] = context_limit,
+    ) -> T:
+        """Render and call the model; when it refuses the context for its size, compact and call once more.
+
+        The context is compacted to 0.7 of what the model takes, or where it does not say, of what it refused; in our
+        tokens, told by how much it counted. Any other error goes on to the caller.
+
+        Args:
+            call: sends a context to the model and returns its reply.
+            system: the system prompt, as for `render`.
+            tools: the provider's tool schemas.
+            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them, both times.
+            now: the time of what is decided and recorded.
+            record: how both contexts are recorded.
+            refused: recognises the provider's error; knows Anthropic's and OpenAI's, and servers like them.
+
+        Raises:
+            ContextRefused: the smaller context was refused too, or none could be made.
+            ContextOverflow, BudgetImpossible: as `render`.
+        """
+        injected_again = iter(((), self._injected))  # the first render uses them up by itself
+
+        async def render() -> RenderedContext:
+            tail = (*ephemeral, *next(injected_again))
+            return await self.render(system=system, tools=tools, ephemeral=tail, now=now, record=record)
+
+        async def shrink(context: RenderedContext, target: int) -> list[str]:
+            return await compact_to(self._compactor, self._log, context.account.fixed, target, moment(now, self._clock))
+
+        return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
 
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only. The cost is that of reading the log up to there.
