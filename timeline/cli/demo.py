@@ -197,6 +197,6 @@ def _tell_next(id_: str, db: str | None) -> None:
     if db is None:
         write("  timeline demo --db demo.db         keep this conversation, then look at it:")
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
-    write(f"  {where:<33}  also: render, read, digests, verify, export")
+    write(f"  {where:<33}  also: render, read, digests, search, verify, export")
     write("  timeline simulate FILE             try it on a recorded conversation of your own:")
     write("                                     a Claude Code session, or chat messages as JSON")

@@ -1,0 +1,98 @@
+"""Hits as they are shown: the line of a text that says best why it was found, the hits between ``«`` and ``»``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.events import appended_block
+from timeline.queries import Found
+
+from .texts import text_of
+from .words import WORD, humps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.events import Event
+
+    from .words import Phrase, Query
+
+WIDTH: Final = 160
+"""Characters of the text that a snippet shows."""
+_BEFORE: Final = 40
+"""Characters shown before the first hit."""
+_MOST_TRIED: Final = 200
+"""Hits at which a snippet may begin; a text with more of them is shown by one of the first."""
+
+
+class _Place(NamedTuple):
+    """A hit: characters ``start`` to ``end`` of the text, and the number of the term that it is of."""
+
+    start: int
+    end: int
+    term: int
+
+
+def found(event: Event, payload: str, query: Query, rank: float) -> Found | None:
+    """Return a hit as it is read now, or None where its text is no longer what was found."""
+    text = text_of(payload)
+    shown = None if text is None else snippet(text.text, query)
+    if text is None or shown is None:
+        return None
+    block = appended_block(event.payload)
+    path = "" if block is None else block.path
+    return Found(event.conversation, event.version, path, text.type, event.at, shown, rank)
+
+
+def snippet(text: str, query: Query) -> str | None:
+    """Return the snippet of a text, or None if it does not hold what the query asks for."""
+    places = _places(text, query)
+    if places is None:
+        return None
+    start = max(
+        0, max(places[:_MOST_TRIED], key=lambda place: (_terms_near(places, place), -place.start)).start - _BEFORE
+    )
+    end = min(len(text), start + WIDTH)
+    pieces: list[str] = []
+    shown = start
+    for place in places:
+        if shown <= place.start and place.end <= end:
+            pieces += [text[shown : place.start], "«", text[place.start : place.end], "»"]
+            shown = place.end
+    line = " ".join("".join([*pieces, text[shown:end]]).split())
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
+
+
+def _terms_near(places: list[_Place], first: _Place) -> int:
+    """Count the terms that a snippet shows which begins at a hit."""
+    end = first.start + WIDTH - _BEFORE
+    return len({place.term for place in places[:_MOST_TRIED] if first.start <= place.start and place.end <= end})
+
+
+def _places(text: str, query: Query) -> list[_Place] | None:
+    """Return every hit, in order; None where a term has none."""
+    spans = [match.span() for match in WORD.finditer(text)]
+    written = [text[start:end] for start, end in spans]
+    folded = [word.casefold() for word in written]
+    places: list[_Place] = []
+    for number, term in enumerate(query.terms):
+        found = [
+            _Place(spans[first][0], spans[last][1], number)
+            for phrase in term.phrases
+            for first, last in _found(phrase, written, folded)
+        ]
+        if not found:
+            return None
+        places += found
+    return sorted(set(places))
+
+
+def _found(phrase: Phrase, written: list[str], folded: list[str]) -> Iterator[tuple[int, int]]:
+    """Return the first and last word of every place; of a hump that is the word it belongs to."""
+    if phrase.in_words:
+        for place in phrase.places(folded):
+            yield place, place + len(phrase.parts) - 1
+    if phrase.in_humps:
+        for number, word in enumerate(written):
+            if any(True for _ in phrase.places(humps_of(word))):
+                yield number, number
