@@ -49,10 +49,9 @@ def snippet(text: str, query: Query) -> str | None:
     places = _places(text, query)
     if places is None:
         return None
-    start = max(
-        0, max(places[:_MOST_TRIED], key=lambda place: (_terms_near(places, place), -place.start)).start - _BEFORE
-    )
-    end = min(len(text), start + WIDTH)
+    first = max(places[:_MOST_TRIED], key=lambda place: (_terms_near(places, place), -place.start))
+    start = _word_after(text, first.start - _BEFORE, first.start)
+    end = _word_before(text, start + WIDTH, first.end)
     pieces: list[str] = []
     shown = start
     for place in places:
@@ -61,6 +60,20 @@ def snippet(text: str, query: Query) -> str | None:
             shown = place.end
     line = " ".join("".join([*pieces, text[shown:end]]).split())
     return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
+
+
+def _word_after(text: str, start: int, last: int) -> int:
+    """Return where the first whole word begins that a snippet shows, at the latest where the hit begins."""
+    if start <= 0:
+        return 0
+    return next((n + 1 for n in range(start - 1, last) if text[n].isspace()), start)
+
+
+def _word_before(text: str, end: int, first: int) -> int:
+    """Return where the last whole word ends that a snippet shows, at the earliest where the hit ends."""
+    if end >= len(text):
+        return len(text)
+    return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
 
 
 def _terms_near(places: list[_Place], first: _Place) -> int:

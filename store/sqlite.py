@@ -72,7 +72,6 @@ class SQLiteStore(Questions):
         self._writer = writer
         self._reader = reader
         self._closing: asyncio.Task[None] | None = None
-        self._questions = SQLiteQuestions(self._fetched, str(file))
 
     @classmethod
     async def open(
@@ -311,6 +310,11 @@ class SQLiteStore(Questions):
                 rows = await self._rows(statement, part.key, version, last, *listed, page)
                 yield part.conversation, rows
                 version = rows[-1][1] if len(rows) == page else last
+
+    @property
+    def _questions(self) -> SQLiteQuestions:
+        # Made when it is needed: kept, it would be a circle, and a store that was forgotten could not say so.
+        return SQLiteQuestions(self._fetched, str(self.file))
 
     async def _key(self, conversation: str) -> int:
         rows = await self._rows(query_statements.CONVERSATION_KEY, conversation)
