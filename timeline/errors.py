@@ -4,8 +4,6 @@ TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
-
-
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
