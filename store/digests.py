@@ -146,7 +146,7 @@ class DigestFilter:
 
     since: str
     until: str
-    rounds: tuple[int, int]
+    rounds: range | None
     tool: str | None
     glob: Glob | None
     command: str | None
@@ -209,10 +209,9 @@ class DigestFilter:
         )
 
     def _holds(self, event: Event, round_: int, reverted_by: int | None) -> bool:
-        first, last = self.rounds
         return (
             self.since <= instant_text(event.at) <= self.until
-            and first <= round_ <= last
+            and (self.rounds is None or round_ in self.rounds)
             and self.reverted in {None, reverted_by is not None}
         )
 
@@ -263,14 +262,12 @@ def moment(field: str, at: datetime | None) -> str | None:
     return instant_text(utc(at))
 
 
-def _rounds(round_: int | range | None) -> tuple[int, int]:
-    if round_ is None:
-        return -_LARGEST, _LARGEST
+def _rounds(round_: int | range | None) -> range | None:
     if isinstance(round_, int):
-        return within(round_), within(round_)
-    if round_.step != 1 or not round_:
+        return range(round_, round_ + 1)
+    if round_ is not None and (round_.step != 1 or not round_):
         raise InvalidFilter("round", f"{round_} is no range of rounds; range(2, 5) is the rounds 2, 3 and 4")
-    return within(round_[0]), within(round_[-1])
+    return round_
 
 
 def within(number: int) -> int:

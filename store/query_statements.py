@@ -45,22 +45,22 @@ _ASKED: Final = {
     "command": f"{_ENTRY}x.list = 'commands' AND instr(x.subject, :command) > 0)",
     "error": f"{_ENTRY}x.errors > 0 AND instr(x.message, :error) > 0)",
 }
-_FOUND: Final = "SELECT d.position AS found, d.reverted_by AS reverted_by FROM"
+_FOUND: Final = "SELECT d.position AS found, d.reverted_by AS reverted_by FROM "
 _LEADS: Final = {
     "conversation": (
-        f"{_FOUND} compactions AS d INDEXED BY compactions_within WHERE d.conversation = {_KEY} AND d.position > :after"
+        f"{_FOUND}compactions AS d INDEXED BY compactions_within WHERE d.conversation = {_KEY} AND d.position > :after"
     ),
     # Several entries of a compaction may be of one tool; both tables are walked by position, so no sort is needed.
     "tool": (
-        f"{_FOUND} digest_entries AS t INDEXED BY digest_tools"
+        f"{_FOUND}digest_entries AS t INDEXED BY digest_tools"
         " CROSS JOIN compactions AS d ON d.position = t.position WHERE t.tool = :tool AND t.position > :after"
     ),
     "prefix": (
-        f"{_FOUND} compactions AS d NOT INDEXED WHERE d.position IN"
+        f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position IN"
         f" (SELECT position FROM digest_entries INDEXED BY digest_files WHERE {FILES_WHERE}"
         " AND subject >= :prefix AND subject < :beyond AND position > :after AND subject GLOB :glob)"
     ),
-    "nothing": f"{_FOUND} compactions AS d NOT INDEXED WHERE d.position > :after",
+    "nothing": f"{_FOUND}compactions AS d NOT INDEXED WHERE d.position > :after",
 }
 _ORDER: Final = {"tool": " GROUP BY t.position ORDER BY t.position LIMIT :page"}
 

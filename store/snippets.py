@@ -49,7 +49,7 @@ def snippet(text: str, query: Query) -> str | None:
     places = _places(text, query)
     if places is None:
         return None
-    first = max(places[:_MOST_TRIED], key=lambda place: (_terms_near(places, place), -place.start))
+    first = min(places[:_MOST_TRIED], key=lambda place: (*_shown_from(places, place), place.start))
     start = _word_after(text, first.start - _BEFORE, first.start)
     end = _word_before(text, start + WIDTH, first.end)
     pieces: list[str] = []
@@ -76,10 +76,16 @@ def _word_before(text: str, end: int, first: int) -> int:
     return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
 
 
-def _terms_near(places: list[_Place], first: _Place) -> int:
-    """Count the terms that a snippet shows which begins at a hit."""
+def _shown_from(places: list[_Place], first: _Place) -> tuple[int, int]:
+    """Say how good a snippet is that begins at a hit: the more terms it shows, and the closer together, the smaller."""
     end = first.start + WIDTH - _BEFORE
-    return len({place.term for place in places[:_MOST_TRIED] if first.start <= place.start and place.end <= end})
+    last_of_term = first.end
+    terms: set[int] = set()
+    for place in places[:_MOST_TRIED]:
+        if first.start <= place.start and place.end <= end and place.term not in terms:
+            terms.add(place.term)
+            last_of_term = max(last_of_term, place.end)
+    return -len(terms), last_of_term - first.start
 
 
 def _places(text: str, query: Query) -> list[_Place] | None:

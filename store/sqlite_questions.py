@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import query_statements as statements
 from .codec import decode
+from .digests import within
 from .indexing import FORM, match_expression
 from .scanning import MOST, Hit, Scan, SearchFilter, best
 from .snippets import found
@@ -124,15 +125,15 @@ def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[st
         "command": wanted.command,
         "error": error if isinstance(error, str) else None,
     }
-    first_round, last_round = wanted.rounds
+    first_round, last_round = (wanted.rounds[0], wanted.rounds[-1]) if wanted.rounds else (-_LAST, _LAST)
     return frozenset(name for name, text in texts.items() if text is not None), {
         **texts,
         "glob": texts["path_glob"],
         "beyond": f"{texts['prefix']}\U0010ffff",
         "since": wanted.since,
         "until": wanted.until,
-        "first_round": first_round,
-        "last_round": last_round,
+        "first_round": within(first_round),
+        "last_round": within(last_round),
         "least_errors": int(bool(error)),
         "most_errors": 0 if error is False else _LAST,
         "reverted": wanted.reverted,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "compact", "read", "digests", "verify"]
+COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "compact", "read", "digests", "search", "verify"]
 COMMANDS += ["export", "policies"]
 
 
