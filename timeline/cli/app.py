@@ -142,9 +142,10 @@ def show(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Show each block of a conversation with its state.
+    """Show a conversation as a tree of turns and rounds.
 
-    What a summary covers takes one line; --all lists its blocks, and renders and model calls. --json lists every event.
+    Each block with its state. A turn that a summary covers takes one line under it; --all lists every event instead,
+    and so does --json.
     """
     from timeline.cli import show as command
 

@@ -58,7 +58,7 @@ async def demo(db: str | None) -> int:
     async with _store(db) as store:
         id_ = await _free_id(store)
         timeline, folds, context, calls = await _play(store, id_)
-        _, rows = await read_rows(store, id_)
+        rows = (await read_rows(store, id_)).rows
         _tell_beginning(context, rows, calls)
         for number, fold in enumerate(folds, start=1):
             _tell_fold(number, fold)
