@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
-from . import placing, statements
+from . import digest_tables, placing, statements
+from .digests import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -135,6 +136,8 @@ def _write(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog) -> Appe
         connection.execute(statement, list(chain.from_iterable(some)))
     # Written last, so that the newest row of the connection is the newest event. RETURNING would cost a third.
     (position,) = connection.execute(statements.LAST_POSITION).fetchone()
+    for number, payload in batch.compactions:
+        digest_tables.write(connection, key, rows_of(first + number, batch.drafts[number].at, payload))
     return Appended(first, last, position)
 
 

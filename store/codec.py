@@ -26,6 +26,7 @@ from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrup
 from timeline.events import (
     BlockAppended,
     CompactionCompleted,
+    CompactionReverted,
     ConversationOpened,
     Event,
     NewEvent,
@@ -49,6 +50,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 2**63 - 1
+_WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
 class Draft(NamedTuple):
@@ -95,6 +97,8 @@ class Batch:
     title: str
     parent: str | None
     fork: ForkPoint | None
+    compactions: Sequence[tuple[int, Payload]]
+    """The events that digest rows are made of, each with its place in the append, from 0."""
 
     @property
     def ids(self) -> list[str]:
@@ -143,6 +147,7 @@ def encode(
         title=opened.title,
         parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),
         fork=None if opened.parent is None else _fork_point(opened.parent),
+        compactions=[(n, event.payload) for n, event in enumerate(events) if type(event.payload) in _WITH_ROWS],
     )
 
 

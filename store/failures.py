@@ -5,7 +5,15 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from timeline.errors import (
+    SearchUnavailable,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +62,11 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
         return StoreCorrupt(f"{file}: {_CORRUPT[1]} (it holds text that is no UTF-8).")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return closed(file)
+    if "no such module: fts5" in str(error):
+        return SearchUnavailable(
+            f"{file}: SQLite {sqlite3.sqlite_version} was built without FTS5, so there is no search. "
+            "Use a Python whose SQLite has it; everything else works."
+        )
     code = getattr(error, "sqlite_errorcode", None)
     kind, meaning = StoreError, "the database refused. Nothing was written"
     if code is not None:

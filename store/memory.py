@@ -16,7 +16,12 @@ from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, Store
 
 from . import placing
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
+from .digests import Reversion, rows_of
 from .failures import checked_page, closed
+from .questions import Questions
+from .scanning import Scan
+from .snippets import found
+from .texts import redacted_version, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -24,8 +29,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Event, NewEvent
+    from timeline.queries import Found, StoredDigest
 
     from .codec import Batch, Row, SnapshotDraft
+    from .digests import DigestFilter
+    from .scanning import SearchFilter
+    from .words import Query
 
 T = TypeVar("T")
 
@@ -90,7 +99,18 @@ class _Log:
         return decode_info(row, _WHERE)
 
 
-class MemoryStore:
+def _reverted(log: _Log) -> dict[int, int]:
+    """Return the compactions that were taken back, by version, each with the version of the first event that did it."""
+    reverted: dict[int, int] = {}
+    for row in log.rows:
+        if row[3] == "compaction.reverted":
+            event = rows_of(row[1], row[5], decode(log.id, row, _WHERE).payload)
+            if isinstance(event, Reversion):
+                reverted = dict.fromkeys((v for v in event.reverted if v < event.version), event.version) | reverted
+    return reverted
+
+
+class MemoryStore(Questions):
     """An `EventStore` that is gone with the process. Nothing in it awaits: a cancelled call was done, or not begun."""
 
     def __init__(self) -> None:
@@ -219,6 +239,35 @@ class MemoryStore:
         """Return the content-addressed values that the store holds of these hashes."""
         self._check_open()
         return {key: self._values[key] for key in hashes if key in self._values}
+
+    async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
+        logs = self._order if conversation is None else [self._log(conversation)]
+        reverted_by = {log.id: _reverted(log) for log in logs}
+        rows = ((id_, row) for id_, row in self._all if row[3] == "compaction.completed" and id_ in reverted_by)
+        for id_, row in self._paged(rows, page):
+            digest = wanted.found(decode(id_, row, _WHERE), reverted_by[id_].get(row[1]))
+            if digest is not None:
+                yield digest
+
+    async def _search(
+        self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
+    ) -> AsyncIterator[Found]:
+        self._check_open()
+        if conversation is not None:
+            self._log(conversation)
+        scan = Scan(query, conversation, wanted)
+        for id_, row in self._unredacted():
+            if (read := text_of(row[6])) is not None:
+                scan.add(row[0], id_, read, row[5])
+        for hit in self._paged(iter(scan.best()), page):
+            id_, row = self._all[hit.position - 1]
+            if (shown := found(decode(id_, row, _WHERE), row[6], query, hit.rank)) is not None:
+                yield shown
+
+    def _unredacted(self) -> Iterator[tuple[str, Row]]:
+        redactions = ((id_, row) for id_, row in self._all if row[3] == "block.redacted")
+        gone = {(id_, redacted_version(row[6])) for id_, row in redactions}
+        return ((id_, row) for id_, row in self._all if (id_, row[1]) not in gone)
 
     async def aclose(self) -> None:
         """Close the store; a second call does nothing. What it held is gone."""

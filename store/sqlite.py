@@ -20,10 +20,13 @@ import aiosqlite
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 
-from . import appending, statements
+from . import appending, query_statements, statements
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from .failures import DRIVER_ERRORS, checked_page, closed, store_error
 from .files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
+from .indexing import SLICE, catch_up
+from .questions import Questions
+from .sqlite_questions import SQLiteQuestions
 from .writer import Writer, log
 
 if TYPE_CHECKING:
@@ -33,8 +36,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Event, NewEvent
+    from timeline.queries import Found, StoredDigest
 
     from .codec import Row
+    from .digests import DigestFilter
+    from .scanning import SearchFilter
+    from .words import Query
 
 T = TypeVar("T")
 
@@ -51,7 +58,7 @@ class _Part(NamedTuple):
     last: int
 
 
-class SQLiteStore:
+class SQLiteStore(Questions):
     """An `EventStore` in one SQLite file. Open it with `SQLiteStore.open` or `timeline.open_store`.
 
     Attributes:
@@ -132,11 +139,7 @@ class SQLiteStore:
         batch = encode(conversation, events, expected, values, snapshot)
         if self._writer is None:
             raise StoreReadOnly(f"{self.file}: the store is open for reading only. Nothing was written.")
-        job = self._writer.submit(partial(appending.append, batch=batch), batch.size)
-        try:
-            return await asyncio.wrap_future(job)
-        except DRIVER_ERRORS as error:
-            raise store_error(error, self.file) from error
+        return await self._written(self._writer.submit(partial(appending.append, batch=batch), batch.size))
 
     async def read(
         self,
@@ -236,6 +239,27 @@ class SQLiteStore:
         rows = await self._rows(statements.VALUES, json.dumps(list(set(hashes))))
         return {key: decode_value(key, text, str(self.file)) for key, text in rows}
 
+    async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
+        if conversation is not None:
+            await self._key(conversation)
+        async for digest in self._questions.digests(conversation, wanted, page):
+            yield digest
+
+    async def _search(
+        self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
+    ) -> AsyncIterator[Found]:
+        """Bring the index up to date, then ask it; a store open for reading only scans what the index lacks."""
+        key = None if conversation is None else await self._key(conversation)
+        if self._writer is not None:
+            await self._catch_up(self._writer)
+        async for found in self._questions.search(query, key, wanted, page):
+            yield found
+
+    async def _catch_up(self, writer: Writer) -> None:
+        indexed, last = await self._questions.progress()
+        while indexed < last:
+            indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
+
     async def aclose(self) -> None:
         """Finish what is being written, then close. Cancelled, it goes on closing; a second call waits for the end."""
         if self._closing is None:
@@ -287,7 +311,27 @@ class SQLiteStore:
                 yield part.conversation, rows
                 version = rows[-1][1] if len(rows) == page else last
 
+    @property
+    def _questions(self) -> SQLiteQuestions:
+        # Made when it is needed: kept, it would be a circle, and a store that was forgotten could not say so.
+        return SQLiteQuestions(self._fetched, str(self.file))
+
+    async def _key(self, conversation: str) -> int:
+        rows = await self._rows(query_statements.CONVERSATION_KEY, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return int(rows[0][0])
+
+    async def _written(self, job: Future[T]) -> T:
+        try:
+            return await asyncio.wrap_future(job)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
+
     async def _rows(self, statement: str, *parameters: Any) -> list[Row]:
+        return await self._fetched(statement, parameters)
+
+    async def _fetched(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
         self._check_open()
         try:
             return [tuple(row) for row in await self._reader.execute_fetchall(statement, parameters)]

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
+"""Condition of the partial index of files."""
 RARE_WHERE: Final = "type NOT IN ('block.appended', 'context.rendered', 'model.called')"
 """Condition of the two partial indexes; SQLite uses them only where a query repeats it word for word."""
 
@@ -18,7 +20,7 @@ FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.
 
 _KEY = "(SELECT key FROM conversations WHERE id = ?)"
 _INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base"
-_EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
+EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
 _LISTED = "(SELECT value FROM json_each(?))"
 
 
@@ -81,24 +83,24 @@ CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER B
 
 LINEAGE: Final = f"{_LINEAGE}SELECT key, id, base, last FROM lineage"
 PAGE: Final = (
-    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = ?"
+    f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
     " AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_TYPES: Final = (
-    f"SELECT {_EVENT} FROM events AS e WHERE e.conversation = ?"
+    f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
     f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED} ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_RARE_TYPES: Final = (
-    f"SELECT {_EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
+    f"SELECT {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
     f" WHERE conversation = ? AND version > ? AND version <= ? AND type IN {_LISTED} AND {RARE_WHERE}"
     " ORDER BY version LIMIT ?) CROSS JOIN events AS e ON e.position = found ORDER BY e.version"
 )
 BY_VERSION: Final = (
-    f"{_LINEAGE}SELECT l.id, {_EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.version = wanted.value AND e.version <= l.last"
 )
 BY_PATH: Final = (
-    f"{_LINEAGE}SELECT l.id, {_EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
 PATHS_BETWEEN: Final = (
@@ -112,15 +114,15 @@ IDS_KNOWN: Final = (
 )
 
 PAGE_OF_ALL: Final = (
-    f"SELECT c.id, {_EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
     " WHERE e.position > ? ORDER BY e.position LIMIT ?"
 )
 PAGE_OF_ALL_OF_TYPES: Final = (
-    f"SELECT c.id, {_EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
+    f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
     f" WHERE e.position > ? AND e.type IN {_LISTED} ORDER BY e.position LIMIT ?"
 )
 PAGE_OF_ALL_OF_RARE_TYPES: Final = (
-    f"SELECT c.id, {_EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare"
+    f"SELECT c.id, {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare"
     f" WHERE position > ? AND type IN {_LISTED} AND {RARE_WHERE} ORDER BY position LIMIT ?)"
     " CROSS JOIN events AS e ON e.position = found CROSS JOIN conversations AS c ON c.key = e.conversation"
     " ORDER BY e.position"

@@ -15,7 +15,7 @@ from sqlalchemy.orm import registry
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import Field, SQLModel
 
-from .statements import RARE_WHERE
+from .statements import FILES_WHERE, RARE_WHERE
 
 
 class Stored(SQLModel, registry=registry()):
@@ -99,6 +99,71 @@ class ValueRow(Stored, table=True):
     text: str = Field(sa_type=Text)
 
 
+class CompactionRow(Stored, table=True):
+    """One compaction, for queries; what it says is in its event. ``at``, ``round`` and the numbers are the event's."""
+
+    __tablename__: ClassVar[Any] = "compactions"
+    __table_args__: ClassVar[Any] = (
+        Index("compactions_within", "conversation", "position"),
+        Index("compactions_at", "at", "position"),
+        {"sqlite_strict": True},
+    )
+
+    position: int = Field(primary_key=True, foreign_key="events.position", sa_column_kwargs={"autoincrement": False})
+    conversation: int = Field(foreign_key="conversations.key")
+    version: int
+    at: str = Field(sa_type=Text)
+    round: int
+    source: str = Field(sa_type=Text)
+    summary: str = Field(sa_type=Text)
+    """Path of the summary block."""
+    first_version: int | None = None
+    """The lowest version that it covers; ``last_version`` is the highest one."""
+    last_version: int | None = None
+    before_tokens: int
+    after_tokens: int
+    errors: int
+    """Failures among its entries."""
+    reverted_by: int | None = None
+    """Version of the event that took it back."""
+
+
+class DigestEntryRow(Stored, table=True):
+    """One entry of a compaction's digest; see `store.digests.Entry` for the columns."""
+
+    __tablename__: ClassVar[Any] = "digest_entries"
+    __table_args__: ClassVar[Any] = (
+        Index("digest_tools", "tool", "position", sqlite_where=text("tool IS NOT NULL")),
+        Index("digest_files", "subject", "position", sqlite_where=text(FILES_WHERE)),
+        {"sqlite_strict": True, "sqlite_with_rowid": False},
+    )
+
+    position: int = Field(
+        primary_key=True, foreign_key="compactions.position", sa_column_kwargs={"autoincrement": False}
+    )
+    list: str = Field(primary_key=True, sa_type=Text)
+    number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    subject: str = Field(sa_type=Text)
+    tool: str | None = Field(default=None, sa_type=Text)
+    path: str | None = Field(default=None, sa_type=Text)
+    times: int | None = None
+    tokens: int | None = None
+    exit_status: int | None = None
+    errors: int
+    message: str = Field(sa_type=Text)
+
+
+class SearchProgressRow(Stored, table=True):
+    """How far the full-text index goes: one row once there is one, with the number of the index's form."""
+
+    __tablename__: ClassVar[Any] = "search_progress"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    form: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    position: int
+    """Position of the last event that is in the index."""
+
+
 class MigrationRow(Stored, table=True):
     """One migration that was applied; the highest number is the schema's version."""
 
@@ -109,7 +174,16 @@ class MigrationRow(Stored, table=True):
     name: str = Field(sa_type=Text)
 
 
-TABLES: Final = (ConversationRow, EventRow, SnapshotRow, ValueRow, MigrationRow)
+TABLES: Final = (
+    ConversationRow,
+    EventRow,
+    SnapshotRow,
+    ValueRow,
+    CompactionRow,
+    DigestEntryRow,
+    SearchProgressRow,
+    MigrationRow,
+)
 
 
 def ddl() -> list[str]:

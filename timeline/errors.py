@@ -4,6 +4,7 @@ TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
+├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
@@ -17,8 +18,10 @@ TimelineError
 │   ├── DuplicateEvent                   an event id is in the log already, with other company or content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
+│   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
 │       ├── NotAStore                    the file is something else
+│       ├── StoreTooOld                  written by an earlier version, and open for reading only
 │       └── StoreTooNew                  written by a later version
 ├── CompactionError
 │   ├── CompactionRefused                nothing worth doing; the typed reason says why
@@ -74,6 +77,15 @@ class UnknownResponse(TimelineError, TypeError):
             "and an OpenAI response, each as the SDK's object or its dict; a stream of them goes to "
             "`recording` or `record_stream`. Nothing was written."
         )
+
+
+class InvalidFilter(TimelineError, ValueError):
+    """A filter of a query cannot be used; ``field`` names it, and the problem says the cure."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"Invalid filter, {field!r}: {problem}.")
 
 
 class ImportFailed(TimelineError):
@@ -221,12 +233,20 @@ class StoreClosed(StoreError):
     """The store was closed. Open it again with `open_store`."""
 
 
+class SearchUnavailable(StoreError):
+    """The SQLite library in use was built without FTS5. Use a Python whose SQLite has it; all else works without."""
+
+
 class StoreCorrupt(StoreError):
     """The database or one of its events is damaged; restore a backup, or export what still reads."""
 
 
 class NotAStore(StoreCorrupt):
     """The file is not a timeline store."""
+
+
+class StoreTooOld(StoreCorrupt):
+    """The store was written by an earlier version. Open it once without ``readonly``, which brings it up to date."""
 
 
 class StoreTooNew(StoreCorrupt):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from timeline.frozen import Frozen
+from timeline.queries import Queries
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -83,7 +84,7 @@ class StoredWindow:
     events: Sequence[Event]
 
 
-class EventStore(Protocol):
+class EventStore(Queries, Protocol):
     """An append-only store of conversations. `store.testing.StoreContract` is this docstring as tests.
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole

@@ -86,6 +86,13 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
     )
 
 
+async def recorded_policy(store: EventStore, rendered: ContextRendered | None) -> Policy | None:
+    """Return the policy that a context was recorded under; None where there is none, or none that can be read."""
+    if rendered is None:
+        return None
+    return _policy((await store.values([rendered.policy])).get(rendered.policy))
+
+
 def rebuild(
     window: Window, rendered: ContextRendered, values: Mapping[str, str], projector: Projector
 ) -> tuple[Policy, NeutralContext]:

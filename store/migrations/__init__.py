@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew
+from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from .. import statements
-from . import create, forks
+from . import create, digests, forks
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] = (
     ("create the tables", create.apply),
     ("let forks share what was appended before them", forks.apply),
+    ("keep digests as rows", digests.apply),
 )
 """In order; the first has number 1. A step that was released is never changed."""
 
@@ -57,11 +58,12 @@ def check_version(connection: sqlite3.Connection, file: Path) -> None:
 
     Raises:
         StoreTooNew: a later version of this library wrote it.
-        StoreCorrupt: it holds no record of its migrations, or needs one that only a writer can apply.
+        StoreTooOld: it needs a migration, which only a writer can apply.
+        StoreCorrupt: it holds no record of its migrations.
     """
     version = schema_version(connection, file)
     if version < len(MIGRATIONS):
-        raise StoreCorrupt(f"{file}: the store is of an earlier version. Open it once without readonly to update it.")
+        raise StoreTooOld(f"{file}: the store is of an earlier version. Open it once without readonly to update it.")
 
 
 def schema_version(connection: sqlite3.Connection, file: Path) -> int:

@@ -11,18 +11,24 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in ("appends", "repeats", "reads", "forks", "faults")))
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{part}" for part in ("appends", "repeats", "reads", "forks", "digests", "searches", "faults"))
+)
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
+from .digests import DigestContract  # noqa: E402 - after the asserts were announced
 from .faults import FaultContract  # noqa: E402 - after the asserts were announced
 from .forks import ForkContract  # noqa: E402 - after the asserts were announced
 from .reads import ReadContract  # noqa: E402 - after the asserts were announced
 from .repeats import RepeatContract  # noqa: E402 - after the asserts were announced
 from .samples import block_event, compaction, event, events, fork  # noqa: E402 - after the asserts were announced
+from .searches import SearchContract  # noqa: E402 - after the asserts were announced
 
 __all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events", "fork"]
 
 
-class StoreContract(AppendContract, RepeatContract, ReadContract, ForkContract, FaultContract):
+class StoreContract(
+    AppendContract, RepeatContract, ReadContract, ForkContract, DigestContract, SearchContract, FaultContract
+):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

@@ -46,6 +46,8 @@ async def _all(store: EventStore) -> None:
     await store.known_ids("a", [block_event().id])
     await store.paths_taken("a", ["p"])
     await store.values([sha256_hex("x")])
+    await _digests(store)
+    await _found(store)
 
 
 class FaultContract(ContractBase):
@@ -126,6 +128,8 @@ class FaultContract(ContractBase):
             lambda: store.values(["0" * 64]),
             lambda: _collect_all(store),
             lambda: _collect_conversations(store),
+            lambda: _digests(store),
+            lambda: _found(store),
             reading.__anext__,  # type: ignore[list-item] # an awaitable is all that is needed
         ]
         for call in calls:
@@ -147,3 +151,11 @@ async def _collect_all(store: EventStore) -> None:
 
 async def _collect_conversations(store: EventStore) -> None:
     _ = [info async for info in store.conversations()]
+
+
+async def _digests(store: EventStore) -> None:
+    _ = [digest async for digest in store.digests(page=1)]
+
+
+async def _found(store: EventStore) -> None:
+    _ = [found async for found in store.search("hello", page=1)]

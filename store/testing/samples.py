@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import RangeSummary, UserPrompt
+from timeline.digest import Digest
 from timeline.events import (
     BlockAppended,
     CompactionCompleted,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+NOTHING_DONE: Final = Digest()
 _ticks = count()
 
 
@@ -46,7 +48,7 @@ def events(count_: int, text: str = "hello") -> list[NewEvent]:
     return [block_event(text=f"{text} {number}") for number in range(count_)]
 
 
-def compaction(first: int, last: int) -> NewEvent:
+def compaction(first: int, last: int, *, digest: Digest = NOTHING_DONE, round_: int = 1) -> NewEvent:
     """Make an event that completes a compaction of a range of versions."""
     return event(
         CompactionCompleted(
@@ -56,6 +58,10 @@ def compaction(first: int, last: int) -> NewEvent:
             tokens=12,
             counter="chars",
             covers=Covers(ranges=((first, last),)),
+            round=round_,
+            before_tokens=100,
+            after_tokens=20,
+            digest=digest,
             written_by=WrittenBy(summarizer="none"),
         )
     )

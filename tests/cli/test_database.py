@@ -33,7 +33,7 @@ CHANGING = [["render", sessions.SESSION, "--record"], ["compact", sessions.SESSI
 NOBODY = 65_534
 
 
-@pytest.mark.parametrize("words", [*READING, *CHANGING], ids=" ".join)
+@pytest.mark.parametrize("words", [*READING, *CHANGING, ["search", "part"]], ids=" ".join)
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_missing_database_is_told_and_never_made(
     run: Callable[..., Done], db: Path, words: list[str], *, empty: bool

@@ -96,37 +96,6 @@ def test_what_is_not_there_is_told_in_one_line(
     assert run("ls", "--json").out == before
 
 
-def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
-    """Every compaction has its row: where its summary is, what it covers, and a digest with the commands."""
-    rows = run("digests", "--json").json
-    assert [row["version"] for row in rows] == [step["version"] for step in simulated["steps"]]
-    assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
-    for row, step in zip(rows, simulated["steps"], strict=True):
-        assert set(row) == {"conversation", "version", "at", "round", "summary", "covers", "digest"}
-        assert row["summary"] == step["summary"]
-        assert row["covers"]["ranges"] == step["covers"]
-    assert rows[0]["digest"]["commands"][0]["command"] == "make part-1-1"
-
-
-def test_digests_of_one_conversation_leave_the_others_out(
-    run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
-) -> None:
-    """`--conversation` narrows the list."""
-    other = run("simulate", recording, "--max-tokens", 1400, "--json").json
-    rows = run("digests", "--conversation", other["id"], "--json").json
-    assert {row["conversation"] for row in rows} == {other["id"]}
-    everything = run("digests", "--json").json
-    assert len(everything) == len(rows) + simulated["compactions"]
-
-
-def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
-    """Without `--json` each compaction says what was run and with which tools."""
-    out = run("digests").out
-    assert f"round 1, {sessions.BEGAN:%Y-%m-%d}" in out
-    assert "  ran       make part-1-1" in out
-    assert simulated["steps"][0]["summary"] in out
-
-
 def test_lists_without_rows_are_empty_json_lists_and_say_so_to_people(
     run: Callable[..., Done], recording: Path
 ) -> None:

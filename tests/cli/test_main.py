@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact", "read", "digests", "verify"]
-COMMANDS += ["export", "policies"]
+COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact", "read", "digests", "search"]
+COMMANDS += ["verify", "export", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

@@ -22,6 +22,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 class Terminal(io.StringIO):
     """A terminal that keeps what is written to it."""
 
+    encoding = "utf-8"
+
     def isatty(self) -> bool:
         """Say that it is one."""
         return True

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.cells import cell_len
 
 from tests.cli import sessions
+from tests.cli.test_output import Terminal, writing_to
+from timeline.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,16 +64,80 @@ def test_events_that_are_no_blocks_tell_their_own_type(run: Callable[..., Done],
     assert types["model.called"] > 0
 
 
-def test_a_person_sees_turns_and_covered_ranges_in_one_line(
+def test_what_a_summary_covers_takes_a_line_a_turn_under_it(
     run: Callable[..., Done], simulated: dict[str, Any]
 ) -> None:
-    """Turns stand under their prompts; what is covered is summed up, with the path of its summary."""
+    """In timeline order: the summary first, its turns with their prompts and sizes, then what is visible."""
+    rows = run("show", simulated["id"], "--json").json
     out = run("show", simulated["id"]).out
-    assert "turn_1  Task 1: make part 1 work." in out
-    assert f"by {simulated['steps'][-1]['summary']}" in out
+    lines = out.splitlines()
+    top = next(i for i, line in enumerate(lines) if simulated["steps"][-1]["summary"] in line)
+    covered = [row for row in rows if row["covered_by"] is not None]
+    turns = {turn: [row for row in covered if row["turn_id"] == turn] for turn in {row["turn_id"] for row in covered}}
+    for number, (turn, blocks) in enumerate(sorted(turns.items()), start=top + 1):
+        assert lines[number].split()[:4] == [
+            str(blocks[0]["version"]),
+            "covered",
+            f"{sum(row['tokens'] for row in blocks):,}",
+            turn,
+        ]
+        assert f"({len(blocks)} " in lines[number]
+    assert "  Task 1: make part 1 work." in lines[top + 1]
     assert "tc:turn_1.toolu_1-1.result" not in out
     assert "context.rendered" not in out
     assert "\x1b" not in out
+
+
+def test_blocks_stand_under_their_round_and_rounds_under_their_turn(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """Into a pipe by indentation: a turn, a round with the tools it called, then its blocks."""
+    lines = run("show", simulated["id"]).out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith("  Bash"))
+    heading = next(line for line in reversed(lines[:at]) if line[27:].startswith("turn_"))
+    tokens = [int(line[17:25].replace(",", "")) for line in lines[at : at + 4]]
+    assert heading[:16].strip() == ""
+    assert lines[at][27:].startswith("  round ")
+    assert [line[27:31] for line in lines[at + 1 : at + 4]] == ["    "] * 3
+    assert [line[31:34] for line in lines[at + 1 : at + 4]] == ["ar:", "tc:", "tc:"]
+    assert tokens[0] == sum(tokens[1:])
+
+
+def test_the_cache_points_of_the_newest_policy_are_marked(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Where the next context's markers go, by kind."""
+    points = run("render", simulated["id"], "--max-tokens", 1500, "--explain", "--json").json["cache_points"]
+    marked = [line for line in run("show", simulated["id"]).out.splitlines() if "  ^ " in line]
+    assert [line.split()[3] for line in marked] == [point["path"] for point in points]
+    assert "^ tail" in marked[-1]
+
+
+def test_a_hidden_block_shows_what_its_replacement_says(run: Callable[..., Done], tmp_path: Path) -> None:
+    """Its tokens are those of the replacement, its whole size stands in front of the words."""
+    run("import", sessions.write(tmp_path, sessions.rows(1, 1, words=4000)[:-1]))
+    run("render", sessions.SESSION, "--max-tokens", 1000, "--record")
+    row = next(row for row in run("show", sessions.SESSION, "--json").json if row["state"] == "hidden")
+    line = next(line for line in run("show", sessions.SESSION).out.splitlines() if str(row["path"]) in line)
+    shown = int(line.split()[2].replace(",", ""))
+    assert line.split()[:2] == [str(row["version"]), "hidden"]
+    assert shown < row["tokens"]
+    assert f"(of {row['tokens']:,}) line0-" in line
+
+
+def test_a_terminal_gets_lines_colours_and_no_line_that_is_too_long(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """States are coloured, branches drawn, texts cut at the edge; paths are whole."""
+    assert run("ls").code == 0
+    screen = Terminal()
+    with writing_to(screen, COLUMNS="80"):
+        assert main(["show", simulated["id"]]) == 0
+    text = screen.getvalue()
+    assert "├ " in text
+    assert "└ " in text
+    assert "\x1b[32mvisible \x1b[0m" in text
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert max(map(cell_len, plain.splitlines()[3:])) <= 80
+    assert all(row["path"] in plain for row in run("show", simulated["id"], "--json").json if row["state"] == "carried")
 
 
 def test_all_lists_every_event(run: Callable[..., Done], simulated: dict[str, Any]) -> None:

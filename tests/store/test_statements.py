@@ -1,27 +1,45 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
 
-from store import statements
+from store import query_statements, statements
 from store.appending import append
 from store.codec import encode
 from store.files import connect_writer
+from store.indexing import catch_up
 from store.testing import compaction, events
+from timeline.digest import Command, Digest, FileUse, ToolOutputs
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
+WORK = Digest(
+    tool_outputs=(ToolOutputs(tool="Bash", count=2, tokens=90, errors=1),),
+    files_read=tuple(FileUse(file=f"src/{n}.py", tool="Read", path=f"tc:{n}") for n in range(5)),
+    commands=(Command(command="make", path="tc:c", failed=True),),
+)
+FILTERS = ("conversation", "tool", "path_glob", "prefix", "command", "error")
+PAGES_OF_DIGESTS = {
+    f"digests by {', '.join(given) or 'nothing'}": query_statements.page_of_digests(frozenset(given))
+    for size in range(len(FILTERS) + 1)
+    for given in combinations(FILTERS, size)
+    if "path_glob" in given or "prefix" not in given
+}
+MODULES = {**vars(statements), **vars(query_statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
 STATEMENTS = {
     name: text
-    for name, text in {**vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}.items()
+    for name, text in {**MODULES, **PAGES_OF_DIGESTS}.items()
     if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE|WITH) .*[^ ]$", text)
 }
-TABLES = ("conversations", "events", "snapshots", "stored_values", "migrations", "e", "c", "s", "v")
+NAMED = dict.fromkeys(re.findall(r":(\w+)", "".join(PAGES_OF_DIGESTS.values())))
+STORED = ("conversations", "events", "snapshots", "stored_values", "migrations", "compactions", "digest_entries")
+TABLES = (*STORED, "e", "c", "s", "v", "d", "t", "x")
 
 
 @pytest.fixture(scope="module", params=["plain", "analysed"])
@@ -32,8 +50,9 @@ def connection(
     connection = connect_writer(tmp_path_factory.mktemp("plans") / "agent.db", "normal", 1.0)
     connection.execute("PRAGMA synchronous = OFF")
     for number in range(200):
-        batch = [*events(2), compaction(1, 1), *events(500 if number == 0 else 2)]
+        batch = [*events(2), compaction(1, 1, digest=WORK), *events(500 if number == 0 else 2)]
         append(connection, encode(f"c{number}", batch, Expected.ANY, {}, None))
+    catch_up(connection, 10**6)
     if request.param == "analysed":
         connection.execute("ANALYZE")
     yield connection
@@ -41,7 +60,8 @@ def connection(
 
 
 def _plan(connection: sqlite3.Connection, statement: str) -> list[str]:
-    rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", (None,) * statement.count("?"))
+    parameters = NAMED if ":page" in statement else (None,) * statement.count("?")
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
     return [detail for *_, detail in rows]
 
 
@@ -50,6 +70,30 @@ def test_no_statement_scans_a_table(connection: sqlite3.Connection, name: str) -
     """Every table is searched by an index or by its key that is there: none is read whole to make a passing one."""
     plan = _plan(connection, STATEMENTS[name])
     assert not [step for step in plan if re.match(rf"SCAN ({'|'.join(TABLES)})\b|BLOOM FILTER|.*AUTOMATIC", step)], plan
+
+
+@pytest.mark.parametrize("name", sorted(PAGES_OF_DIGESTS))
+def test_a_page_of_digests_is_walked_by_position_without_sorting(connection: sqlite3.Connection, name: str) -> None:
+    """The index of the most selective filter leads, other filters are looked up; nothing is sorted."""
+    plan = _plan(connection, PAGES_OF_DIGESTS[name])
+    leads = {
+        "conversation": "SEARCH d USING INDEX compactions_within (conversation=? AND position>?)",
+        "tool": "SEARCH t USING COVERING INDEX digest_tools (tool=? AND position>?)",
+        "prefix": "SEARCH digest_entries USING COVERING INDEX digest_files (subject>? AND subject<?)",
+        "": "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)",
+    }
+    assert next(step for lead, step in leads.items() if lead in name) in plan
+    assert not [step for step in plan if "TEMP B-TREE" in step], plan
+
+
+def test_a_search_reads_the_index_and_looks_events_up_by_position(connection: sqlite3.Connection) -> None:
+    """Only the best are sorted; of the log no more than the time of what was found is read."""
+    steps = _plan(connection, query_statements.SEARCH_BETWEEN)
+    assert [re.sub(r"INDEX .*", "INDEX", step) for step in steps] == [
+        "SCAN f VIRTUAL TABLE INDEX",
+        "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+        "USE TEMP B-TREE FOR ORDER BY",
+    ]
 
 
 @pytest.mark.parametrize("name", ["BY_PATH", "PATHS_IN_USE", "PATHS_BETWEEN", "BY_VERSION"])

@@ -39,7 +39,8 @@ def _shape(connection: sqlite3.Connection, table: str) -> list[object]:
 
 def _index(connection: sqlite3.Connection, name: str) -> list[str]:
     columns = connection.execute(f"PRAGMA index_xinfo({name})").fetchall()
-    (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
+    # A key of a table without rowids is an index that the schema does not list.
+    (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone() or ("",)
     return [str(columns), " ".join((sql or "").split())]
 
 

@@ -17,8 +17,11 @@ from timeline.cli.options import (
     ConversationId,
     Db,
     MaxTokens,
+    OneConversation,
     PolicyName,
+    Since,
     System,
+    Until,
 )
 
 if TYPE_CHECKING:
@@ -139,9 +142,10 @@ def show(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Show each block of a conversation with its state.
+    """Show a conversation as a tree of turns and rounds.
 
-    What a summary covers takes one line; --all lists its blocks, and renders and model calls. --json lists every event.
+    Each block with its state. A turn that a summary covers takes one line under it; --all lists every event instead,
+    and so does --json.
     """
     from timeline.cli import show as command
 
@@ -245,17 +249,66 @@ def read(
 @app.command()
 def digests(
     *,
-    conversation: Annotated[str | None, typer.Option("--conversation", metavar="ID", help="Only of this one.")] = None,
+    conversation: OneConversation = None,
+    since: Since = None,
+    until: Until = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only where this tool was used.")] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path", metavar="GLOB", help="Only where such a file was read or written, for example '**/src/*.py'."
+        ),
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option("--command", metavar="TEXT", help="Only where a command contains this.")
+    ] = None,
+    error: Annotated[bool, typer.Option("--error", help="Only where something failed.")] = False,
+    error_text: Annotated[
+        str | None, typer.Option("--error-text", metavar="TEXT", help="Only where an error's text contains this.")
+    ] = None,
+    round_: Annotated[
+        str | None, typer.Option("--round", metavar="N", help="Only a conversation's n-th compaction, or 2-4.")
+    ] = None,
+    reverted: Annotated[bool, typer.Option("--reverted", help="Those that were taken back, instead.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """List what each compaction covered.
 
-    Files read and written, commands, searches and errors, over all conversations.
+    Files read and written, commands, searches and errors, over all conversations. Filters add up; with some, only the
+    entries that they ask for are shown.
     """
-    from timeline.cli import listing
+    from timeline.cli import questions
 
-    _run(listing.digests(conversation, db, as_json=as_json))
+    span = questions.Span(conversation, since, until)
+    wanted = questions.Wanted(span, tool, path, command, error, error_text, round_, reverted)
+    _run(questions.digests(wanted, db, as_json=as_json))
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help='Words; "words in order"; begin* of a word.')],
+    *,
+    conversation: OneConversation = None,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only such blocks, as `show` names them; again.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many; 20, or all with --json.")
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Search the text of all blocks and summaries.
+
+    Finds blocks that hold all words, covered ones too, the best first. src/app/main.py or test_login is found whole and
+    by its parts. The first search indexes the database; later ones only what is new.
+    """
+    from timeline.cli import questions
+
+    _run(questions.search(text, questions.Span(conversation, since, until), types or [], limit, db, as_json=as_json))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline import open_store
-from timeline.errors import StoreError
+from timeline.errors import StoreError, StoreTooOld
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def reading(db: str) -> AsyncIterator[EventStore]:
-    """Open a database that is there, read-only.
+    """Open a database that is there, read-only. One of an earlier version is brought up to date first.
 
     Raises:
         StoreError: it is not there, or cannot be read.
     """
     _check_there(db)
-    async with open_store(db, readonly=True) as store:
+    try:
+        store = await open_store(db, readonly=True)
+    except StoreTooOld:
+        async with open_store(db):
+            pass
+        store = await open_store(db, readonly=True)
+    try:
         yield store
+    finally:
+        await store.aclose()
 
 
 @asynccontextmanager

@@ -58,7 +58,7 @@ async def demo(db: str | None) -> int:
     async with _store(db) as store:
         id_ = await _free_id(store)
         timeline, folds, context, calls = await _play(store, id_)
-        _, rows = await read_rows(store, id_)
+        rows = (await read_rows(store, id_)).rows
         _tell_beginning(context, rows, calls)
         for number, fold in enumerate(folds, start=1):
             _tell_fold(number, fold)
@@ -197,6 +197,6 @@ def _tell_next(id_: str, db: str | None) -> None:
     if db is None:
         write("  timeline demo --db demo.db         keep this conversation, then look at it:")
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
-    write(f"  {where:<33}  also: render, read, digests, verify, export")
+    write(f"  {where:<33}  also: render, read, digests, search, verify, export")
     write("  timeline simulate FILE             try it on a recorded conversation of your own:")
     write("                                     a Claude Code session, or chat messages as JSON")

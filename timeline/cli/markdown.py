@@ -36,7 +36,7 @@ async def transcript(store: EventStore, conversation: str) -> AsyncIterator[str]
         StoreCorrupt: an event is damaged.
     """
     info = await store.info(conversation)
-    window, rows = await read_rows(store, conversation)
+    window, rows, _ = await read_rows(store, conversation)
     paths = {row.version: row.path for row in rows}
     states = {row.version: (row.state or "lost", paths.get(row.covered_by or 0)) for row in rows}
     yield f"# {' '.join((info.title or conversation).split())}\n"

@@ -24,3 +24,10 @@ System: TypeAlias = Annotated[
     str | None,
     typer.Option("--system", metavar="FILE_OR_TEXT", help="The system prompt: a file that holds it, or the text."),
 ]
+OneConversation: TypeAlias = Annotated[
+    str | None, typer.Option("--conversation", metavar="ID", help="Only of this conversation.")
+]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Not before this time, for example 2026-01-31T12:00:00Z.")
+]
+Until: TypeAlias = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not after this time.")]

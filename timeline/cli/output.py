@@ -124,7 +124,9 @@ def coloured() -> bool:
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
     """Colour a text on a terminal; leave it alone elsewhere."""
-    return typer.style(text, fg=colour, bold=bold or None, dim=dim or None) if coloured() else text
+    if not (colour or bold or dim) or not coloured():
+        return text
+    return typer.style(text, fg=colour, bold=bold or None, dim=dim or None)
 
 
 def state_colour(state: str | None) -> str | None:

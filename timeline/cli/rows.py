@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import RangeSummary, ToolCall, ToolResult
 from timeline.cli.output import brief
 from timeline.events import (
     BlockAppended,
@@ -19,13 +19,14 @@ from timeline.events import (
 )
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
+from timeline.fold.turns import Turns
 from timeline.history import reverted_versions
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.cli.shapes import EventRow
     from timeline.events import Event, Payload
-    from timeline.fold.window import State, Window
+    from timeline.fold.window import Item, State, Window
     from timeline.ports import EventStore
 
 _ABOUT: Final = 160
@@ -34,7 +35,12 @@ _ABOUT: Final = 160
 
 @dataclass(slots=True)
 class Row:
-    """An event, and its state once the whole log is known. ``about`` is for people: what it says, in brief."""
+    """An event, and its state once the whole log is known.
+
+    What only people are shown: ``about``, what it says in brief, or what its replacement says; ``tool`` that it calls;
+    ``round``, the number of the model response that it belongs to (0 for none); ``shown``, tokens of what is shown of
+    it; ``order``, its place in the timeline.
+    """
 
     version: int
     at: str
@@ -46,6 +52,10 @@ class Row:
     tokens: int | None = None
     state: State | None = None
     covered_by: int | None = None
+    tool: str = ""
+    round: int = 0
+    shown: int = 0
+    order: tuple[int, int] = (0, 1)
 
     def dump(self) -> EventRow:
         """Return the stable JSON shape of `timeline show --json`."""
@@ -62,36 +72,67 @@ class Row:
         }
 
 
-async def read_rows(store: EventStore, conversation: str) -> tuple[Window, list[Row]]:
-    """Read a whole conversation; return its window and a row for every event.
+class Listing(NamedTuple):
+    """A whole conversation: its window, a row for every event, and the newest context that was recorded."""
+
+    window: Window
+    rows: list[Row]
+    rendered: ContextRendered | None
+
+
+async def read_rows(store: EventStore, conversation: str) -> Listing:
+    """Read a whole conversation.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         StoreCorrupt: an event is damaged.
     """
     fold = Fold(conversation, await reverted_versions(store, conversation))
+    turns = Turns()
     rows: list[Row] = []
+    rendered: ContextRendered | None = None
     async for event in store.read(conversation):
         fold.apply(event.version, event.at, event.payload)
-        rows.append(_row(event))
+        rows.append(_row(event, turns))
+        if isinstance(event.payload, ContextRendered):
+            rendered = event.payload
     window = fold.window
     state = states_of(window)
+    live = {item.version: item for item in window.items}
     for row in rows:
         if row.path is not None:
             row.state, row.covered_by = state(row.version)
-    return window, rows
+            _show_live(row, live.get(row.version))
+    return Listing(window, rows, rendered)
 
 
-def _row(event: Event) -> Row:
+def _row(event: Event, turns: Turns) -> Row:
     block = appended_block(event.payload)
-    row = Row(event.version, instant_text(event.at), event.type, "")
+    row = Row(event.version, instant_text(event.at), event.type, "", order=(event.version, 1))
     if block is None:
         row.about = _about_event(event.payload)
         return row
     row.type, row.path, row.turn_id, row.call_id = block.type, block.path, block.turn_id, block.call_id
-    row.tokens = _tokens(event.payload)
+    row.tokens = row.shown = _tokens(event.payload) or 0
     row.about = about_block(block, _ABOUT)
+    if isinstance(block, ToolCall):
+        row.tool = block.name
+    if not isinstance(block, RangeSummary):
+        row.round, _ = turns.advance(block, block.turn_id, event.version)
     return row
+
+
+def _show_live(row: Row, item: Item | None) -> None:
+    """Say what is shown of a live block: its replacement where it is hidden."""
+    if item is None:
+        return
+    row.shown, row.order = item.shown_tokens, item.order
+    stand_in = item.replacement
+    if stand_in is not None:
+        said = stand_in.text or ", ".join(f"{name}={value}" for name, value in (stand_in.arguments or {}).items())
+        row.about = brief(f"(of {item.tokens:,}) {said}", _ABOUT)
+    elif item.redacted:
+        row.about = brief(item.block.text, _ABOUT)
 
 
 def _tokens(payload: Payload) -> int | None:

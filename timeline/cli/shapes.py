@@ -12,6 +12,7 @@
 | `compact --json` | one `CompactedRow` |
 | `read --json` | the block's `dump()` |
 | `digests --json` | a list of `DigestRow` |
+| `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
 | `policies --json` | a list of policies, every field of each |
 
@@ -83,7 +84,11 @@ class CompactedRow(TypedDict):
 
 
 class DigestRow(TypedDict):
-    """A compaction: its summary's path, what it covers (``ranges`` and superseded ``summaries``), its digest."""
+    """A compaction: its summary's path, what it covers (``ranges`` and superseded ``summaries``), its digest.
+
+    ``matched`` holds the entries of the digest that the filters asked for, and nothing where none asked for entries.
+    ``reverted_by`` is the version of the event that took the compaction back, or None.
+    """
 
     conversation: str
     version: int
@@ -92,3 +97,19 @@ class DigestRow(TypedDict):
     summary: str
     covers: dict[str, Any]
     digest: dict[str, Any]
+    matched: dict[str, Any]
+    before_tokens: int
+    after_tokens: int
+    reverted_by: int | None
+
+
+class FoundRow(TypedDict):
+    """A block that was found; its hits stand between ``«`` and ``»`` in the snippet. The larger rank fits better."""
+
+    conversation: str
+    version: int
+    at: str
+    type: str
+    path: str
+    snippet: str
+    rank: float

@@ -1,4 +1,8 @@
-"""`timeline show`: the events of a conversation, turn by turn, with the state of every block."""
+"""`timeline show`: a conversation as a tree of turns, rounds and blocks, with the state of every block.
+
+In timeline order; under a summary each turn that it covers takes one line. With `--all` in the order of the log, an
+event a line.
+"""
 
 from __future__ import annotations
 
@@ -6,91 +10,180 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from timeline.cli import output
 from timeline.cli.database import reading
-from timeline.cli.output import JsonList, brief, pad, paint, state_colour, write
+from timeline.cli.output import JsonList, pad, paint, state_colour, write
 from timeline.cli.rows import read_rows
+from timeline.cli.tree import Node, drawn
+from timeline.projection.cache_points import cache_points
+from timeline.projection.project import Projector
+from timeline.projection.rules import counted, spaced
+from timeline.replay import recorded_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from timeline.cli.rows import Row
-    from timeline.fold.window import Window
+    from timeline.cli.rows import Listing, Row
+    from timeline.policy.model import Policy
 
 BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called"})
 """Events that a person sees with `--all` only."""
+_LEFT: Final = 27
+"""Columns of version, state and tokens."""
+_SUMMARY: Final = "\0summary"
+"""Where live summaries stand, instead of a turn."""
 
 
 async def show(conversation: str, db: str, *, every: bool, as_json: bool) -> None:
-    """Print a conversation's events: all of them as JSON, its turns with their blocks for a person.
+    """Print a conversation: all its events as JSON, its turns with their rounds and blocks for a person.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
     async with reading(db) as store:
         with output.progress("reading"):
-            window, rows = await read_rows(store, conversation)
+            listing = await read_rows(store, conversation)
+            policy = None if as_json else await recorded_policy(store, listing.rendered)
     if as_json:
         with JsonList() as rows_written:
-            for row in rows:
+            for row in listing.rows:
                 rows_written.add(row.dump())
         return
-    _head(conversation, window, rows)
-    paths = {row.version: row.path for row in rows}
-    shown = _with_turns(rows if every else [row for row in rows if row.type not in BOOKKEEPING])
-    for turn_id, members in groupby(shown, key=lambda pair: pair[0]):
-        turn = [row for _, row in members]
+    tree = _Tree(listing, _points(listing, policy))
+    tree.write_head(conversation)
+    for node in tree.whole() if every else tree.folded():
+        for line in drawn(node, _LEFT):
+            write(line)
+
+
+def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
+    """Place the cache points as the newest recorded context's policy does; by version, their kind."""
+    if policy is None:
+        return {}
+    _, shown = Projector().entries(listing.window)
+    return {shown[point.index].version: point.kind for point in cache_points(shown, policy.cache_points)}
+
+
+class _Tree:
+    """Builds the tree of one conversation."""
+
+    def __init__(self, listing: Listing, points: dict[int, str]) -> None:
+        self._window, self._rows = listing.window, listing.rows
+        self._points = points
+        self._sizes = Counter(row.turn_id for row in listing.rows if row.path is not None)
+        self._prompts: dict[str, str] = {}
+        for row in listing.rows:
+            if row.type == "user.prompt" and row.turn_id:
+                self._prompts.setdefault(row.turn_id, row.about)
+
+    def write_head(self, conversation: str) -> None:
+        """Say how many blocks there are in which state, and what the window holds."""
+        window = self._window
+        states = Counter(row.state or "lost" for row in self._rows if row.path is not None)
+        counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
+        blocks = counted(sum(states.values()), "block", "blocks")
+        write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
+        write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and starts at {window.window_start}")
         write()
-        if turn_id:
-            write(_heading(turn_id, next((row.about for row in turn if row.type == "user.prompt"), "")))
-        for by, run in groupby(turn, key=lambda row: None if every else row.covered_by):
-            if by is None:
-                for row in run:
-                    write(_line(row, paths))
+
+    def folded(self) -> Iterator[Node]:
+        """Return the conversation in timeline order; under each live summary a line for each turn that it covers."""
+        covers = [compaction.covers for compaction in self._window.summaries]
+        rows = [
+            row
+            for row in self._rows
+            if row.covered_by is None
+            and row.type not in BOOKKEEPING
+            and (row.path is not None or not any(row.version in c for c in covers))
+        ]
+        for turn_id, members in groupby(_placed(sorted(rows, key=lambda row: row.order)), key=lambda pair: pair[0]):
+            turn = [row for _, row in members]
+            if turn_id == _SUMMARY:
+                yield from (self._summary(row) for row in turn)
             else:
-                write(_covered(list(run), paths[by] or ""))
+                yield self._heading(turn_id, f"{sum(row.shown for row in turn):,}", list(self._rounds(turn)))
+
+    def whole(self) -> Iterator[Node]:
+        """Return the conversation in the order of its log, an event a line."""
+        for turn_id, members in groupby(_placed(self._rows, summaries=False), key=lambda pair: pair[0]):
+            yield self._heading(turn_id, "", list(self._rounds([row for _, row in members])))
+
+    def _summary(self, summary: Row) -> Node:
+        node = self._block(summary)
+        turns: dict[str, list[Row]] = {}
+        for row in self._rows:
+            if row.covered_by == summary.version:
+                turns.setdefault(row.turn_id or "", []).append(row)
+        node.children = [self._covered(turn_id, rows) for turn_id, rows in turns.items()]
+        return node
+
+    def _heading(self, turn_id: str, tokens: str, children: list[Node]) -> Node:
+        about = self._prompts.get(turn_id, "")
+        return Node(_columns("", "", tokens), turn_id, about, style="bold", children=children)
+
+    def _covered(self, turn_id: str, covered: Sequence[Row]) -> Node:
+        """Put what a summary covers of a turn on one line."""
+        tokens, every = sum(row.tokens or 0 for row in covered), self._sizes[turn_id]
+        of = "" if every == len(covered) else f" of {every:,}"
+        head = f"{turn_id} ({len(covered):,}{of} {'block' if every == 1 else 'blocks'})"
+        columns = _columns(covered[0].version, "covered", f"{tokens:,}")
+        return Node(columns, head, self._prompts.get(turn_id, ""), style="dim")
+
+    def _rounds(self, rows: Sequence[Row]) -> Iterator[Node]:
+        """Return rows under their rounds; a round of one block is that block."""
+        for number, members in groupby(_with_rounds(rows), key=lambda pair: pair[0]):
+            run = [row for _, row in members]
+            blocks = [self._block(row) for row in run]
+            if not number or len(run) == 1:
+                yield from blocks
+                continue
+            tools = ", ".join(dict.fromkeys(row.tool for row in run if row.tool))
+            yield Node(
+                _columns("", "", f"{sum(row.shown for row in run):,}"), f"round {number}", tools, children=blocks
+            )
+
+    def _block(self, row: Row) -> Node:
+        """Return one event; one without a block says what it is."""
+        if row.path is None:
+            return Node(_columns(row.version, "", ""), row.type, row.about, style="dim")
+        state = row.state or "lost"
+        point = self._points.get(row.version)
+        about = row.about if row.covered_by is None else f"by {row.covered_by}: {row.about}"
+        return Node(
+            _columns(row.version, state, f"{row.shown:,}"),
+            row.path,
+            about,
+            mark=f"^ {spaced(point)}" if point else "",
+            style="plain" if state in {"visible", "carried"} else "dim",
+        )
 
 
-def _with_turns(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """Put each event with the turn that it stands in: what is no block belongs to the turn that is going on."""
+def _placed(rows: Iterable[Row], *, summaries: bool = True) -> Iterator[tuple[str, Row]]:
+    """Put each row with the turn that it stands in; a live summary stands alone where ``summaries`` do.
+
+    What is no block belongs to the turn that is going on.
+    """
     turn_id = ""
-    placed: list[tuple[str, Row]] = []
     for row in rows:
+        if summaries and row.type == "conv.range.summary" and row.covered_by is None:
+            yield _SUMMARY, row
+            continue
         turn_id = row.turn_id or turn_id
-        placed.append((turn_id, row))
-    return placed
+        yield turn_id, row
 
 
-def _head(conversation: str, window: Window, rows: Sequence[Row]) -> None:
-    states = Counter(row.state or "lost" for row in rows if row.path is not None)
-    counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
-    write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {sum(states.values())} blocks")
-    write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and starts at {window.window_start}")
+def _with_rounds(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
+    """Put each row with its round; an event between two blocks of one round is in it, too."""
+    newest = 0
+    upcoming: list[int] = []
+    for row in reversed(rows):
+        newest = row.round if row.path is not None else newest
+        upcoming.append(newest)
+    newest = 0
+    for row, following in zip(rows, reversed(upcoming), strict=True):
+        newest = row.round if row.path is not None else newest
+        yield (newest if newest == following else 0), row
 
 
-def _heading(turn_id: str, prompt: str) -> str:
-    return paint(brief(turn_id, 40), bold=True) + "  " + brief(prompt, max(output.width() - 48, 20))
-
-
-def _covered(run: Sequence[Row], summary: str) -> str:
-    """Put a run of covered blocks on one line."""
-    tokens = sum(row.tokens or 0 for row in run)
-    blocks = "1 block" if len(run) == 1 else f"{len(run)} blocks"
-    text = f"{run[0].version:>6}  covered   {tokens:>7,}  {blocks}, by {output.plain(summary)}"
-    return paint(text, state_colour("covered"))
-
-
-def _line(row: Row, paths: dict[int, str | None]) -> str:
-    """One event: version, state, tokens, path and what it says; an event without a block says what it is."""
-    if row.path is None:
-        text = f"{row.version:>6}  {'·':<9} {'':>7}  {row.type}  {row.about}"
-        return paint(text[: output.width()], typer.colors.BRIGHT_BLACK)
-    state = row.state or "lost"
-    by = f" (by {paths[row.covered_by]})" if row.covered_by is not None else ""
-    left = f"{row.version:>6}  {paint(pad(state, 9), state_colour(state))} {row.tokens or 0:>7,}  "
-    path, room = output.plain(row.path + by), output.width() - 30
-    if room < len(path) + 12:
-        return left + path
-    return left + f"{path}  {paint(brief(row.about, room - len(path)), dim=True)}"
+def _columns(version: int | str, state: str, tokens: str) -> str:
+    return f"{version:>6}  {paint(pad(state, 8), state_colour(state))}  {tokens:>7}  "

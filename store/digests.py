@@ -1,0 +1,275 @@
+"""Digests as rows: what a compaction is found by, and which compactions a set of filters means.
+
+The rows only lead to a compaction: what a query answers is read from its event. The rules of matching are here once,
+for every store; a database narrows by its indexes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.blocks import utc
+from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
+from timeline.errors import InvalidFilter
+from timeline.events import CompactionCompleted, CompactionReverted, instant_text
+from timeline.queries import StoredDigest
+
+from .globs import Glob, parse_glob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from timeline.events import Event, Payload
+
+FILE_LISTS: Final = ("artifacts", "files_read", "files_written")
+"""The lists of a digest whose entries have a path that a glob is held against."""
+EARLIEST: Final = ""
+"""Sorts before every moment as the log writes it, ``LATEST`` after all of them."""
+LATEST: Final = "~"
+_LISTS: Final = tuple(name for name in Digest.model_fields if name != "more")
+_LARGEST: Final = 2**63 - 1
+
+
+class Entry(NamedTuple):
+    """One entry of a digest, in one shape for all lists.
+
+    Attributes:
+        list: name of the list in `Digest`; ``number`` is the entry's place in it, from 0.
+        number: see ``list``.
+        subject: the file, the command, the query, the tool; of an artifact or a hidden block its path.
+        tool: name of the tool, where the entry has one.
+        path: the block to read.
+        times: outputs of a tool, uses of a file, hits of a search.
+        tokens: of a tool's outputs.
+        exit_status: of a command.
+        errors: how many failures the entry stands for.
+        message: an error's message, a failed command's output, a hidden block's replacement.
+    """
+
+    list: str
+    number: int
+    subject: str
+    tool: str | None = None
+    path: str | None = None
+    times: int | None = None
+    tokens: int | None = None
+    exit_status: int | None = None
+    errors: int = 0
+    message: str = ""
+
+
+class CompactionRow(NamedTuple):
+    """What of a compaction is found without its event, and its entries."""
+
+    version: int
+    at: str
+    round: int
+    source: str
+    summary: str
+    first: int | None
+    last: int | None
+    before_tokens: int
+    after_tokens: int
+    errors: int
+    entries: tuple[Entry, ...]
+
+
+class Reversion(NamedTuple):
+    """Compactions that the event of a version takes back."""
+
+    version: int
+    reverted: tuple[int, ...]
+
+
+def rows_of(version: int, at: str, payload: Payload) -> CompactionRow | Reversion | None:
+    """Return what an event adds to the rows; None for all events but compactions and their reversions."""
+    if isinstance(payload, CompactionReverted):
+        return Reversion(version, payload.versions)
+    if not isinstance(payload, CompactionCompleted):
+        return None
+    entries = tuple(entries_of(payload.digest))
+    bounds = payload.covers.ranges
+    return CompactionRow(
+        version=version,
+        at=at,
+        round=payload.round,
+        source=payload.source,
+        summary=payload.block.path,
+        first=min((first for first, _ in bounds), default=None),
+        last=max((last for _, last in bounds), default=None),
+        before_tokens=payload.before_tokens,
+        after_tokens=payload.after_tokens,
+        errors=sum(entry.errors for entry in entries),
+        entries=entries,
+    )
+
+
+def entries_of(digest: Digest) -> Iterator[Entry]:
+    """Return every entry of a digest, list by list."""
+    for name in _LISTS:
+        for number, item in enumerate(getattr(digest, name)):
+            yield _entry(name, number, item)
+
+
+def _entry(name: str, number: int, item: object) -> Entry:
+    match item:
+        case Artifact(path=path):
+            return Entry(name, number, path, path=path)
+        case ToolOutputs(tool=tool, count=times, tokens=tokens, errors=errors):
+            return Entry(name, number, tool, tool, times=times, tokens=tokens, errors=errors)
+        case FileUse(file=file, tool=tool, path=path, times=times):
+            return Entry(name, number, file, tool, path, times=times)
+        case Command(command=command, path=path, exit_status=status, failed=failed, output=output):
+            return Entry(
+                name,
+                number,
+                command,
+                path=path,
+                exit_status=status,
+                errors=int(failed),
+                message=output if failed else "",
+            )
+        case Search(query=query, tool=tool, path=path, hits=hits):
+            return Entry(name, number, query, tool, path, times=hits)
+        case HiddenBlock(path=path, replacement=replacement):
+            return Entry(name, number, path, path=path, message=replacement)
+        case Problem(tool=tool, path=path, message=message):
+            return Entry(name, number, tool, tool, path, errors=1, message=message)
+    return Entry(name, number, str(item))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestFilter:
+    """The filters of `Queries.digests`, checked."""
+
+    since: str
+    until: str
+    rounds: range | None
+    tool: str | None
+    glob: Glob | None
+    command: str | None
+    error: bool | str | None
+    reverted: bool | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        since: datetime | None,
+        until: datetime | None,
+        tool: str | None,
+        path_glob: str | None,
+        command: str | None,
+        error: bool | str | None,
+        round_: int | range | None,
+        reverted: bool | None,
+    ) -> DigestFilter:
+        """Check filters.
+
+        Raises:
+            InvalidFilter: one of them cannot be used.
+        """
+        for field, text in (("tool", tool), ("command", command), ("error", error)):
+            if text == "":
+                raise InvalidFilter(field, "is an empty text, which everything contains; leave it out")
+        return cls(
+            since=moment("since", since) or EARLIEST,
+            until=moment("until", until) or LATEST,
+            rounds=_rounds(round_),
+            tool=tool,
+            glob=None if path_glob is None else parse_glob(path_glob),
+            command=command,
+            error=error,
+            reverted=reverted,
+        )
+
+    def found(self, event: Event, reverted_by: int | None) -> StoredDigest | None:
+        """Return a compaction as it was found, or None where a filter does not hold."""
+        payload = event.payload
+        if not isinstance(payload, CompactionCompleted) or not self._holds(event, payload.round, reverted_by):
+            return None
+        matched = self.matched(payload.digest)
+        if matched is None:
+            return None
+        return StoredDigest(
+            conversation=event.conversation,
+            version=event.version,
+            position=event.position,
+            at=event.at,
+            round=payload.round,
+            summary=payload.block.path,
+            covers=payload.covers,
+            digest=payload.digest,
+            matched=matched,
+            before_tokens=payload.before_tokens,
+            after_tokens=payload.after_tokens,
+            reverted_by=reverted_by,
+        )
+
+    def _holds(self, event: Event, round_: int, reverted_by: int | None) -> bool:
+        return (
+            self.since <= instant_text(event.at) <= self.until
+            and (self.rounds is None or round_ in self.rounds)
+            and self.reverted in {None, reverted_by is not None}
+        )
+
+    def matched(self, digest: Digest) -> Digest | None:
+        """Return the entries that the filters ask for, or None where one of them finds none.
+
+        Filters that ask for no entry give an empty digest.
+        """
+        entries = list(entries_of(digest))
+        if self.error is False and any(entry.errors for entry in entries):
+            return None
+        kept: set[tuple[str, int]] = set()
+        for asked in self._asked():
+            found = {(entry.list, entry.number) for entry in entries if asked(entry)}
+            if not found:
+                return None
+            kept |= found
+        lists: dict[str, Any] = {
+            name: tuple(item for number, item in enumerate(getattr(digest, name)) if (name, number) in kept)
+            for name in _LISTS
+        }
+        return Digest(**lists)
+
+    def _asked(self) -> Iterator[Callable[[Entry], bool]]:
+        tool, glob, command, error = self.tool, self.glob, self.command, self.error
+        if tool is not None:
+            yield lambda entry: entry.tool == tool
+        if glob is not None:
+            yield lambda entry: entry.list in FILE_LISTS and glob.fits(entry.subject)
+        if command is not None:
+            yield lambda entry: entry.list == "commands" and command in entry.subject
+        if error is True:
+            yield lambda entry: entry.errors > 0
+        elif isinstance(error, str):
+            yield lambda entry: entry.errors > 0 and error in entry.message
+
+
+def moment(field: str, at: datetime | None) -> str | None:
+    """Write a moment that bounds a query as the log does.
+
+    Raises:
+        InvalidFilter: it has no time zone.
+    """
+    if at is None:
+        return None
+    if at.tzinfo is None:
+        raise InvalidFilter(field, "needs a time zone, for example datetime.now(UTC)")
+    return instant_text(utc(at))
+
+
+def _rounds(round_: int | range | None) -> range | None:
+    if isinstance(round_, int):
+        return range(round_, round_ + 1)
+    if round_ is not None and (round_.step != 1 or not round_):
+        raise InvalidFilter("round", f"{round_} is no range of rounds; range(2, 5) is the rounds 2, 3 and 4")
+    return round_
+
+
+def within(number: int) -> int:
+    """Return the number nearest to one that a column can hold: rows lead to an event, and its own number decides."""
+    return max(-_LARGEST, min(number, _LARGEST))

@@ -1,0 +1,117 @@
+"""Hits as they are shown: the line of a text that says best why it was found, the hits between ``«`` and ``»``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.events import appended_block
+from timeline.queries import Found
+
+from .texts import text_of
+from .words import WORD, humps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.events import Event
+
+    from .words import Phrase, Query
+
+WIDTH: Final = 160
+"""Characters of the text that a snippet shows."""
+_BEFORE: Final = 40
+"""Characters shown before the first hit."""
+_MOST_TRIED: Final = 200
+"""Hits at which a snippet may begin; a text with more of them is shown by one of the first."""
+
+
+class _Place(NamedTuple):
+    """A hit: characters ``start`` to ``end`` of the text, and the number of the term that it is of."""
+
+    start: int
+    end: int
+    term: int
+
+
+def found(event: Event, payload: str, query: Query, rank: float) -> Found | None:
+    """Return a hit as it is read now, or None where its text is no longer what was found."""
+    text = text_of(payload)
+    shown = None if text is None else snippet(text.text, query)
+    if text is None or shown is None:
+        return None
+    block = appended_block(event.payload)
+    path = "" if block is None else block.path
+    return Found(event.conversation, event.version, path, text.type, event.at, shown, rank)
+
+
+def snippet(text: str, query: Query) -> str | None:
+    """Return the snippet of a text, or None if it does not hold what the query asks for."""
+    places = _places(text, query)
+    if places is None:
+        return None
+    first = min(places[:_MOST_TRIED], key=lambda place: (*_shown_from(places, place), place.start))
+    start = _word_after(text, first.start - _BEFORE, first.start)
+    end = _word_before(text, start + WIDTH, first.end)
+    pieces: list[str] = []
+    shown = start
+    for place in places:
+        if shown <= place.start and place.end <= end:
+            pieces += [text[shown : place.start], "«", text[place.start : place.end], "»"]
+            shown = place.end
+    line = " ".join("".join([*pieces, text[shown:end]]).split())
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
+
+
+def _word_after(text: str, start: int, last: int) -> int:
+    """Return where the first whole word begins that a snippet shows, at the latest where the hit begins."""
+    if start <= 0:
+        return 0
+    return next((n + 1 for n in range(start - 1, last) if text[n].isspace()), start)
+
+
+def _word_before(text: str, end: int, first: int) -> int:
+    """Return where the last whole word ends that a snippet shows, at the earliest where the hit ends."""
+    if end >= len(text):
+        return len(text)
+    return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
+
+
+def _shown_from(places: list[_Place], first: _Place) -> tuple[int, int]:
+    """Say how good a snippet is that begins at a hit: the more terms it shows, and the closer together, the smaller."""
+    end = first.start + WIDTH - _BEFORE
+    last_of_term = first.end
+    terms: set[int] = set()
+    for place in places[:_MOST_TRIED]:
+        if first.start <= place.start and place.end <= end and place.term not in terms:
+            terms.add(place.term)
+            last_of_term = max(last_of_term, place.end)
+    return -len(terms), last_of_term - first.start
+
+
+def _places(text: str, query: Query) -> list[_Place] | None:
+    """Return every hit, in order; None where a term has none."""
+    spans = [match.span() for match in WORD.finditer(text)]
+    written = [text[start:end] for start, end in spans]
+    folded = [word.casefold() for word in written]
+    places: list[_Place] = []
+    for number, term in enumerate(query.terms):
+        found = [
+            _Place(spans[first][0], spans[last][1], number)
+            for phrase in term.phrases
+            for first, last in _found(phrase, written, folded)
+        ]
+        if not found:
+            return None
+        places += found
+    return sorted(set(places))
+
+
+def _found(phrase: Phrase, written: list[str], folded: list[str]) -> Iterator[tuple[int, int]]:
+    """Return the first and last word of every place; of a hump that is the word it belongs to."""
+    if phrase.in_words:
+        for place in phrase.places(folded):
+            yield place, place + len(phrase.parts) - 1
+    if phrase.in_humps:
+        for number, word in enumerate(written):
+            if any(True for _ in phrase.places(humps_of(word))):
+                yield number, number

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli import sessions
+from timeline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+
+def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Every compaction has its row: where its summary is, what it covers, and a digest with the commands."""
+    rows = run("digests", "--json").json
+    assert [row["version"] for row in rows] == [step["version"] for step in simulated["steps"]]
+    assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
+    for row, step in zip(rows, simulated["steps"], strict=True):
+        assert set(row) == {
+            "conversation",
+            "version",
+            "at",
+            "round",
+            "summary",
+            "covers",
+            "digest",
+            "matched",
+            "before_tokens",
+            "after_tokens",
+            "reverted_by",
+        }
+        assert row["summary"] == step["summary"]
+        assert row["covers"]["ranges"] == step["covers"]
+    assert rows[0]["digest"]["commands"][0]["command"] == "make part-1-1"
+
+
+def test_digests_of_one_conversation_leave_the_others_out(
+    run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
+) -> None:
+    """`--conversation` narrows the list."""
+    other = run("simulate", recording, "--max-tokens", 1400, "--json").json
+    rows = run("digests", "--conversation", other["id"], "--json").json
+    assert {row["conversation"] for row in rows} == {other["id"]}
+    everything = run("digests", "--json").json
+    assert len(everything) == len(rows) + simulated["compactions"]
+
+
+def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Without `--json` each compaction says what was run and with which tools."""
+    out = run("digests").out
+    assert f"round 1, {sessions.BEGAN:%Y-%m-%d}" in out
+    assert "  ran       make part-1-1" in out
+    assert simulated["steps"][0]["summary"] in out
+
+
+def test_digests_are_narrowed_by_filters(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Each filter of the store has its option; `matched` holds what was asked for, and people see only that."""
+    (row,) = run("digests", "--command", "part-1-1", "--tool", "Bash", "--round", "1-9", "--json").json
+    assert [command["command"] for command in row["matched"]["commands"]] == ["make part-1-1"]
+    assert len(row["digest"]["commands"]) > 1
+    assert run("digests", "--command", "part-1-1").out.count("make part-") == 1
+    number = simulated["compactions"]
+    assert [row["round"] for row in run("digests", "--round", number, "--json").json] == [number]
+    for nothing in (["--error"], ["--error-text", "x"], ["--path", "**/*.py"], ["--tool", "bash"], ["--reverted"]):
+        assert run("digests", *nothing, "--json").json == []
+    times = [row["at"] for row in run("digests", "--json").json]
+    assert [row["at"] for row in run("digests", "--since", times[-1], "--json").json] == times[-1:]
+    assert [row["at"] for row in run("digests", "--until", times[0], "--json").json] == times[:1]
+
+
+def test_digests_that_nothing_meets_say_what_to_try(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """A glob that does not begin at the root is the usual reason; the conversation's id is none."""
+    assert simulated
+    assert "try --path '**/src/*.py'" in run("digests", "--path", "src/*.py").out
+    assert "Try fewer" in run("digests", "--tool", "nothing").out
+
+
+def test_search_finds_blocks_by_their_words(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Covered blocks too, with path, time and a line of text; the JSON has its documented keys."""
+    (row,) = run("search", "line3-1-1", "--json").json
+    assert set(row) == {"conversation", "version", "at", "type", "path", "snippet", "rank"}
+    assert (row["conversation"], row["path"]) == (simulated["id"], "tc:turn_1.toolu_1-1.result")
+    assert (row["type"], row["at"][-1]) == ("react.tool.result", "Z")
+    assert "«line3-1-1»" in row["snippet"]
+    out = run("search", "line3-1-1").out.splitlines()
+    assert out[0].startswith("tc:turn_1.toolu_1-1.result  ")
+    assert "«line3-1-1»" in out[1]
+    assert run("read", row["conversation"], row["path"]).code == Exit.OK
+
+
+def test_search_is_narrowed_by_conversation_type_time_and_number(
+    run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
+) -> None:
+    """`--type` may be given again; `--limit` counts, and people are told when there is more."""
+    run("import", recording)
+    rows = run("search", "part", "--json").json
+    assert {row["conversation"] for row in rows} == {simulated["id"], sessions.SESSION}
+    own = run("search", "part", "--conversation", sessions.SESSION, "--json").json
+    assert {row["conversation"] for row in own} == {sessions.SESSION}
+    kinds = run("search", "part", "--type", "user.prompt", "--type", "conv.range.summary", "--json").json
+    assert {row["type"] for row in kinds} == {"user.prompt", "conv.range.summary"}
+    assert {row["at"] for row in run("search", "part", "--until", rows[0]["at"], "--json").json} <= {
+        row["at"] for row in rows if row["at"] <= rows[0]["at"]
+    }
+    assert len(run("search", "part", "--limit", 3, "--json").json) == 3
+    assert "and more: --limit 15" in run("search", "part", "--limit", 3).out
+    assert "and more" not in run("search", "part", "--limit", len(rows)).out
+
+
+def test_search_of_what_is_nowhere_says_so(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """`[]` for programs, and what to try for people."""
+    assert simulated
+    assert run("search", "xylophone", "--json").json == []
+    assert "Nothing holds all of these words" in run("search", "xylophone").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["search", "***"], Exit.USAGE, "no word to look for"),
+        (["search", "word", "--conversation", "nope"], Exit.NOT_FOUND, "nope"),
+        (["search", "word", "--since", "yesterday"], Exit.USAGE, "--since 'yesterday'"),
+        (["search", "word", "--limit", "0"], Exit.USAGE, "--limit"),
+        (["digests", "--until", "2026-01-05"], Exit.USAGE, "--until '2026-01-05'"),
+        (["digests", "--round", "two"], Exit.USAGE, "--round 'two'"),
+        (["digests", "--round", "4-2"], Exit.USAGE, "--round '4-2'"),
+        (["digests", "--path", ""], Exit.USAGE, "path_glob"),
+        (["digests", "--tool", ""], Exit.USAGE, "tool"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_line(
+    run: Callable[..., Done], recording: Path, words: list[str], code: int, told: str
+) -> None:
+    """An option that cannot be used is a line with the cure, JSON or not."""
+    run("import", recording)
+    run(*words).fails(code, told)
+    run(*words, "--json").fails(code, told)
+
+
+def test_a_database_of_an_earlier_version_is_brought_up_to_date(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path
+) -> None:
+    """A command that only reads works too on what an earlier version wrote, and finds its compactions."""
+    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
+        for table in ("digest_entries", "compactions", "search_progress"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM migrations WHERE number >= 3")
+    assert len(run("digests", "--json").json) == simulated["compactions"]

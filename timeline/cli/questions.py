@@ -1,0 +1,236 @@
+"""`timeline digests` and `search`: which compactions did something, and which blocks say something."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.cli import output
+from timeline.cli.database import changing, reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import brief, paint, write, write_rows
+from timeline.events import instant_text, parse_instant
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+    from datetime import datetime
+
+    from timeline.cli.shapes import DigestRow, FoundRow
+    from timeline.ports import EventStore
+
+_MOST_LINES: Final = 8
+"""Items of each list of a digest that a person is shown."""
+_MOST_FOUND: Final = 20
+"""Blocks that a person is shown unless more are asked for."""
+_ROUNDS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_MARKED: Final = re.compile("«(.*?)»")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What every question may be narrowed by, as it was typed."""
+
+    conversation: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters for the store.
+
+        Raises:
+            UsageProblem: a time cannot be read.
+        """
+        return {
+            "conversation": self.conversation,
+            "since": _moment("--since", self.since),
+            "until": _moment("--until", self.until),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which compactions are wanted, as it was typed."""
+
+    span: Span
+    tool: str | None = None
+    path: str | None = None
+    command: str | None = None
+    failed: bool = False
+    error_text: str | None = None
+    rounds: str | None = None
+    reverted: bool = False
+
+    @property
+    def asks_for_entries(self) -> bool:
+        """Say whether single entries of a digest are asked for."""
+        return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters for the store.
+
+        Raises:
+            UsageProblem: a time or the rounds cannot be read.
+        """
+        return {
+            **self.span.filters(),
+            "tool": self.tool,
+            "path_glob": self.path,
+            "command": self.command,
+            "error": self.error_text if self.error_text is not None else self.failed or None,
+            "round": None if self.rounds is None else _rounds(self.rounds),
+            "reverted": self.reverted,
+        }
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError:
+        raise UsageProblem(f"{option} {text!r} is no time with a zone. Write 2026-01-31T12:00:00Z.") from None
+
+
+def _rounds(text: str) -> range:
+    match = _ROUNDS.fullmatch(text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if first > last:
+        raise UsageProblem(f"--round {text!r} is neither a round nor some. Write 3, or 2-4.")
+    return range(first, last + 1)
+
+
+async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
+    """Print what compactions covered, oldest first: all of them, or those that meet every filter.
+
+    Raises:
+        UsageProblem: a filter cannot be read.
+        InvalidFilter: a filter cannot be used.
+        ConversationNotFound: there is no such conversation.
+    """
+    filters = wanted.filters()
+    async with reading(db) as store:
+        rows = _digests(store, filters)
+        if as_json:
+            await write_rows(rows)
+            return
+        found = 0
+        async for row in rows:
+            found += 1
+            _print_digest(row, row["matched"] if wanted.asks_for_entries else row["digest"])
+    if not found:
+        write(_nothing(wanted))
+
+
+async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[DigestRow]:
+    async for digest in store.digests(**filters):
+        yield {
+            "conversation": digest.conversation,
+            "version": digest.version,
+            "at": instant_text(digest.at),
+            "round": digest.round,
+            "summary": digest.summary,
+            "covers": digest.covers.model_dump(mode="json"),
+            "digest": digest.digest.dump(),
+            "matched": digest.matched.dump(),
+            "before_tokens": digest.before_tokens,
+            "after_tokens": digest.after_tokens,
+            "reverted_by": digest.reverted_by,
+        }
+
+
+def _nothing(wanted: Wanted) -> str:
+    if wanted == Wanted(Span(conversation=wanted.span.conversation)):
+        return "No compaction yet. Try one: timeline compact ID, or timeline simulate FILE"
+    if wanted.path is not None and not wanted.path.startswith(("/", "**")):
+        return f"No compaction meets these filters. A glob fits whole paths: try --path '**/{wanted.path}'"
+    return "No compaction meets these filters. Try fewer of them."
+
+
+def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
+    ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
+    write(
+        paint(output.plain(row["conversation"]), bold=True)
+        + f"  round {row['round']}, {row['at'][:16]}{_taken_back(row)}"
+    )
+    write(f"  {output.plain(row['summary'])} covers versions {ranges}")
+    _list("given", (a["path"] for a in digest.get("artifacts", ())))
+    _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
+    _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
+    _list("ran", (f"{c['command']}{_outcome(c)}" for c in digest.get("commands", ())))
+    _list("searched", (f"{s['query']} ({s['tool']})" for s in digest.get("searches", ())))
+    _list("errors", (f"{e['tool']}: {e['message']}" for e in digest.get("errors", ())))
+    tools = (f"{t['tool']} {t['count']}x, {t['tokens']:,} tokens" for t in digest.get("tool_outputs", ()))
+    _list("tools", [", ".join(tools)])
+    write()
+
+
+def _taken_back(row: DigestRow) -> str:
+    return "" if row["reverted_by"] is None else f", taken back at version {row['reverted_by']}"
+
+
+def _times(use: dict[str, int]) -> str:
+    times = use.get("times", 1)
+    return f" ({times} times)" if times > 1 else ""
+
+
+def _outcome(command: dict[str, object]) -> str:
+    if not command.get("failed"):
+        return ""
+    status = command.get("exit_status")
+    return " - failed" + (f" with status {status}" if status is not None else "")
+
+
+def _list(label: str, items: Iterable[str]) -> None:
+    texts = [text for text in items if text]
+    for number, text in enumerate(texts[:_MOST_LINES]):
+        write(f"  {'' if number else label:<9} {brief(text, max(output.width() - 13, 20))}")
+    if len(texts) > _MOST_LINES:
+        write(f"  {'':<9} … and {len(texts) - _MOST_LINES} more: see --json")
+
+
+async def search(text: str, span: Span, types: Sequence[str], limit: int | None, db: str, *, as_json: bool) -> None:
+    """Print the blocks that hold all words of a text, the best first.
+
+    Raises:
+        UsageProblem: a time cannot be read.
+        InvalidFilter: there is no word in the text.
+        ConversationNotFound: there is no such conversation.
+        SearchUnavailable: SQLite has no full-text search here.
+    """
+    filters = {**span.filters(), "types": types or None}
+    async with changing(db) as store:
+        if as_json:
+            await write_rows(_found(store, text, filters, limit))
+            return
+        most = _MOST_FOUND if limit is None else limit
+        shown = 0
+        async for row in _found(store, text, filters, most + 1):
+            if shown == most:
+                write(f"… and more: --limit {most * 5}, or more words")
+                return
+            shown += 1
+            _print_found(row)
+    if not shown:
+        write('Nothing holds all of these words. Try fewer, or the beginning of one: "log*"')
+
+
+async def _found(store: EventStore, text: str, filters: dict[str, Any], most: int | None) -> AsyncIterator[FoundRow]:
+    number = 0
+    async for found in store.search(text, **filters):
+        if number == most:
+            return
+        number += 1
+        yield {
+            "conversation": found.conversation,
+            "version": found.version,
+            "at": instant_text(found.at),
+            "type": found.type,
+            "path": found.path,
+            "snippet": found.snippet,
+            "rank": found.rank,
+        }
+
+
+def _print_found(row: FoundRow) -> None:
+    write(paint(output.plain(row["path"]), bold=True) + f"  {output.plain(row['conversation'])}, {row['at'][:16]}")
+    line = brief(row["snippet"], max(output.width() - 4, 20))
+    write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))
