@@ -6,12 +6,13 @@ commit whole batches: the fold moves when the store has acknowledged, or not at 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import anyio
 
 from timeline.blocks import utc
-from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
+from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, TimelineError, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, appended_block, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore, Snapshot
 
+_MOST_TOGETHER: Final = 256
+"""Appends that are written together."""
 _TRIES: Final = 20
 """How often an append follows another writer before it gives up."""
 
@@ -41,6 +44,25 @@ class Draft(NamedTuple):
     block: Block | None = None
     tokens: int = 0
     payload: Payload | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """An append that waits for its turn, and what became of it."""
+
+    drafts: Sequence[Draft]
+    counter: str
+    blocks: list[Block] | None = None
+    error: TimelineError | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.blocks is not None or self.error is not None
+
+    def result(self) -> list[Block]:
+        if self.error is not None:
+            raise self.error
+        return self.blocks or []
 
 
 class Log(Protocol):
@@ -87,6 +109,7 @@ class StoredLog:
         self._store = store
         self._fold = fold
         self._lock = anyio.Lock()
+        self._waiting: list[_Waiting] = []
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str) -> StoredLog:
@@ -138,32 +161,69 @@ class StoredLog:
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.
 
-        A path that covered history holds, or another writer's append, costs another try with what is now known. Drafts
-        whose ids are in the log already, as the same append, are not written again.
+        Appends that wait for one another are written together. A path that covered history holds, or another writer's
+        append, costs another try with what is now known. Drafts whose ids are in the log already, as the same append,
+        are not written again.
 
         Raises:
             PathTaken: a block brings a path of its own that is in use.
             StoreError: the store refused; nothing was written.
         """
+        own = _Waiting(drafts, counter)
+        self._waiting.append(own)
+        try:
+            async with self._lock:
+                if not own.done:
+                    await self._append_waiting(own)
+        finally:
+            if own in self._waiting:  # cancelled, or failed with an error of the first one's
+                self._waiting.remove(own)
+        return own.result()
+
+    async def _append_waiting(self, own: _Waiting) -> None:
+        """Write what waits in one append; where that is refused, each by itself, so that each has its own answer."""
+        company = [each for each in self._waiting if each is not own]
+        together, self._waiting = [own, *company[:_MOST_TOGETHER]], company[_MOST_TOGETHER:]
+        if len(together) == 1:
+            own.blocks = await self._append(own.drafts, own.counter)
+            return
+        # The company must not lose its append to the cancellation of the one that writes for all.
+        with anyio.CancelScope(shield=True):
+            drafts = [draft for each in together for draft in each.drafts]
+            try:
+                blocks = iter(await self._append(drafts, own.counter))
+            except TimelineError:
+                for each in together:
+                    await self._append_alone(each)
+            else:
+                for each in together:
+                    each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
+
+    async def _append_alone(self, waiting: _Waiting) -> None:
+        try:
+            waiting.blocks = await self._append(waiting.drafts, waiting.counter)
+        except TimelineError as error:
+            waiting.error = error
+
+    async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
         blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
         own_paths = {block.path for block, _ in blocks if block.path}
         avoid: set[str] = set()
-        async with self._lock:
-            for _ in range(_TRIES):
-                addressed = self._fold.address(blocks, avoid=avoid)
-                events = _events(drafts, addressed, counter)
-                try:
-                    await self._store.append(self._fold.conversation, events, expected=self._fold.version)
-                except VersionConflict:
-                    await self._follow()
-                except PathTaken as error:
-                    if error.path in own_paths:
-                        raise
-                    taken = next(b for b in addressed if b.path == error.path)
-                    avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
-                else:
-                    _apply(self._fold, events)
-                    return addressed
+        for _ in range(_TRIES):
+            addressed = self._fold.address(blocks, avoid=avoid)
+            events = _events(drafts, addressed, counter)
+            try:
+                await self._store.append(self._fold.conversation, events, expected=self._fold.version)
+            except VersionConflict:
+                await self._follow()
+            except PathTaken as error:
+                if error.path in own_paths:
+                    raise
+                taken = next(b for b in addressed if b.path == error.path)
+                avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
+            else:
+                _apply(self._fold, events)
+                return addressed
         raise _busy(self._fold.conversation)
 
     async def commit(
