@@ -88,6 +88,21 @@ class Digest(Frozen):
     stages: tuple[str, ...] = ()
     more: dict[str, int] = {}
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the blocks that its entries name, in the order of the lists, each once."""
+        outputs = (path for output in self.tool_outputs for path in output.paths)
+        entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem, ...] = (
+            *self.artifacts,
+            *self.files_read,
+            *self.files_written,
+            *self.commands,
+            *self.searches,
+            *self.hidden,
+            *self.errors,
+        )
+        return tuple(dict.fromkeys((*outputs, *(entry.path for entry in entries))))
+
     def shortened(self, most: int) -> Digest:
         """Return a copy with at most ``most`` items a list, the newest ones, and a count of what is left out."""
         lists = {name: getattr(self, name) for name in type(self).model_fields if name != "more"}

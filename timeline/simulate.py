@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from timeline.errors import BudgetError
-from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, derived_event_id
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
+from timeline.fold.fold import CACHE_SECONDS
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -21,10 +22,12 @@ from timeline.recorded import drafts_of
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from pydantic import JsonValue
 
+    from timeline.events import Event
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Summarizer
@@ -44,6 +47,8 @@ class Simulation:
         uncovered: blocks in no state.
         no_progress: compactions that freed less than the policy's least.
         over_limit: contexts above the limit that were not refused.
+        warm_hides: hides by the cache clock although the cache was warm, told from the log's own times.
+        dead_paths: paths that a replacement or a summary prints, and the recall tool cannot follow.
         typed_errors: renders that were refused with a typed error.
         steps: each compaction with its figures.
         errors: each typed error: its type, the message, and the largest group of the window in tokens.
@@ -58,6 +63,8 @@ class Simulation:
     uncovered: int = 0
     no_progress: int = 0
     over_limit: int = 0
+    warm_hides: int = 0
+    dead_paths: int = 0
     typed_errors: int = 0
     largest: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -66,7 +73,7 @@ class Simulation:
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline simulate --json`."""
         names = ("id", "renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
-        more = ("typed_errors", "largest", "steps", "errors")
+        more = ("warm_hides", "dead_paths", "typed_errors", "largest", "steps", "errors")
         return {name: getattr(self, name) for name in (*names, *more)}
 
 
@@ -165,27 +172,59 @@ async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> 
     events = [event async for event in store.read(timeline.id)]
     _, states = block_states(events, timeline.id)
     result.uncovered = sum(state.state is None for state in states)
+    result.warm_hides = _warm_hides(events, timeline.policy)
+    addresses = {state.version: state.block.path for state in states}
+    printed: dict[str, None] = {}
     for event in events:
         payload = event.payload
         if isinstance(payload, CompactionCompleted):
             result.compactions += 1
             freed = payload.before_tokens - payload.after_tokens
             result.no_progress += freed < least_progress(timeline.policy, payload.before_tokens)
-            result.steps.append(
-                {
-                    "version": event.version,
-                    "summary": payload.block.path,
-                    "reason": payload.reason,
-                    "round": payload.round,
-                    "before_tokens": payload.before_tokens,
-                    "after_tokens": payload.after_tokens,
-                    "compacted_tokens": payload.compacted_tokens,
-                    "covers": [list(r) for r in payload.covers.ranges],
-                    "carried": len(payload.carried),
-                    "split_turn_id": payload.split_turn_id,
-                    "target_missed": payload.target_missed,
-                    "written_by": payload.written_by.summarizer,
-                }
-            )
+            result.steps.append(_step(event.version, payload))
+            printed |= dict.fromkeys((payload.block.path, *payload.digest.paths))
         elif isinstance(payload, BlocksHidden):
             result.hides += len(payload.blocks)
+            printed |= dict.fromkeys(addresses[stand_in.version] for stand_in in payload.blocks)
+    result.dead_paths = await _dead_paths(timeline, printed)
+
+
+def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
+    return {
+        "version": version,
+        "summary": payload.block.path,
+        "reason": payload.reason,
+        "round": payload.round,
+        "before_tokens": payload.before_tokens,
+        "after_tokens": payload.after_tokens,
+        "compacted_tokens": payload.compacted_tokens,
+        "covers": [list(r) for r in payload.covers.ranges],
+        "carried": len(payload.carried),
+        "split_turn_id": payload.split_turn_id,
+        "target_missed": payload.target_missed,
+        "written_by": payload.written_by.summarizer,
+    }
+
+
+def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
+    """Count blocks that the cache clock hid too early, from the times of the log alone."""
+    ttl = CACHE_SECONDS if policy.hiding is None else policy.hiding.ttl or CACHE_SECONDS
+    called: datetime | None = None
+    hidden = 0
+    for event in events:
+        payload = event.payload
+        if isinstance(payload, ModelCalled):
+            called = payload.started_at or event.at
+            if policy.hiding is None or policy.hiding.ttl is None:
+                usage = payload.usage
+                ttl = 3_600 if usage.cache_write_1h_tokens else 300 if usage.cache_write_5m_tokens else ttl
+        elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
+            hidden += len(payload.blocks) if (event.at - called).total_seconds() < ttl else 0
+    return hidden
+
+
+async def _dead_paths(timeline: Timeline, paths: Iterable[str]) -> int:
+    """Follow paths through the recall tool, as a model would; count those that lead nowhere."""
+    tool = timeline.recall_tool("anthropic")
+    answers = [await tool.handle({"path": path, "limit": 200}) for path in paths]
+    return sum(not answer.startswith(f"[{path} ·") for path, answer in zip(paths, answers, strict=True))

@@ -165,10 +165,7 @@ class _Check:
         freed = payload.before_tokens - payload.after_tokens
         if payload.source == "engine" and freed < max(1, payload.least_progress):
             self.problem("progress", f"{path}: freed {freed} tokens, {payload.least_progress} at the least")
-        digest = payload.digest
-        printed = {use.path for use in (*digest.files_written, *digest.files_read)}
-        printed |= {command.path for command in digest.commands} | {problem.path for problem in digest.errors}
-        for unknown in printed - self.paths:
+        for unknown in set(payload.digest.paths) - self.paths:
             self.problem("recall", f"{path}: its digest names {unknown!r}, which no block has")
 
     def render(self, rendered: ContextRendered, values: Mapping[str, str]) -> None:

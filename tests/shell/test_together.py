@@ -1,0 +1,131 @@
+"""Many writers: appends that wait together, two processes on one file, and somebody who compacts all the while."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from store.memory import MemoryStore
+from store.sqlite import SQLiteStore
+from tests.scenes import AT, opened, prompt, small_policy
+from timeline.blocks import UserPrompt
+from timeline.errors import PathTaken, TimelineError
+from timeline.events import appended_block
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.events import NewEvent
+    from timeline.ports import Appended
+
+TASKS = 64
+
+WRITER = """
+import asyncio, json, sys
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
+from timeline.policy import presets
+
+async def main(db, name, tasks, each):
+    async with open_store(db) as store:
+        timeline = await Timeline.open(store, "busy", policy=presets.cut_point(counter="chars4"))
+        acknowledged = []
+        async def write(task):
+            for n in range(each):
+                (block,) = await timeline.append(UserPrompt(text=f"{name} {task} {n} " + "word " * 40))
+                acknowledged.append([block.path, block.text.split(" word")[0]])
+        await asyncio.gather(*(write(task) for task in range(tasks)))
+        print(json.dumps(acknowledged))
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+"""
+
+
+class Counting(MemoryStore):
+    """A store that yields before it appends, as one on a disk does, and counts its appends."""
+
+    appends = 0
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **rest: Any) -> Appended:
+        """Append as ever, a moment later."""
+        await anyio.lowlevel.checkpoint()
+        self.appends += 1
+        return await super().append(conversation, events, **rest)
+
+
+async def test_appends_that_wait_for_one_another_are_written_together() -> None:
+    """Sixty-four appends at once are a few transactions; each caller gets its own block back, in the order asked."""
+    store = Counting()
+    timeline = await opened(store)
+    before = store.appends
+    got = await asyncio.gather(*(timeline.append(UserPrompt(text=f"{n}"), now=AT) for n in range(TASKS)))
+    assert [block.text for [block] in got] == [f"{n}" for n in range(TASKS)]
+    assert store.appends - before <= 3
+    assert [item.block.text for item in timeline.window.items] == [f"{n}" for n in range(TASKS)]
+
+
+async def test_one_refused_append_takes_nothing_of_its_company_with_it() -> None:
+    """Of appends that wait together, the one whose path is in use is refused; all others are stored."""
+    timeline = await opened(Counting())
+    await timeline.append(prompt(path="ar:mine.user.prompt", turn_id="mine"), now=AT)
+    asked = [UserPrompt(text=f"{n}") for n in range(5)]
+    asked[2] = UserPrompt(text="2", path="ar:mine.user.prompt")
+    got = await asyncio.gather(*(timeline.append(block, now=AT) for block in asked), return_exceptions=True)
+    assert [type(answer) for answer in got] == [list, list, PathTaken, list, list]
+    assert [item.block.text for item in timeline.window.items[1:]] == ["0", "1", "3", "4"]
+
+
+async def test_a_cancelled_append_leaves_its_company_alone() -> None:
+    """Whoever writes for all may be cancelled, and so may one who waits: the others are stored all the same."""
+    timeline = await opened(Counting())
+    tasks = [asyncio.create_task(timeline.append(UserPrompt(text=f"{n}"), now=AT)) for n in range(6)]
+    await anyio.lowlevel.checkpoint()
+    tasks[1].cancel()
+    tasks[3].cancel()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    stored = [item.block.text for item in timeline.window.items]
+    acknowledged = [answer[0].text for answer in done if isinstance(answer, list)]
+    assert acknowledged == ["0", "2", "4", "5"]
+    assert [text for text in stored if text in acknowledged] == acknowledged
+    assert len(set(stored)) == len(stored)
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.timeout(120)
+async def test_two_processes_append_while_a_third_compacts(tmp_path: Path) -> None:
+    """Each acknowledged block is in the log once, versions have no gap, and every block is covered or in view."""
+    db, each = tmp_path / "busy.db", 3
+    store = await SQLiteStore.open(db)
+    policy = small_policy(max_tokens=20_000)
+    timeline = await Timeline.open(store, "busy", policy=policy, now=AT)
+    writers = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WRITER, str(db), name, str(TASKS), str(each), stdout=asyncio.subprocess.PIPE
+        )
+        for name in ("left", "right")
+    ]
+    outputs = [asyncio.create_task(writer.communicate()) for writer in writers]
+    compactions = 0
+    while not all(output.done() for output in outputs):
+        try:
+            compactions += bool(await timeline.compact())
+        except TimelineError:  # nothing worth covering yet
+            await anyio.sleep(0.02)
+    acknowledged = [row for output in outputs for row in json.loads((await output)[0])]
+    report = await timeline.verify()
+    events = [event async for event in store.read("busy")]
+    await store.aclose()
+    assert compactions > 0
+    assert [event.version for event in events] == list(range(1, len(events) + 1))
+    appended = [appended_block(event.payload) for event in events if event.type == "block.appended"]
+    written = sorted((block.path, block.text.split(" word")[0]) for block in appended if block is not None)
+    assert written == sorted((path, text) for path, text in acknowledged)
+    assert len(written) == 2 * TASKS * each
+    assert report.ok, report.problems
