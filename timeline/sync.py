@@ -81,6 +81,8 @@ class Store(Twin):
     conversations = iterating(EventStore.conversations)
     read_all = iterating(EventStore.read_all)
     values = blocking(EventStore.values)
+    digests = iterating(EventStore.digests)
+    search = iterating(EventStore.search)
 
     def __getattr__(self, name: str) -> Any:
         """Give the twin of a method that only this kind of store has."""
@@ -197,13 +199,15 @@ class Timeline(TimelineView):
     calibration = blocking(AsyncTimeline.calibration)
 
     @like(AsyncTimeline.recording)
-    def recording(self, stream: Iterable[Any], **options: Any) -> Recording:  # noqa: D102 - its own is the twin's
+    def recording(self, stream: Iterable[Any], **options: Any) -> Recording:
+        """See `timeline.Timeline.recording`."""
         return Recording(self._portal, self._inner.recording(stream, **options), stream)
 
     @like(AsyncTimeline.record_stream)
-    def record_stream(  # noqa: D102 - its own is the twin's
+    def record_stream(
         self, stream: Iterable[Any], *, on_event: Callable[[Any], object] | None = None, **options: Any
     ) -> list[Block]:
+        """See `timeline.Timeline.record_stream`."""
         with self.recording(stream, **options) as recording:
             for event in recording:
                 if on_event is not None:
@@ -211,5 +215,6 @@ class Timeline(TimelineView):
         return recording.blocks
 
     @like(AsyncTimeline.recall_tool)
-    def recall_tool(self, wire: Any, **options: Any) -> RecallTool:  # noqa: D102 - its own is the twin's
+    def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
+        """See `timeline.Timeline.recall_tool`."""
         return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
