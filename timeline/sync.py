@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import partial, wraps
 from inspect import isasyncgenfunction
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from anyio.from_thread import start_blocking_portal
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["RecallTool", "Recording", "Store", "Timeline", "TimelineView", "open_store"]
 
 P = ParamSpec("P")
+V = TypeVar("V")
 
 
 def _entering(
@@ -65,6 +66,18 @@ def _opening(
         return store.opened(lambda inner: method(inner, *args, **kwargs))
 
     return opened
+
+
+def _giving(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[BlockingPortal, Any], V]
+) -> Callable[Concatenate[Any, P], V]:
+    """Make the twin of a method that gives another conversation."""
+
+    @wraps(method)
+    def give(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        return face(self._portal, self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
+
+    return give
 
 
 class Store(Twin):
@@ -190,6 +203,13 @@ class Timeline(TimelineView):
     render = blocking(AsyncTimeline.render)
     retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
     compact = blocking(AsyncTimeline.compact)
+    undo_compaction = blocking(AsyncTimeline.undo_compaction)
+    hide = blocking(AsyncTimeline.hide)
+    reveal = blocking(AsyncTimeline.reveal)
+    pin = blocking(AsyncTimeline.pin)
+    unpin = blocking(AsyncTimeline.unpin)
+    at = _giving(AsyncTimeline.at, TimelineView)
+    fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
     verify = blocking(AsyncTimeline.verify)
     diff = blocking(AsyncTimeline.diff)
     record = blocking(AsyncTimeline.record)

@@ -147,6 +147,18 @@ async def test_inside_a_running_loop_nothing_waits_for_ever(tmp_path: Path) -> N
         assert len(timeline.render().blocks) == 1
 
 
+def test_a_fork_and_a_past_moment_block_too(store: sync.Store) -> None:
+    """What is given back is a blocking face as well."""
+    timeline = sync.Timeline.open(store, "c")
+    timeline.append(prompt(text="One."))
+    branch, past = timeline.fork(conversation="d"), timeline.at(timeline.version)
+    branch.append(prompt(text="Two."))
+    timeline.hide("ar:turn_1.user.prompt")
+    assert [item.block.text for item in branch.window.items] == ["One.", "Two."]
+    assert past.render().blocks[0].state == "visible"
+    assert timeline.render().blocks[0].state == "hidden"
+
+
 def test_an_iteration_may_be_left_half_way(store: sync.Store) -> None:
     """The store stays usable."""
     timeline = sync.Timeline.open(store, "c")
