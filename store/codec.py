@@ -10,7 +10,6 @@ a faster way to the same bytes here; a test holds the two against each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -51,6 +50,7 @@ Row: TypeAlias = tuple[Any, ...]
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 2**63 - 1
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
+_UNTITLED: Final = ConversationOpened()
 
 
 class Draft(NamedTuple):
@@ -85,8 +85,7 @@ class ForkPoint(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """One append, checked and encoded."""
 
     conversation: str
@@ -113,7 +112,7 @@ class Batch:
     @property
     def size(self) -> int:
         """Characters of text that the append writes."""
-        return sum(len(draft.payload) for draft in self.drafts) + sum(map(len, self.values.values()))
+        return sum([len(draft.payload) for draft in self.drafts]) + sum(map(len, self.values.values()))
 
 
 def encode(
@@ -132,17 +131,18 @@ def encode(
     """
     _check_text("conversation", conversation)
     drafts = [_draft(event) for event in events]
-    _check_unique(conversation, drafts)
+    if len(drafts) > 1:
+        _check_unique(conversation, drafts)
     for key, text in values.items():
         _check_text("values", text)
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
-    opened = next((e.payload for e in events if isinstance(e.payload, ConversationOpened)), ConversationOpened())
+    opened = next((e.payload for e in events if type(e.payload) is ConversationOpened), _UNTITLED)
     return Batch(
         conversation=conversation,
         drafts=drafts,
         expected=expected,
-        values=dict(values),
+        values=dict(values) if values else NO_VALUES,
         snapshot=None if snapshot is None else _snapshot_draft(snapshot),
         title=opened.title,
         parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),

@@ -20,7 +20,8 @@ import aiosqlite
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 
-from . import appending, query_statements, statements
+from . import query_statements, statements
+from .appending import append_nothing
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from .failures import DRIVER_ERRORS, checked_page, closed, store_error
 from .files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
@@ -131,15 +132,21 @@ class SQLiteStore(Questions):
         values: Mapping[str, str] = NO_VALUES,
         snapshot: Snapshot | None = None,
     ) -> Appended:
-        """Append events at the end of a conversation, in one transaction; see `EventStore.append`.
+        """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
 
-        Cancelled while it waits for the writer, it writes nothing; cancelled later, it is written whole.
+        Appends that wait together share a transaction; each is accepted or refused for itself. Cancelled while it
+        waits for the writer, it writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot)
         if self._writer is None:
             raise StoreReadOnly(f"{self.file}: the store is open for reading only. Nothing was written.")
-        return await self._written(self._writer.submit(partial(appending.append, batch=batch), batch.size))
+        if not batch.drafts:
+            return await self._written(self._writer.submit(partial(append_nothing, conversation=conversation)))
+        try:
+            return await self._writer.append(batch)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
 
     async def read(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.bench import append, timelines
+from tests.bench import append, timelines, together
 
-rows = [*append.run(), *timelines.run()]
+rows = [*append.run(), *together.run(), *timelines.run()]
 sys.stdout.write(json.dumps(rows, indent=2) + "\n")
 sys.exit(0 if all(row["ok"] for row in rows) else 1)

@@ -56,9 +56,9 @@ def _ours(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int]) ->
 
 
 def _plain(connection: sqlite3.Connection, numbers: Iterator[int]) -> float:
-    key, version = connection.execute(statements.HEAD, ("bench",)).fetchone() or (None, 0)
+    key, version, *_ = connection.execute(statements.HEAD, ("bench",)).fetchone() or (None, 0)
     if key is None:
-        key = connection.execute(statements.INSERT_CONVERSATION, ("bench", 0, "", None, "", "")).lastrowid
+        key = connection.execute(statements.INSERT_CONVERSATION, ("bench", 0, "", None, "", "", None, 0)).lastrowid
     encoded = []
     for batch in _batches(numbers):
         drafts = encode("bench", batch, Expected.ANY, {}, None).drafts
@@ -77,16 +77,17 @@ def _plain(connection: sqlite3.Connection, numbers: Iterator[int]) -> float:
 
 
 def _batches(numbers: Iterator[int]) -> list[list[NewEvent]]:
-    return [[_event(next(numbers)) for _ in range(EVENTS)] for _ in range(APPENDS)]
+    return [[event(next(numbers)) for _ in range(EVENTS)] for _ in range(APPENDS)]
 
 
-def _event(number: int) -> NewEvent:
+def event(number: int, text: str = TEXT) -> NewEvent:
+    """Make the event of a tool's result."""
     at = START + timedelta(milliseconds=137 * number)
     call = f"toolu_{number:020}"
     block = ToolResult(
         call_id=call,
         name="Read",
-        text=TEXT,
+        text=text,
         path=f"tc:turn_1.{call}.result",
         turn_id="turn_1",
         at=at,

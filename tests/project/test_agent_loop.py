@@ -19,29 +19,33 @@ ROUNDS = 60
 
 async def run_tool(name: str, arguments: dict[str, Any]) -> str:
     """Answer a call with a page of output."""
-    return f"{name} {arguments['command']}\n" + "E   assert 1 == 2\n" * 400
+    return f"{name} {arguments.get('command')}\n" + "E   assert 1 == 2\n" * 400
 
 
 async def test_the_agent_loop_of_the_readme_runs_past_several_compactions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop that the README shows drives the real SDK through a long turn, and every context of it verifies."""
+    """It drives the real SDK through a long turn, refusals and recalls included, and every context of it verifies."""
     monkeypatch.chdir(tmp_path)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     source = next(block.text for block in code_blocks(readme) if "async def answer" in block.text)
     assert len(source.split("async def answer")[1].splitlines()) <= 25
     namespace: dict[str, Any] = {}
     exec(compile(source, "README.md", "exec"), namespace)  # noqa: S102 - the README's own code is what is tested
-    provider = Provider(ROUNDS)
+    provider = Provider(ROUNDS, limit=32_000)
     with serving(provider) as url:
         async with AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client:
             tools = [{"name": "bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
             answer = await namespace["answer"](client, "Make the tests pass.", tools, run_tool)
     assert answer == "All tests pass."
     assert len(provider.requests) == ROUNDS + 1
+    assert provider.refusals >= 2
+    assert provider.recalled
+    assert all("src/part_" in told for path in provider.recalled for told in provider.told(path))
+    assert all(provider.told(path) for path in provider.recalled)
     async with open_store("agent.db", readonly=True) as store:
         timeline = await Timeline.open(store, "conversation-1", create=False)
         report = await timeline.verify()
     assert report.ok, report.problems
     assert report.compactions >= 2
-    assert report.renders == ROUNDS + 1
+    assert report.renders == ROUNDS + 1 + provider.refusals

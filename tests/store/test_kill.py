@@ -30,13 +30,16 @@ def made(count):
     return [NewEvent(id=event_id(at), at=at, payload=BlockAppended(block=block, tokens=1, counter="c"))
             for _ in range(count)]
 
-async def main():
-    store = await SQLiteStore.open(sys.argv[1], durability=sys.argv[2])
+async def append(store):
     size = 0
     while True:
         size = size % 7 + 1
         appended = await store.append("a", made(size))
         print(appended.version, flush=True)
+
+async def main():
+    store = await SQLiteStore.open(sys.argv[1], durability=sys.argv[2])
+    await asyncio.gather(*(append(store) for _ in range(int(sys.argv[3]))))
 
 asyncio.run(main())
 """
@@ -63,13 +66,13 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("durability", ["full", "normal"])
-async def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path, durability: str) -> None:
+@pytest.mark.parametrize(("durability", "tasks"), [("full", 1), ("full", 16), ("normal", 1)])
+async def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path, durability: str, tasks: int) -> None:
     """Killed at any moment, the store holds every acknowledged append, whole, without a gap, and goes on."""
-    file, chance = tmp_path / "agent.db", random.Random(durability)
-    command = [sys.executable, "-c", APPEND_FOR_EVER, str(file), durability]
+    file, chance = tmp_path / "agent.db", random.Random(f"{durability} {tasks}")
+    command = [sys.executable, "-c", APPEND_FOR_EVER, str(file), durability, str(tasks)]
     await (await SQLiteStore.open(file)).aclose()  # With the tables made, the children start faster.
-    for _ in range(5 if durability == "full" else 2):
+    for _ in range(3 if durability == "full" else 2):
         child = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert child.stdout is not None
         acknowledged = int(child.stdout.readline())

@@ -1,0 +1,90 @@
+"""Group commit: what 64 tasks append to one store, against one task that appends one event after another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from store.sqlite import SQLiteStore
+from tests.bench.append import event
+from tests.bench.pairs import median_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TASKS = 64
+APPENDS = 10 * TASKS
+BAR = 6.0
+BAR_APART = 3.0
+"""For conversations of their own, each of which has its own pages of the indexes to write."""
+NO_BAR_ABOVE = 15_000
+"""Syncs a second above which a disk, or its cache, leaves nothing to share: then the processor is what is measured."""
+PAIRS = 11
+TEXT = "What a tool said, or a model: a line or two of it. " * 4
+
+
+def run() -> list[dict[str, Any]]:
+    """Return two rows: how many times faster 64 tasks append, to one conversation, and each to one of its own."""
+    with TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        store = runner.run(SQLiteStore.open(Path(folder) / "bench.db", durability="full"))
+        numbers, rates = count(1), [_syncs(Path(folder))]
+        alone = partial(_append, runner, store, numbers, 1, lambda _: "alone")
+        shared = partial(_append, runner, store, numbers, TASKS, lambda _: "shared")
+        own = partial(_append, runner, store, numbers, TASKS, lambda task: f"task {task}")
+        ratios = [1 / median_ratio(many, alone, PAIRS) for many in (shared, own)]
+        rates.append(_syncs(Path(folder)))
+        runner.run(store.aclose())
+    syncs = sum(rates) / len(rates)
+    return [
+        _row("64 tasks that append to one conversation / one task", ratios[0], BAR, syncs),
+        _row("64 tasks, each with a conversation of its own / one task", ratios[1], BAR_APART, syncs),
+    ]
+
+
+def _row(name: str, ratio: float, bar: float, syncs: float) -> dict[str, Any]:
+    """Make a line of the report, which says the rate of syncs that it was measured at; see `NO_BAR_ABOVE`."""
+    applies = syncs <= NO_BAR_ABOVE
+    measured = f"fdatasync {syncs:,.0f}/s" + ("" if applies else f": no bar above {NO_BAR_ABOVE:,}/s")
+    name = f"{name}, single events, full durability ({measured})"
+    return {"name": name, "ratio": round(ratio, 3), "bar": bar, "ok": ratio >= bar or not applies}
+
+
+def _append(
+    runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int], tasks: int, name: Callable[[int], str]
+) -> float:
+    """Append as many events whatever the number of tasks; return the seconds."""
+    made = [[event(next(numbers), TEXT) for _ in range(APPENDS // tasks)] for _ in range(tasks)]
+
+    async def work(task: int) -> None:
+        for each in made[task]:
+            await store.append(name(task), [each])
+
+    async def all_tasks() -> float:
+        start = perf_counter()
+        await asyncio.gather(*map(work, range(tasks)))
+        return perf_counter() - start
+
+    return runner.run(all_tasks())
+
+
+def _syncs(folder: Path) -> float:
+    """Return how often a second a page can be written and made sure of, in a file that has its size."""
+    file = os.open(folder / "syncs", os.O_CREAT | os.O_RDWR)
+    try:
+        page = os.urandom(4096)
+        os.write(file, page * 256)
+        os.fsync(file)
+        start, done = perf_counter(), 0
+        while (taken := perf_counter() - start) < 0.3:
+            os.pwrite(file, page, 4096 * (done % 256))
+            os.fdatasync(file)
+            done += 1
+    finally:
+        os.close(file)
+    return done / taken

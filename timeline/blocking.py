@@ -1,0 +1,93 @@
+"""Blocking twins of asynchronous methods: same name, signature and docstring, carried out in a loop elsewhere.
+
+The mechanism of `timeline.sync`. No body is written twice: a twin only hands the call over.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+import anyio.to_thread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+
+    from anyio.from_thread import BlockingPortal
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_END: Final[Any] = object()
+
+
+class Twin:
+    """What stands before an asynchronous object, and where its calls are carried out."""
+
+    def __init__(self, portal: BlockingPortal, inner: Any) -> None:
+        self._portal = portal
+        self._inner = inner
+
+
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+    """Make the twin of a method that is awaited."""
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
+
+    return call
+
+
+def calling(
+    method: Callable[Concatenate[Any, Callable[[A], Awaitable[Any]], P], Coroutine[Any, Any, Any]],
+) -> Callable[Concatenate[Any, Callable[[A], R], P], R]:
+    """Make the twin of a method that is given a function to await, which is an ordinary one here.
+
+    The function runs in a thread of its own: the loop goes on serving other threads, and the function too.
+    """
+
+    @wraps(method)
+    def call(self: Any, function: Callable[[A], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        async def in_thread(argument: A) -> R:
+            return await anyio.to_thread.run_sync(function, argument)
+
+        return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), in_thread, *args, **kwargs)))
+
+    return call
+
+
+def like(method: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a twin that is written out the signature and the docstring of its method."""
+
+    def described(twin: F) -> F:
+        return cast("F", wraps(method)(twin))
+
+    return described
+
+
+def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Callable[Concatenate[Any, P], Iterator[R]]:
+    """Make the twin of a method that iterates."""
+
+    @wraps(method)
+    def iterate(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        return _iterate(self._portal, getattr(self._inner, method.__name__)(*args, **kwargs))
+
+    return iterate
+
+
+def _iterate(portal: BlockingPortal, items: AsyncIterator[R]) -> Iterator[R]:
+    try:
+        while (item := portal.call(_next, items)) is not _END:
+            yield item
+    finally:
+        if (aclose := getattr(items, "aclose", None)) is not None:
+            with suppress(RuntimeError):  # the store was closed before the iterator: there is nothing left to close
+                portal.call(aclose)
+
+
+async def _next(items: AsyncIterator[R]) -> R:
+    return await anext(items, _END)

@@ -1,0 +1,240 @@
+"""The library without ``await``: the same calls for programs that have no event loop, or not in this thread.
+
+A store that is opened here runs an event loop in a thread of its own; every call is carried out there, from whatever
+thread it comes. Signatures and docstrings are those of the asynchronous methods, whose bodies are the only ones.
+Summarizers and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import partial, wraps
+from inspect import isasyncgenfunction
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+from anyio.from_thread import start_blocking_portal
+
+import timeline
+from timeline.blocking import Twin, blocking, calling, iterating, like
+from timeline.ports import EventStore
+from timeline.recall import RecallTool as AsyncRecallTool
+from timeline.timeline import Timeline as AsyncTimeline
+from timeline.view import TimelineView as AsyncTimelineView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from types import TracebackType
+
+    from anyio.from_thread import BlockingPortal
+
+    from timeline.blocks import Block
+    from timeline.fold.window import Window
+    from timeline.policy.model import Policy
+    from timeline.ports import TokenCounter
+    from timeline.streaming import StreamRecording
+
+__all__ = ["RecallTool", "Recording", "Store", "Timeline", "TimelineView", "open_store"]
+
+P = ParamSpec("P")
+V = TypeVar("V")
+
+
+def _entering(
+    opener: Callable[P, AbstractAsyncContextManager[Any]],
+) -> Callable[P, AbstractContextManager[Store]]:
+    """Make the twin of a function that opens a store: on entering, its loop is started, on leaving, both end."""
+
+    @wraps(opener)
+    @contextmanager
+    def entered(*args: P.args, **kwargs: P.kwargs) -> Iterator[Store]:
+        with (
+            start_blocking_portal("asyncio") as portal,
+            portal.wrap_async_context_manager(opener(*args, **kwargs)) as inner,
+        ):
+            yield Store(portal, inner)
+
+    return entered
+
+
+def _opening(
+    method: Callable[Concatenate[EventStore, P], Coroutine[Any, Any, AsyncTimeline]],
+) -> Callable[Concatenate[Store, P], Timeline]:
+    """Make the twin of a function that opens a conversation of a store."""
+
+    @wraps(method)
+    def opened(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Timeline:
+        return store.opened(lambda inner: method(inner, *args, **kwargs))
+
+    return opened
+
+
+def _giving(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[BlockingPortal, Any], V]
+) -> Callable[Concatenate[Any, P], V]:
+    """Make the twin of a method that gives another conversation."""
+
+    @wraps(method)
+    def give(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        return face(self._portal, self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
+
+    return give
+
+
+class Store(Twin):
+    """An open store. See `timeline.ports.EventStore`; what a store has beyond that is there too."""
+
+    append = blocking(EventStore.append)
+    read = iterating(EventStore.read)
+    read_versions = blocking(EventStore.read_versions)
+    find = blocking(EventStore.find)
+    paths_taken = blocking(EventStore.paths_taken)
+    known_ids = blocking(EventStore.known_ids)
+    load_window = blocking(EventStore.load_window)
+    info = blocking(EventStore.info)
+    conversations = iterating(EventStore.conversations)
+    read_all = iterating(EventStore.read_all)
+    values = blocking(EventStore.values)
+    digests = iterating(EventStore.digests)
+    search = iterating(EventStore.search)
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the twin of a method that only this kind of store has."""
+        method = getattr(type(self._inner), name)
+        return partial((iterating if isasyncgenfunction(method) else blocking)(method), self)
+
+    def opened(self, method: Callable[[EventStore], Coroutine[Any, Any, AsyncTimeline]]) -> Timeline:
+        """Open a conversation, in the loop that serves this store."""
+        return Timeline(self._portal, self._portal.call(method, self._inner))
+
+
+open_store = _entering(timeline.open_store)
+
+
+class RecallTool(Twin):
+    """The recall tool; see `timeline.recall.RecallTool`."""
+
+    name = AsyncRecallTool.name
+    handle = blocking(AsyncRecallTool.handle)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What goes into the request's ``tools``."""
+        return dict(self._inner.schema)
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of an answer."""
+        return int(self._inner.max_tokens)
+
+
+class Recording(Twin):
+    """A stream that is being recorded; see `timeline.streaming.StreamRecording`. It is read in the caller's thread."""
+
+    def __init__(self, portal: BlockingPortal, inner: StreamRecording, stream: Iterable[Any]) -> None:
+        super().__init__(portal, inner)
+        self._events = iter(stream)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """As they are stored; empty until the stream was recorded."""
+        return list(self._inner.blocks)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            event = next(self._events)
+        except StopIteration:
+            self._portal.call(self._inner.save)
+            raise
+        self._inner.take(event)
+        return event
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._portal.call(self._inner.__aexit__, kind, error, trace)
+
+
+class TimelineView(Twin):
+    """A conversation at one version, read-only; see `timeline.view.TimelineView`."""
+
+    render = blocking(AsyncTimelineView.render)
+    read = blocking(AsyncTimelineView.read)
+
+    @property
+    def id(self) -> str:
+        """Of the conversation."""
+        return cast("str", self._inner.id)
+
+    @property
+    def policy(self) -> Policy:
+        """In force for renders and compactions."""
+        return cast("Policy", self._inner.policy)
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The policy's token counter."""
+        return cast("TokenCounter", self._inner.counter)
+
+    @property
+    def version(self) -> int:
+        """Version of the last event that this timeline knows of."""
+        return cast("int", self._portal.call(getattr, self._inner, "version"))
+
+    @property
+    def window(self) -> Window:
+        """What the model could see now."""
+        return cast("Window", self._portal.call(getattr, self._inner, "window"))
+
+
+class Timeline(TimelineView):
+    """One conversation of a store; see `timeline.Timeline`."""
+
+    open = staticmethod(_opening(AsyncTimeline.open))
+    append = blocking(AsyncTimeline.append)
+    extend = blocking(AsyncTimeline.extend)
+    decide = blocking(AsyncTimeline.decide)
+    count = blocking(AsyncTimeline.count)
+    render = blocking(AsyncTimeline.render)
+    retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
+    compact = blocking(AsyncTimeline.compact)
+    undo_compaction = blocking(AsyncTimeline.undo_compaction)
+    hide = blocking(AsyncTimeline.hide)
+    reveal = blocking(AsyncTimeline.reveal)
+    pin = blocking(AsyncTimeline.pin)
+    unpin = blocking(AsyncTimeline.unpin)
+    at = _giving(AsyncTimeline.at, TimelineView)
+    fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
+    verify = blocking(AsyncTimeline.verify)
+    diff = blocking(AsyncTimeline.diff)
+    record = blocking(AsyncTimeline.record)
+    record_model_call = blocking(AsyncTimeline.record_model_call)
+    append_messages = blocking(AsyncTimeline.append_messages)
+    inject = blocking(AsyncTimeline.inject)
+    calibration = blocking(AsyncTimeline.calibration)
+
+    @like(AsyncTimeline.recording)
+    def recording(self, stream: Iterable[Any], **options: Any) -> Recording:
+        """See `timeline.Timeline.recording`."""
+        return Recording(self._portal, self._inner.recording(stream, **options), stream)
+
+    @like(AsyncTimeline.record_stream)
+    def record_stream(
+        self, stream: Iterable[Any], *, on_event: Callable[[Any], object] | None = None, **options: Any
+    ) -> list[Block]:
+        """See `timeline.Timeline.record_stream`."""
+        with self.recording(stream, **options) as recording:
+            for event in recording:
+                if on_event is not None:
+                    on_event(event)
+        return recording.blocks
+
+    @like(AsyncTimeline.recall_tool)
+    def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
+        """See `timeline.Timeline.recall_tool`."""
+        return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
