@@ -24,6 +24,7 @@ async def test_a_recorded_conversation_is_sound_under_a_budget_that_it_overflows
     for recording in read_recording(file):
         run = await simulate(store, recording, presets.cut_point(max_tokens=limit))
         assert (run.orphans, run.uncovered, run.no_progress, run.over_limit, run.typed_errors) == (0, 0, 0, 0, 0)
+        assert (run.warm_hides, run.dead_paths) == (0, 0)
         assert run.largest <= limit
         timeline = await Timeline.open(store, run.id, create=False)
         report = await timeline.verify()
