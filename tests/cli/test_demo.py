@@ -53,7 +53,7 @@ def test_the_demo_leaves_nothing_behind(
 def test_the_demo_can_be_kept_and_what_it_says_to_type_works(run: Callable[..., Done], tmp_path: Path) -> None:
     """With `--db` the conversation stays, a second time beside the first; the commands it prints run."""
     file = tmp_path / "demo.db"
-    for id_ in ("demo", "demo-2"):
+    for id_ in ("demo", "demo~2"):
         out = run("demo", "--db", file).out
         shown = next(line for line in out.splitlines() if line.startswith("  timeline show"))
         read = next(line for line in out.splitlines() if line.startswith("  $ timeline read"))
@@ -61,4 +61,4 @@ def test_the_demo_can_be_kept_and_what_it_says_to_type_works(run: Callable[..., 
         whole = run(*read.split()[2:], "--db", file)
         assert "TypeError: '<=' not supported" in whole.out
         assert run("verify", id_, "--db", file).code == 0
-    assert [row["id"] for row in run("ls", "--db", file, "--json").json] == ["demo", "demo-2"]
+    assert [row["id"] for row in run("ls", "--db", file, "--json").json] == ["demo", "demo~2"]

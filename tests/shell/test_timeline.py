@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -25,10 +26,11 @@ from tests.scenes import (
     words,
 )
 from timeline import Timeline, policies
-from timeline.blocks import UserPrompt
+from timeline.blocks import Note, StageDigest, UserPrompt
 from timeline.errors import ConversationNotFound, InvalidBlock
 from timeline.events import ConversationOpened, ParentLink, Usage
 from timeline.frozen import sha256_hex
+from timeline.log import StoredLog
 from timeline.projection.project import PROJECTION
 from timeline.tokens import get_counter
 
@@ -167,6 +169,57 @@ async def test_a_render_that_changes_nothing_appends_nothing() -> None:
     assert (await store.info("c")).version == version
     await timeline.render(system="You do not help.")
     assert timeline.version == version + 1
+
+
+async def test_what_stands_beside_the_log_may_hold_lone_surrogates() -> None:
+    """Prompt, tools and tail are repaired once: counted, hashed, stored, sent and rebuilt as the same text."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    tools: list[Any] = [{"name": "run", "description": "r\ud83dn", "k\udc00": ["\ud83d\ude00"]}]
+    broken = await timeline.render(system="be \ud800 kind", tools=tools, ephemeral=["it is \udfff noon"])
+    assert broken.neutral.system == "be \ufffd kind"
+    assert broken.neutral.tools == ({"name": "run", "description": "r\ufffdn", "k\ufffd": ["\U0001f600"]},)
+    assert [entry.text for entry in broken.neutral.ephemeral] == ["it is \ufffd noon"]
+    whole = await timeline.render(
+        system=broken.neutral.system, tools=broken.neutral.tools, ephemeral=["it is \ufffd noon"], record=False
+    )
+    assert (whole.fingerprint, whole.account) == (broken.fingerprint, broken.account)
+    json.dumps(broken.to_anthropic(), ensure_ascii=False).encode()
+    report = await timeline.verify()
+    assert (report.ok, report.unverifiable) == (True, {})
+
+
+async def test_a_pinned_note_is_counted_with_the_label_that_it_is_sent_under() -> None:
+    """What a note costs is what the model is sent of it; a stage digest's, too."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(Note(text=words(5)), StageDigest(text=words(5)))
+    context = await timeline.render()
+    for entry, item, label in zip(
+        context.neutral.entries, timeline.window.items, ("[pinned note] ", "[stage digest] "), strict=True
+    ):
+        assert entry.text == label + words(5)
+        assert item.tokens == timeline.counter.count(entry.text) > 5
+    appended = await payloads_of(store, "block.appended")
+    assert context.account.messages == sum(payload.tokens for payload in appended)
+
+
+async def test_a_dry_run_knows_the_paths_that_it_gave_out_itself() -> None:
+    """Two summaries of one turn in one dry run get different paths, and those of the log are known beside them."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY)
+    await timeline.append(*turn(1_500), *turn(300))
+    await timeline.compact()
+    dry = (await StoredLog.load(store, "c")).dry()
+    stem = "su:turn_2.conv.range.summary"
+    assert await dry.paths_taken([stem]) == {stem}
+    [payload] = await payloads_of(store, "compaction.completed")
+    block = payload.block.model_copy(update={"path": f"{stem}.2"})
+    await dry.commit([payload.model_copy(update={"block": block})], at=AT)
+    assert await dry.paths_taken([stem]) == {stem, f"{stem}.2"}
+    assert await dry.paths_taken(["su:turn_1."]) == set()
+    assert await store.paths_taken("c", [stem]) == {stem}
 
 
 async def test_a_dry_run_appends_nothing_and_gives_the_same_bytes() -> None:

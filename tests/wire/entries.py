@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
+from timeline.blocks import ToolCall, ToolResult
 from timeline.wire.neutral import CachePoint, Entry, NeutralContext
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic import JsonValue, TypeAdapter
+
+    from timeline.blocks import Block
 
 PointKind: TypeAlias = Literal["previous_turn", "pre_tail", "tail", "lagging"]
 
@@ -158,6 +164,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | Iterator) or type(value).__name__ == "ValidatorIterator":
         return [_plain(v) for v in value]
     return value
+
+
+def assert_all_is_said(context: NeutralContext, messages: Any) -> None:
+    """Assert that no text of a context is lost on the wire, save for reasoning."""
+    sent = json.dumps(messages)
+    for entry in context.entries:
+        if entry.type != "assistant.reasoning" or entry.role != "assistant":
+            assert not entry.text.strip() or json.dumps(entry.text)[1:-1] in sent
+
+
+def assert_survives(entries: Sequence[Entry], blocks: Sequence[Block]) -> None:
+    """Assert that calls with their arguments, results, prompts and answers are read back as they were sent."""
+    calls = {b.call_id: b.arguments for b in blocks if isinstance(b, ToolCall)}
+    assert calls == {e.call_id: e.arguments for e in entries if e.type == "react.tool.call"}
+    answered = {b.call_id: (b.text, b.name) for b in blocks if isinstance(b, ToolResult)}
+    assert answered == {e.call_id: (e.text, e.name) for e in entries if e.type == "react.tool.result"}
+    for type_ in ("user.prompt", "assistant.completion"):
+        assert [b.text for b in blocks if b.type == type_] == [e.text for e in entries if e.type == type_]
 
 
 def markers(value: Any) -> int:

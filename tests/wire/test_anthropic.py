@@ -13,6 +13,8 @@ from tests.wire.entries import (
     PICTURE_URL,
     THINKING,
     answer,
+    assert_all_is_said,
+    assert_survives,
     call,
     contexts,
     hostile_entries,
@@ -24,7 +26,7 @@ from tests.wire.entries import (
     validated,
     without_markers,
 )
-from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import Reasoning, ToolCall, ToolResult
 from timeline.wire import encoder
 from timeline.wire.anthropic import NO_OUTPUT, decode, encode
 from timeline.wire.gather import OPENING_LINE
@@ -96,22 +98,16 @@ def test_a_projection_gives_a_legal_request_that_says_everything(context: Neutra
 @given(contexts(hostile_entries()))
 def test_every_text_is_sent_unless_it_is_reasoning(context: NeutralContext) -> None:
     """Even among entries that do not fit one another no text is lost."""
-    sent = json.dumps(encode(context)["messages"], sort_keys=True)
-    for entry in context.entries:
-        if entry.type != "assistant.reasoning" or entry.role != "assistant":
-            assert not entry.text.strip() or json.dumps(entry.text)[1:-1] in sent
+    assert_all_is_said(context, encode(context)["messages"])
 
 
 @given(legal_entries())
 def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
     """Calls with their arguments, results, prompts, answers and signed reasoning survive the way there and back."""
     blocks = decode(encode(NeutralContext(entries=tuple(entries))))
-    calls = {b.call_id: b.arguments for b in blocks if isinstance(b, ToolCall)}
-    assert calls == {e.call_id: e.arguments for e in entries if e.type == "react.tool.call"}
-    answered = {b.call_id: (b.text, b.name, b.is_error) for b in blocks if isinstance(b, ToolResult)}
-    assert answered == {e.call_id: (e.text, e.name, e.is_error) for e in entries if e.type == "react.tool.result"}
-    for cls, type_ in ((UserPrompt, "user.prompt"), (AssistantCompletion, "assistant.completion")):
-        assert [b.text for b in blocks if isinstance(b, cls)] == [e.text for e in entries if e.type == type_]
+    assert_survives(entries, blocks)
+    failed = {b.call_id: b.is_error for b in blocks if isinstance(b, ToolResult)}
+    assert failed == {e.call_id: e.is_error for e in entries if e.type == "react.tool.result"}
     assert all(b.data == THINKING for b in blocks if isinstance(b, Reasoning))
 
 

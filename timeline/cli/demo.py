@@ -19,7 +19,7 @@ from timeline.cli.exits import Exit
 from timeline.cli.output import brief, paint, progress, write
 from timeline.cli.rows import read_rows
 from timeline.cli.strip import before, legend, strip
-from timeline.errors import ConversationNotFound
+from timeline.log import free_id
 from timeline.policy.presets import cut_point
 from timeline.timeline import Timeline
 
@@ -56,7 +56,7 @@ async def demo(db: str | None) -> int:
         StoreError: the named database cannot be used.
     """
     async with _store(db) as store:
-        id_ = await _free_id(store)
+        id_ = await free_id(store, "demo")
         timeline, folds, context, calls = await _play(store, id_)
         rows = (await read_rows(store, id_)).rows
         _tell_beginning(context, rows, calls)
@@ -81,17 +81,6 @@ async def _store(db: str | None) -> AsyncIterator[EventStore]:
     with TemporaryDirectory(prefix="timeline-demo-") as folder:
         async with adding(str(Path(folder, "demo.db"))) as store:
             yield store
-
-
-async def _free_id(store: EventStore) -> str:
-    number, id_ = 1, "demo"
-    while True:
-        try:
-            await store.info(id_)
-        except ConversationNotFound:
-            return id_
-        number += 1
-        id_ = f"demo-{number}"
 
 
 async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:

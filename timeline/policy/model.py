@@ -17,7 +17,11 @@ class CachePointRule(Frozen):
     offset_rounds: int = Field(default=4, ge=1)
     min_rounds: int = Field(default=5, ge=1)
     lookback_blocks: int = Field(default=20, ge=1)
-    """A lagging point is added when a point stands more blocks than this behind the one before it."""
+    """A lagging point is added when a point stands more blocks than this behind the one before it.
+
+    20 is how many content blocks Anthropic walks back from a marker to find an entry that was written (prompt caching
+    documentation, 2026-11); the policy is the one place that says so, since it is recorded with every context.
+    """
 
 
 class Hiding(Frozen):

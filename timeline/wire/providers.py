@@ -15,7 +15,6 @@ class ProviderFacts:
         name: the wire's name.
         max_markers: most cache markers in one request; one more is refused. 0 where caching is automatic.
         unmarkable: content part types that take no cache marker.
-        lookback_blocks: how many content blocks the provider walks back from a marker to find a written entry.
         id_pattern, id_length: what a tool call id may be.
         name_pattern, name_length: what a tool's name may be.
         signed_reasoning: content part types of reasoning that may be sent back, unaltered, while the prefix before them
@@ -27,7 +26,6 @@ class ProviderFacts:
     name: str
     max_markers: int
     unmarkable: frozenset[str]
-    lookback_blocks: int
     id_pattern: re.Pattern[str]
     id_length: int
     name_pattern: re.Pattern[str]
@@ -45,7 +43,6 @@ ANTHROPIC: Final = ProviderFacts(
     name="anthropic",
     max_markers=4,
     unmarkable=frozenset({"thinking", "redacted_thinking"}),
-    lookback_blocks=20,
     id_pattern=_WORD,
     id_length=64,
     name_pattern=_WORD,
@@ -60,7 +57,6 @@ OPENAI_CHAT: Final = ProviderFacts(
     name="openai_chat",
     max_markers=0,
     unmarkable=frozenset(),
-    lookback_blocks=0,
     id_pattern=_WORD,
     id_length=40,
     name_pattern=_WORD,
