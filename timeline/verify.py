@@ -105,6 +105,7 @@ class _Check:
         self.unverifiable: dict[str, int] = {}
         self.blocks: dict[int, str] = {}
         self.paths: set[str] = set()
+        self.taken_back: set[int] = set()
         self.renders = self.compactions = 0
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
@@ -141,6 +142,8 @@ class _Check:
     def _decision(self, payload: Payload) -> None:
         if isinstance(payload, _DECISIONS):
             self.before = None
+        if isinstance(payload, CompactionReverted):
+            self.taken_back.update(payload.versions)
         if isinstance(payload, BlocksHidden):
             for stand_in in payload.blocks:
                 if stand_in.version not in self.blocks:
@@ -215,7 +218,7 @@ class _Check:
         live = {item.version for item in self.fold.window.items}
         covers = [s.covers for s in self.fold.window.summaries]
         for version, path in self.blocks.items():
-            if version not in live and not any(version in c for c in covers):
+            if version not in live and version not in self.taken_back and not any(version in c for c in covers):
                 self.problem("coverage", f"{path} is neither in the window nor covered")
 
     def report(self) -> VerifyReport:

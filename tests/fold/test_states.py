@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from store.memory import MemoryStore
-from tests.scenes import AT, answer, exchange, log_of, opened, prompt, small_policy
+from tests.scenes import AT, answer, exchange, log_of, opened, prompt, small_policy, turn
 from timeline.blocks import Note
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
 from timeline.fold.states import block_states
@@ -50,3 +50,15 @@ async def test_every_block_is_in_exactly_one_state() -> None:
         ("tc:turn_2.e.result", "redacted", None),
         ("ar:turn_2.assistant.completion.2", "omitted", None),
     ]
+
+
+async def test_a_summary_that_was_taken_back_is_omitted() -> None:
+    """Nothing stands for it any more, and what it covered is visible again; the log still verifies."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=100))
+    await timeline.append(*turn(1_200), *turn(300))
+    await timeline.compact()
+    await timeline.undo_compaction()
+    _, states = block_states(await log_of(store), "c")
+    assert [(s.block.type, s.state) for s in states if s.state != "visible"] == [("conv.range.summary", "omitted")]
+    assert (await timeline.verify()).ok

@@ -98,7 +98,12 @@ async def test_a_hide_by_the_cache_clock_says_how_long_the_cache_was_idle() -> N
     """The figures of the event are told beside what makes a cache cold."""
     timeline = await opened(MemoryStore())
     await timeline.append(prompt(5), *exchange("a", 3_412))
-    await hide(timeline, 4, reason="cold", facts={"idle": 1_260, "ttl": 300, "grace": 60, "freed": 3_410})
+    await hide(
+        timeline,
+        4,
+        reason="cold",
+        facts={"idle_seconds": 1_260, "ttl_seconds": 300, "grace_seconds": 60, "freed": 3_410},
+    )
     assert (await told(timeline))["tc:turn_1.a.result"].reason == (
         "cold cache, 1,260 s idle >= 300 + 60, freed 3,410; replaced 3,412 tokens by 2, decided at version 5"
     )

@@ -169,3 +169,19 @@ async def test_a_context_of_another_projection_cannot_be_built_again() -> None:
     await store.append("c", [NewEvent(id=event_id(AT), at=AT, payload=newer)])
     with pytest.raises(ContextUnavailable, match="another version"):
         await timeline.diff()
+
+
+async def test_contexts_on_both_sides_of_an_undo_are_built_again() -> None:
+    """Before it the compaction was in force, behind it it never was; the difference names what was taken back."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    await timeline.append(*turn(1_200), *turn(300))
+    await timeline.compact()
+    await timeline.render(system="S")
+    summary = next(item.version for item in timeline.window.items if item.is_summary)
+    await timeline.undo_compaction()
+    await timeline.render(system="S")
+    found = await timeline.diff("#1", "#2")
+    assert {(p.cause.kind, p.cause.version) for p in found.prefixes} == {("undo", summary)}
+    assert [row.type for row in found.left] == ["conv.range.summary"]
+    assert (await timeline.diff("#2", "#1")).prefixes[0].cause.kind == "compaction"

@@ -9,8 +9,14 @@ from timeline.blocks import RangeSummary, ToolCall, ToolResult
 from timeline.cli.output import brief
 from timeline.events import (
     BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
     CompactionCompleted,
     CompactionFailed,
+    CompactionReverted,
     ContextRendered,
     ModelCalled,
     UnknownPayload,
@@ -87,7 +93,8 @@ async def read_rows(store: EventStore, conversation: str) -> Listing:
         ConversationNotFound: there is no such conversation.
         StoreCorrupt: an event is damaged.
     """
-    fold = Fold(conversation, await reverted_versions(store, conversation))
+    taken_back = await reverted_versions(store, conversation)
+    fold = Fold(conversation, taken_back)
     turns = Turns()
     rows: list[Row] = []
     rendered: ContextRendered | None = None
@@ -97,12 +104,14 @@ async def read_rows(store: EventStore, conversation: str) -> Listing:
         if isinstance(event.payload, ContextRendered):
             rendered = event.payload
     window = fold.window
-    state = states_of(window)
+    state = states_of(window, taken_back)
     live = {item.version: item for item in window.items}
     for row in rows:
         if row.path is not None:
             row.state, row.covered_by = state(row.version)
             _show_live(row, live.get(row.version))
+            if row.version in taken_back:
+                row.shown, row.about = 0, brief(f"(taken back) {row.about}", _ABOUT)
     return Listing(window, rows, rendered)
 
 
@@ -163,6 +172,12 @@ def _about_event(payload: Payload) -> str:
             used = payload.usage
             read = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
             return f"{payload.model or 'a model'}: {read:,} tokens in, {used.output_tokens:,} out"
+        case BlocksHidden():
+            return f"{payload.reason}: {', '.join(str(stand_in.version) for stand_in in payload.blocks)}"
+        case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():
+            return ", ".join(map(str, payload.versions))
+        case BlockRedacted():
+            return f"{payload.version} {payload.reason}"
         case CompactionFailed():
             return f"{payload.reason}: {brief(payload.detail, 80)}"
         case _:

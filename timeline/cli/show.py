@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from timeline.cli.rows import Listing, Row
     from timeline.policy.model import Policy
 
-BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called"})
+BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called", "compaction.started"})
 """Events that a person sees with `--all` only."""
 _LEFT: Final = 27
 """Columns of version, state and tokens."""
@@ -165,7 +165,7 @@ def _placed(rows: Iterable[Row], *, summaries: bool = True) -> Iterator[tuple[st
     """
     turn_id = ""
     for row in rows:
-        if summaries and row.type == "conv.range.summary" and row.covered_by is None:
+        if summaries and row.type == "conv.range.summary":
             yield _SUMMARY, row
             continue
         turn_id = row.turn_id or turn_id

@@ -10,7 +10,7 @@ from timeline.events import BlockAppended, CompactionCompleted, CompactionRevert
 from timeline.fold.fold import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Event
@@ -31,10 +31,11 @@ class BlockState:
     covered_by: int | None = None
 
 
-def states_of(window: Window) -> Callable[[int], tuple[State | None, int | None]]:
+def states_of(window: Window, taken_back: Collection[int] = ()) -> Callable[[int], tuple[State | None, int | None]]:
     """Return the function that says the state of a block's version, and what covers it.
 
-    The state is None where none fits: a hole in the coverage, which `verify` reports.
+    The summaries of compactions that were taken back (their versions) are omitted: nothing stands for them. The state
+    is None where none fits: a hole in the coverage, which `verify` reports.
     """
     live = {item.version: item.state for item in window.items}
     versions = {item.block.path: item.version for item in window.items if item.is_summary}
@@ -43,6 +44,8 @@ def states_of(window: Window) -> Callable[[int], tuple[State | None, int | None]
     def state(version: int) -> tuple[State | None, int | None]:
         if version in live:
             return live[version], None
+        if version in taken_back:
+            return "omitted", None
         by = next((summary for summary, covers in covering if version in covers), None)
         return (None if by is None else "covered"), by
 
@@ -51,8 +54,9 @@ def states_of(window: Window) -> Callable[[int], tuple[State | None, int | None]
 
 def block_states(events: Sequence[Event], conversation: str) -> tuple[Window, list[BlockState]]:
     """Fold a whole log; return the window, and every block with its state, by version."""
-    taken_back = [event.payload.versions for event in events if isinstance(event.payload, CompactionReverted)]
-    fold = Fold(conversation, chain.from_iterable(taken_back))
+    reverted = (event.payload.versions for event in events if isinstance(event.payload, CompactionReverted))
+    taken_back = set(chain.from_iterable(reverted))
+    fold = Fold(conversation, taken_back)
     blocks: list[tuple[int, Block, int]] = []
     for event in events:
         fold.apply(event.version, event.at, event.payload)
@@ -60,5 +64,5 @@ def block_states(events: Sequence[Event], conversation: str) -> tuple[Window, li
         if block is not None:
             tokens = event.payload.tokens if isinstance(event.payload, BlockAppended | CompactionCompleted) else 0
             blocks.append((event.version, block, tokens))
-    state = states_of(fold.window)
+    state = states_of(fold.window, taken_back)
     return fold.window, [BlockState(version, block, tokens, *state(version)) for version, block, tokens in blocks]

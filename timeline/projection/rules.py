@@ -152,10 +152,11 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
 
 def _figures(facts: Facts) -> list[str]:
     """Say the figures of a hide; how long the cache was idle stands against what makes it cold."""
-    if not {"idle", "ttl"} <= facts.keys():
+    idle, ttl, grace = (facts.get(f"{name}_seconds") for name in ("idle", "ttl", "grace"))
+    if idle is None or ttl is None:
         return listed(facts)
-    rest = {name: value for name, value in facts.items() if name not in {"idle", "ttl", "grace"}}
-    return [f"{facts['idle']:,} s idle >= {facts['ttl']:,} + {facts.get('grace', 0):,}", *listed(rest)]
+    rest = {name: value for name, value in facts.items() if not name.endswith("_seconds")}
+    return [f"{idle:,} s idle >= {ttl:,} + {grace or 0:,}", *listed(rest)]
 
 
 def _summary_in_words(facts: Facts) -> str:
