@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.errors import TimelineError
     from timeline.policy import presets as policies
     from timeline.policy.model import Policy
-    from timeline.ports import Hooks
+    from timeline.ports import Hooks, Skip
     from timeline.projection.context import RenderedContext
     from timeline.timeline import Timeline
 
@@ -30,6 +30,7 @@ __all__ = [
     "Hooks",
     "Policy",
     "RenderedContext",
+    "Skip",
     "Timeline",
     "TimelineError",
     "open_store",
@@ -41,6 +42,7 @@ _LAZY: Final = {
     "Hooks": ("timeline.ports", "Hooks"),
     "Policy": ("timeline.policy.model", "Policy"),
     "RenderedContext": ("timeline.projection.context", "RenderedContext"),
+    "Skip": ("timeline.ports", "Skip"),
     "Timeline": ("timeline.timeline", "Timeline"),
     "TimelineError": ("timeline.errors", "TimelineError"),
     "open_store": ("store", "open_store"),

@@ -22,19 +22,21 @@ from timeline.events import (
     HookFailed,
     ModelCalled,
     SummaryParts,
+    WrittenBy,
 )
 from timeline.lease import begin, holds, release, take_turn
 from timeline.paths import stem
 from timeline.planning.budget import least_progress
 from timeline.planning.planner import Plan, plan_compaction
 from timeline.planning.summary import compaction_event, summary_requests, written_by
+from timeline.ports import Skip
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from timeline.events import CompactReason, FailureReason, Payload, WrittenBy
+    from timeline.events import CompactReason, FailureReason, Payload
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
     from timeline.planning.summary import Requests
@@ -45,6 +47,7 @@ _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
 _COMMITS: Final = 20
 """How often a finished summary follows writers that only append behind its range."""
+_BEFORE: Final = "on_before_compaction"
 _HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
@@ -108,7 +111,10 @@ class Compactor:
 
 @dataclass(slots=True)
 class _Compaction:
-    """One compaction under way. ``lease`` is its own once a summary is being written."""
+    """One compaction under way.
+
+    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead.
+    """
 
     compactor: Compactor
     log: Log
@@ -117,12 +123,13 @@ class _Compaction:
     reason: CompactReason
     instructions: str
     lease: int | None = None
+    own_summary: str = ""
 
     async def run(self, *, wait: bool) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile."""
         plan = await self._begin(wait=wait)
         try:
-            await self._call("on_before_compaction", {"before_tokens": plan.before_tokens})
+            await self._ask_application(plan)
             for number in range(_PLANS):
                 if number:
                     plan = await self._plan()
@@ -161,12 +168,31 @@ class _Compaction:
     async def _set_back(self, reason: FailureReason, detail: str) -> None:
         await self.compactor.set_back(self.log, self.now, reason, detail, lease=self.lease)
 
+    async def _ask_application(self, plan: Plan) -> None:
+        """Let the application forbid the compaction, or write its summary.
+
+        Raises:
+            CompactionRefused: it forbade it.
+        """
+        answer = await self._call(_BEFORE, {"before_tokens": plan.before_tokens})
+        if answer is Skip or isinstance(answer, Skip):
+            detail = answer.reason if isinstance(answer, Skip) else ""
+            await self._set_back("vetoed", detail)
+            raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or _BEFORE})
+        if isinstance(answer, str):
+            self.own_summary = answer.strip()
+
+    def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy] | None:
+        """Return the summary that the application wrote, cut to the plan's caps; None where it wrote none."""
+        text = self.compactor.counter.truncate(self.own_summary, plan.caps.history + plan.caps.turn_prefix)
+        return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE)) if text else None
+
     async def _carry_out(self, plan: Plan) -> list[Payload]:
         """Turn a plan into the events that will carry it out."""
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = self.log.fold.window
-            parts, who = await self._summarise(
+            parts, who = self._written(plan) or await self._summarise(
                 summary_requests(window, plan, self.compactor.counter, self.instructions)
             )
             completed = compaction_event(
@@ -242,16 +268,17 @@ class _Compaction:
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken
 
-    async def _call(self, name: str, facts: dict[str, Any]) -> None:
+    async def _call(self, name: str, facts: dict[str, Any]) -> object:
         """Await a hook of the application; an error in it is recorded, never fatal (seed 002, hooks)."""
         hook: Hook | None = getattr(self.compactor.hooks, name)
         if hook is None:
-            return
+            return None
         try:
-            await hook(facts)
+            return await hook(facts)
         except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
             failed = HookFailed(hook=name, error=f"{type(error).__name__}: {error}")
             await self.log.commit([failed], at=self.now)
+            return None
 
 
 async def _still_valid(log: Log, plan: Plan) -> bool:

@@ -200,8 +200,10 @@ class CompactionCompleted(Payload):
         return {**super().dump(), "block": self.block.dump()}
 
 
-RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress"]
-FailureReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "superseded", "summarizer", "cancelled", "failed"]
+RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "vetoed"]
+FailureReason: TypeAlias = Literal[
+    "nothing_to_cover", "no_progress", "vetoed", "superseded", "summarizer", "cancelled", "failed"
+]
 
 
 class CompactionFailed(Payload):

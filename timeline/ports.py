@@ -298,11 +298,23 @@ Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """What `Hooks.on_before_compaction` returns so that nothing is compacted now; the reason is recorded."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
     """Functions of the application, awaited around a compaction; an error in one is recorded, never fatal (seed 002).
 
-    ``on_before_compaction`` is given ``{before_tokens}``, ``on_after_compaction``
-    ``{before_tokens, after_tokens, compacted_tokens}``.
+    Attributes:
+        on_before_compaction: is given ``{before_tokens}``. Returns `Skip` to forbid the compaction: it is refused as
+            ``vetoed``, and not tried again until the conversation has grown. Returns a text to write the summary
+            itself, instead of the summarizer: it stands for all that is covered, an earlier summary included, and is
+            cut to the policy's caps. Anything else lets the compaction go on. A dry run calls no hook, so it shows what
+            would be done without one.
+        on_after_compaction: is given ``{before_tokens, after_tokens, compacted_tokens}``; what it returns is ignored.
     """
 
     on_before_compaction: Hook | None = field(default=None)
