@@ -170,9 +170,14 @@ def policies(*, as_json: bool) -> None:
                 rows.add(policy.model_dump(mode="json"))
         return
     output.table(
-        ("name", "limit", "compacts above", "down to", "keeps", "summary", "counts with"),
-        [(name, policy.max_tokens, *_figures(policy), policy.counter) for name, policy in made.items()],
+        ("name", "limit", "hides when cold", "compacts above", "down to", "keeps", "summary", "counts with"),
+        [(name, policy.max_tokens, _hides(policy), *_figures(policy), policy.counter) for name, policy in made.items()],
     )
+
+
+def _hides(policy: Policy) -> str:
+    hiding = policy.hiding
+    return "nothing" if hiding is None else f"older than {hiding.intact} {hiding.unit}"
 
 
 def _figures(policy: Policy) -> tuple[Any, ...]:
