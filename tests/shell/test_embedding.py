@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,12 +25,14 @@ from tests.sdks import (
     openai_client,
     openai_response,
 )
+from timeline import open_store
 from timeline.blocks import AssistantCompletion, Attachment, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, StoreFull, UnknownResponse
 from timeline.events import BlockRedacted, ModelCalled, event_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from timeline.timeline import Timeline
 
@@ -228,6 +231,34 @@ async def test_a_cancelled_stream_is_recorded_before_the_cancellation_goes_on() 
     assert scope.cancelled_caught
     [item] = timeline.window.items
     assert (item.block.text, item.block.meta) == ("I look ", {"interrupted": True})
+
+
+async def test_a_cancelled_task_records_its_stream_too() -> None:
+    """Whoever cancels the task itself loses nothing either."""
+    timeline = await opened(MemoryStore())
+    waits = asyncio.Event()
+
+    async def stalls() -> AsyncIterator[Any]:
+        for event in CHAT_EVENTS[:2]:
+            yield event
+        waits.set()
+        await anyio.sleep_forever()
+
+    task = asyncio.create_task(timeline.record_stream(stalls()))
+    await waits.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [item.block.text for item in timeline.window.items] == ["I look "]
+
+
+async def test_several_records_of_one_reply_at_the_same_time_are_one(tmp_path: Path) -> None:
+    """Tasks of one timeline and of another one: the first is written, all get its blocks."""
+    async with open_store(tmp_path / "agent.db") as store:
+        one, other = await opened(store), await opened(store)
+        given = await asyncio.gather(*(timeline.record(anthropic_message()) for timeline in (one, other) * 4))
+        assert all(blocks == given[0] for blocks in given)
+        assert (await store.info("c")).version == 5
 
 
 async def test_an_error_of_the_caller_records_what_arrived_and_goes_on() -> None:

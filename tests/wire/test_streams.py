@@ -115,6 +115,19 @@ def test_a_cut_before_any_content_is_a_model_call_without_blocks() -> None:
     assert (response.called.finish_reason, response.called.usage.cache_read_tokens) == ("interrupted", 900)
 
 
+def test_a_providers_own_compaction_is_kept_whole() -> None:
+    """It comes in one delta, and goes back only as it came."""
+    part = {"type": "compaction", "content": None}
+    told = {"content": "So far.", "encrypted_content": "gAAA=="}
+    events: list[dict[str, Any]] = [
+        {"type": "content_block_start", "index": 0, "content_block": part},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta", **told}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+    [block] = read([ANTHROPIC_EVENTS[0], *events, *ANTHROPIC_EVENTS[-2:]]).blocks
+    assert block.data == {"type": "compaction", **told}
+
+
 def test_a_failed_response_is_an_interrupted_one() -> None:
     """The Responses API reports a failure as an event; what came before it is kept."""
     failed = {**openai_response(), "status": "failed", "output": [], "error": {"code": "server_error", "message": "x"}}

@@ -149,14 +149,13 @@ class _Anthropic:
                 self._pieces.add(_field(delta, "thinking"), index, "thinking")
             case "input_json_delta":
                 self._pieces.add(_field(delta, "partial_json"), index, "input")
-            case "signature_delta":
-                self._parts[index]["signature"] = _field(delta, "signature")
             case "citations_delta":
                 cited = self._parts[index].get("citations")
-                self._parts[index]["citations"] = [
-                    *(cited if isinstance(cited, list) else []),
-                    _object(delta, "citation"),
-                ]
+                known = cited if isinstance(cited, list) else []
+                self._parts[index]["citations"] = [*known, _object(delta, "citation")]
+            case _:  # a signature, a provider's own compaction: each comes whole
+                told = plain(delta)
+                self._parts[index] |= {k: v for k, v in told.items() if k != "type"} if isinstance(told, dict) else {}
 
     def _update(self, delta: dict[str, Any], usage: dict[str, Any]) -> None:
         """Take over what came last: its figures are totals, and those that it leaves out stand as they were."""
