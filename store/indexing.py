@@ -23,7 +23,7 @@ FORM: Final = 1
 """Number of the rules by which texts are cut and indexed. An index of another form is made anew."""
 SLICE: Final = 512 * 1024
 """Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
-_MOST_EVENTS: Final = 2_000
+MOST_EVENTS: Final = 2_000
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:
@@ -49,7 +49,7 @@ def _index_slice(connection: sqlite3.Connection, until: int) -> int:
         connection.execute(statements.CREATE_INDEX)
         connection.execute(statements.FORGET_PROGRESS)
     after: int = 0 if progress is None else progress[0]
-    rows = connection.execute(statements.TO_INDEX, (after, until, _MOST_EVENTS))
+    rows = connection.execute(statements.TO_INDEX, (after, until, MOST_EVENTS))
     size = count = 0
     for row in rows:
         _index(connection, row)
@@ -58,7 +58,7 @@ def _index_slice(connection: sqlite3.Connection, until: int) -> int:
             break
     else:
         # Nothing was left out: what follows the last row up to `until` holds no text, unless there were too many.
-        after = after if count == _MOST_EVENTS else max(after, until)
+        after = after if count == MOST_EVENTS else max(after, until)
     rows.close()
     connection.execute(statements.SET_PROGRESS, (FORM, after))
     return after

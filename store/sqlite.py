@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_arg
 
 import aiosqlite
 
-from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreReadOnly
+from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 
 from . import query_statements, statements
@@ -255,7 +255,7 @@ class SQLiteStore(Questions):
     async def _search(
         self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
     ) -> AsyncIterator[Found]:
-        """Bring the index up to date, then ask it; a store open for reading only scans what the index lacks."""
+        """Bring the index up to date where it may be written, then ask it; what it still lacks is scanned."""
         key = None if conversation is None else await self._key(conversation)
         if self._writer is not None:
             await self._catch_up(self._writer)
@@ -264,8 +264,11 @@ class SQLiteStore(Questions):
 
     async def _catch_up(self, writer: Writer) -> None:
         indexed, last = await self._questions.progress()
-        while indexed < last:
-            indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
+        try:
+            while indexed < last:
+                indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
+        except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
+            log.info("the search goes on without its index: %s", refusal)
 
     async def aclose(self) -> None:
         """Finish what is being written, then close. Cancelled, it goes on closing; a second call waits for the end."""

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from store.snippets import WIDTH, snippet
+from store.words import LONGEST, SEAM, WORD, Query, Words, humps_of
+from timeline.errors import InvalidFilter
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("src/app/main.py", ["src", "app", "main", "py"]),
+        ("test_login(x=1)", ["test", "login", "x", "1"]),
+        ("don't", ["don", "t"]),
+        ("Straße ΟΔΟΣ", ["strasse", "οδοσ"]),
+        ("新会话 start", ["新", "会", "话", "start"]),
+        ("", []),
+        ("_ . / \n \x00 😀", []),
+        ("a" * 150, ["a" * LONGEST, "a" * LONGEST, "a" * (150 - 2 * LONGEST)]),
+    ],
+)
+def test_a_text_is_cut_into_runs_of_letters_and_digits(text: str, words: list[str]) -> None:
+    """Signs divide, case is folded, Chinese goes sign by sign, and no word is longer than it may be."""
+    assert Words.of(text).words == words
+
+
+@pytest.mark.parametrize(
+    ("word", "humps"),
+    [
+        ("getUserName", ("get", "user", "name")),
+        ("HTTPServer", ("http", "server")),
+        ("GitHub", ("git", "hub")),
+        ("utf8Decoder", ("utf8", "decoder")),
+        ("Python", ()),
+        ("python", ()),
+        ("README", ()),
+        ("42", ()),
+        ("aB" * (LONGEST // 2), ()),
+    ],
+)
+def test_a_word_has_humps_where_a_capital_begins_anew(word: str, humps: tuple[str, ...]) -> None:
+    """A word of one hump has none apart, and a run that was cut is no identifier."""
+    assert humps_of(word) == humps
+
+
+def test_the_index_cuts_the_columns_just_as_they_were_made() -> None:
+    """Whatever the characters are, FTS5's tokenizer finds our words in the columns: it has no rules of its own left."""
+    everything = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
+    words = Words.of(everything.replace("a", "aB "))
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5 (words, humps, tokenize = 'ascii')")
+        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (t, 'instance')")
+        connection.execute("INSERT INTO t VALUES (?, ?)", words.columns)
+        cut = connection.execute("SELECT col, term FROM terms ORDER BY col DESC, offset").fetchall()
+    assert [term for column, term in cut if column == "words"] == words.words
+    assert [term for column, term in cut if column == "humps" and term != SEAM] == [h for w in words.humps for h in w]
+    assert len(cut) == words.size
+
+
+@given(st.text())
+@example("İﬀŉ")
+def test_folding_makes_no_word_into_two(text: str) -> None:
+    """A folded word holds no sign at which the index would divide it."""
+    for word in Words.of(text).words:
+        assert word
+        assert not [sign for sign in word if sign.isascii() and not sign.isalnum()]
+
+
+@given(st.text())
+def test_whatever_is_typed_is_a_query_or_is_refused(text: str) -> None:
+    """There is no syntax error, and every word that is typed is asked for."""
+    try:
+        query = Query.parse(text)
+    except InvalidFilter:
+        assert not WORD.search(text)
+        return
+    asked = {part for phrase in query.phrases if phrase.in_words for part in phrase.parts}
+    assert asked == set(Words.of(text).words)
+
+
+@given(st.text(min_size=1).filter(WORD.search))
+@example("getUserName*")
+@example('a "b c" d*')
+def test_every_text_is_found_by_itself(text: str) -> None:
+    """What was copied out of a block finds that block."""
+    query = Query.parse(text)
+    assert query.met(query.counts(Words.of(text)))
+    assert snippet(text, query) is not None
+
+
+@given(st.text("ab X.\n", max_size=600), st.text("abX ", min_size=1, max_size=4).filter(str.strip))
+def test_a_snippet_is_one_short_line_of_the_text_with_a_hit(text: str, asked: str) -> None:
+    """It is there exactly when the text is found, and without its marks and ends it is a piece of the text."""
+    query = Query.parse(asked)
+    line = snippet(text, query)
+    assert (line is not None) == query.met(query.counts(Words.of(text)))
+    if line is not None:
+        plain = line.strip("…").replace("«", "").replace("»", "")
+        assert "«" in line
+        assert "\n" not in line
+        assert plain in " ".join(text.split())
+        assert len(plain) <= WIDTH
