@@ -93,12 +93,13 @@ def _places(text: str, query: Query) -> list[_Place] | None:
     spans = [match.span() for match in WORD.finditer(text)]
     written = [text[start:end] for start, end in spans]
     folded = [word.casefold() for word in written]
+    humps = {number: humps for number, word in enumerate(written) if (humps := humps_of(word))}
     places: list[_Place] = []
     for number, term in enumerate(query.terms):
         found = [
             _Place(spans[first][0], spans[last][1], number)
             for phrase in term.phrases
-            for first, last in _found(phrase, written, folded)
+            for first, last in _found(phrase, folded, humps)
         ]
         if not found:
             return None
@@ -106,12 +107,10 @@ def _places(text: str, query: Query) -> list[_Place] | None:
     return sorted(set(places))
 
 
-def _found(phrase: Phrase, written: list[str], folded: list[str]) -> Iterator[tuple[int, int]]:
+def _found(phrase: Phrase, words: list[str], humps: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, int]]:
     """Return the first and last word of every place; of a hump that is the word it belongs to."""
     if phrase.in_words:
-        for place in phrase.places(folded):
+        for place in phrase.places(words):
             yield place, place + len(phrase.parts) - 1
     if phrase.in_humps:
-        for number, word in enumerate(written):
-            if any(True for _ in phrase.places(humps_of(word))):
-                yield number, number
+        yield from ((number, number) for number in humps if any(True for _ in phrase.places(humps[number])))

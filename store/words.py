@@ -82,12 +82,12 @@ class Phrase(NamedTuple):
 
     def places(self, words: Sequence[str]) -> Iterator[int]:
         """Iterate over the indexes of words at which it begins."""
-        *first, last = self.parts
-        for start in range(len(words) - len(first)):
-            if all(words[start + n] == part for n, part in enumerate(first)):
-                final = words[start + len(first)]
-                if final == last or (self.prefix and final.startswith(last)):
-                    yield start
+        *before, last = self.parts
+        size = len(before)
+        for start, word in enumerate(words[size:]):
+            fits = word == last or (self.prefix and word.startswith(last))
+            if fits and list(words[start : start + size]) == before:
+                yield start
 
 
 class Term(NamedTuple):
