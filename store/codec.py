@@ -4,7 +4,7 @@
 writer has only versions and checksums left to do. `decode` verifies the checksum of every event that it reads: SQLite
 itself does not notice a flipped byte inside a row.
 
-The definition of the stored bytes is `timeline.events.encode_payload`. For the one payload that fills a log there is
+The definition of the stored bytes is `timeline.encoding.encode_payload`. For the one payload that fills a log there is
 a faster way to the same bytes here; a test holds the two against each other.
 """
 
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticUndefined, to_json
 
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
+from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
     BlockAppended,
@@ -33,9 +34,6 @@ from timeline.events import (
     Payload,
     UnknownPayload,
     appended_block,
-    checksum,
-    decode_payload,
-    encode_payload,
     instant_text,
 )
 from timeline.frozen import canonical_json, compact_json, sha256_hex

@@ -6,17 +6,15 @@ A payload that this version does not know (a later type, or a later schema versi
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from uuid import UUID
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter
 
-from timeline.blocks import AnyBlock, Instant, RangeSummary, invalid_block, newer_block
+from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
 from timeline.digest import Digest
-from timeline.errors import StoreCorrupt
-from timeline.frozen import Frozen, canonical_json, compact_json, sha256_hex, unchecked
+from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -408,41 +406,6 @@ def appended_block(payload: Payload) -> Block | None:
         block = payload.data.get("block")
         return newer_block(block) if isinstance(block, dict) else None
     return None
-
-
-def encode_payload(payload: Payload) -> str:
-    """Write a payload as the JSON text that is stored and hashed."""
-    return compact_json(payload.dump())
-
-
-def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
-    """Read a stored payload. What this version cannot know becomes an `UnknownPayload`.
-
-    Raises:
-        StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
-    """
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON object")
-    cls = PAYLOADS.get(type_)
-    if cls is None or schema_version > cls.schema_version:
-        return UnknownPayload(type=type_, data=data, stored_schema_version=schema_version)
-    try:
-        return cls.model_validate(data)
-    except ValidationError as error:
-        raise StoreCorrupt(
-            f"an event of type {type_!r} does not hold its fields: {invalid_block(error).problem}"
-        ) from None
-
-
-def checksum(  # noqa: PLR0917 - the order of the parts is the format
-    conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
-) -> str:
-    """Hash an event over everything that the log says of it except its store-wide position."""
-    return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")
 
 
 def instant_text(at: datetime) -> str:

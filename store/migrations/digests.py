@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.encoding import decode_payload
 from timeline.errors import StoreCorrupt
-from timeline.events import decode_payload
 
 from .. import digest_tables
 from ..digests import rows_of

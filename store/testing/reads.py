@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from timeline.encoding import checksum, encode_payload
 from timeline.errors import ConversationNotFound
-from timeline.events import BlocksPinned, Event, UnknownPayload, checksum, encode_payload, instant_text
+from timeline.events import BlocksPinned, Event, UnknownPayload, instant_text
 from timeline.ports import Expected, Snapshot
 
 from .base import ContractBase

@@ -11,6 +11,7 @@ import pytest
 from store.memory import MemoryStore
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import CustomBlock, NewerBlock, RangeSummary, UserPrompt
+from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import StoreCorrupt
 from timeline.events import (
     PAYLOADS,
@@ -27,10 +28,7 @@ from timeline.events import (
     UnknownPayload,
     WrittenBy,
     appended_block,
-    checksum,
-    decode_payload,
     derived_event_id,
-    encode_payload,
     event_id,
     instant_text,
     parse_instant,

@@ -13,7 +13,7 @@ from tests.invariants.playing import AT, play, read_log, run, search, small
 from tests.invariants.strategies import LOGS, Step
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
-from timeline.events import encode_payload
+from timeline.encoding import encode_payload
 from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
 from timeline.planning.planner import plan_compaction

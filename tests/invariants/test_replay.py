@@ -15,7 +15,7 @@ from store.memory import MemoryStore
 from tests.invariants.playing import AT, play, run, search, small
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step
 from tests.invariants.watched import Watched
-from timeline.events import checksum
+from timeline.encoding import checksum
 from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
 from timeline.verify import verify
