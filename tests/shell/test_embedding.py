@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -13,6 +14,7 @@ from anthropic.types import Message
 from anthropic.types import TextBlock as SaidBlock
 
 from store.memory import MemoryStore
+from store.testing.cancelling import cancelled_at
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, after, call, log_of, opened, payloads_of, prompt, result, words
 from tests.sdks import (
@@ -250,6 +252,37 @@ async def test_a_cancelled_task_records_its_stream_too() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [item.block.text for item in timeline.window.items] == ["I look "]
+
+
+@pytest.mark.parametrize("suspension", range(1, 9))
+async def test_a_record_that_was_cancelled_anywhere_is_made_good_by_the_next_one(
+    tmp_path: Path, suspension: int
+) -> None:
+    """The reply is in the log once, whether the cancelled append had reached it or not."""
+    async with open_store(tmp_path / "agent.db") as store:
+        timeline = await opened(store)
+        with suppress(asyncio.CancelledError):
+            await cancelled_at(timeline.record(anthropic_message()), suspension)
+        assert len(await timeline.record(anthropic_message())) == 3
+        assert len(await payloads_of(store, "model.called")) == 1
+        assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("suspension", range(1, 13))
+async def test_a_stream_that_was_cancelled_anywhere_is_in_the_log_once(tmp_path: Path, suspension: int) -> None:
+    """As far as it came; the recording itself is no place to be cancelled in twice."""
+
+    async def slowly() -> AsyncIterator[Any]:
+        for event in CHAT_EVENTS:
+            await asyncio.sleep(0)
+            yield event
+
+    async with open_store(tmp_path / "agent.db") as store:
+        timeline = await opened(store)
+        with suppress(asyncio.CancelledError):
+            await cancelled_at(timeline.record_stream(slowly()), suspension)
+        assert len(await payloads_of(store, "model.called")) == (suspension > 1)
+        assert (await timeline.verify()).ok
 
 
 async def test_several_records_of_one_reply_at_the_same_time_are_one(tmp_path: Path) -> None:
