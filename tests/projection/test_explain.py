@@ -102,10 +102,18 @@ async def test_a_hide_by_the_cache_clock_says_how_long_the_cache_was_idle() -> N
         timeline,
         4,
         reason="cold",
-        facts={"idle_seconds": 1_260, "ttl_seconds": 300, "grace_seconds": 60, "freed": 3_410},
+        facts={
+            "idle_seconds": 1_260,
+            "ttl_seconds": 300,
+            "grace_seconds": 60,
+            "blocks": 1,
+            "freed_tokens": 3_410,
+            "least_tokens": 800,
+        },
     )
     assert (await told(timeline))["tc:turn_1.a.result"].reason == (
-        "cold cache, 1,260 s idle >= 300 + 60, freed 3,410; replaced 3,412 tokens by 2, decided at version 5"
+        "cold cache, 1,260 s idle >= 300 + 60, 1 block freed 3,410 >= 800 tokens; "
+        "replaced 3,412 tokens by 2, decided at version 5"
     )
 
 

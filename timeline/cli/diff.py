@@ -106,9 +106,11 @@ def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
 def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
     if not rows:
         return
-    _heading(f"{what}: {counted(len(rows), 'block', 'blocks')}, {sum(row.tokens for row in rows):,} tokens")
+    summaries = {row.covered_by for row in rows}
+    every_by = f", covered by {rows[0].covered_by}" if len(summaries) == 1 and rows[0].covered_by else ""
+    _heading(f"{what}: {counted(len(rows), 'block', 'blocks')}, {sum(row.tokens for row in rows):,} tokens{every_by}")
     for row in rows if every else rows[:_MOST_ROWS]:
-        by = f"  covered by {row.covered_by}" if row.covered_by else ""
+        by = f"covered by {row.covered_by}" if row.covered_by and not every_by else ""
         state = paint(pad(row.state, 8), state_colour(row.state))
         write(f"{row.version:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
     _rest(rows, every=every)
@@ -124,7 +126,7 @@ def _print_changed(rows: Sequence[ChangedRow], *, every: bool) -> None:
         if row.before_tokens != row.after_tokens:
             size = f"{row.before_tokens:,} -> {size}"
         left = f"{row.version:>7}  {paint(pad(state, 18), state_colour(row.after))}  {pad(size, 15, right=True)}  "
-        write(left + _fitted(row.path, f"  {row.reason}", 46))
+        write(left + _fitted(row.path, row.reason, 46))
     _rest(rows, every=every)
 
 
@@ -141,7 +143,7 @@ def _rest(rows: Sequence[object], *, every: bool) -> None:
 def _fitted(path: str, more: str, used: int) -> str:
     """Return a path, which is never cut, and as much behind it as the line takes."""
     room = output.width() - used - len(path)
-    return output.plain(path) + (paint("  " + brief(more.strip(), room - 2), dim=True) if more and room > 12 else "")
+    return output.plain(path) + (paint("  " + brief(more, room - 2), dim=True) if more and room > 12 else "")
 
 
 def _print_prefix(prefix: Prefix, tokens: int) -> None:

@@ -144,19 +144,24 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
     decided = f"decided at version {facts['decided_at']}"
     if rule in {"redacted", "rewritten"}:
         return f"{said}; {decided}"
-    figures = _figures({name: value for name, value in facts.items() if name != "decided_at"})
-    because = ", ".join([said, *figures])
+    because = ", ".join([said, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
     became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
     return f"{because}; {became}, {decided}"
 
 
-def _figures(facts: Facts) -> list[str]:
-    """Say the figures of a hide; how long the cache was idle stands against what makes it cold."""
-    idle, ttl, grace = (facts.get(f"{name}_seconds") for name in ("idle", "ttl", "grace"))
-    if idle is None or ttl is None:
-        return listed(facts)
-    rest = {name: value for name, value in facts.items() if not name.endswith("_seconds")}
-    return [f"{idle:,} s idle >= {ttl:,} + {grace or 0:,}", *listed(rest)]
+def figures(facts: Facts) -> list[str]:
+    """Say the figures of a decision; those that are held against one another stand together."""
+    rest = dict(facts)
+    said: list[str] = []
+    if {"before_tokens", "after_tokens"} <= rest.keys():
+        said.append(f"{rest.pop('before_tokens'):,} -> {rest.pop('after_tokens'):,} tokens")
+    if {"idle_seconds", "ttl_seconds"} <= rest.keys():
+        idle, ttl, grace = rest.pop("idle_seconds"), rest.pop("ttl_seconds"), rest.pop("grace_seconds", 0)
+        said.append(f"{idle:,} s idle >= {ttl:,} + {grace:,}")
+    if {"blocks", "freed_tokens", "least_tokens"} <= rest.keys():
+        blocks = counted(int(rest.pop("blocks")), "block", "blocks")
+        said.append(f"{blocks} freed {rest.pop('freed_tokens'):,} >= {rest.pop('least_tokens'):,} tokens")
+    return [*said, *listed(rest)]
 
 
 def _summary_in_words(facts: Facts) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from timeline.projection.rules import RULES, WINDOW, counted, listed, spaced
+from timeline.projection.rules import RULES, WINDOW, counted, figures, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,9 +103,5 @@ def _share(tokens: int, account: Account) -> str:
 
 def decision_in_words(taken: Taken) -> str:
     """Say what a render decided, why, and the figures behind it."""
-    facts = dict(taken.facts)
-    sizes: list[str] = []
-    if {"before_tokens", "after_tokens"} <= facts.keys():
-        sizes = [f"{facts.pop('before_tokens'):,} -> {facts.pop('after_tokens'):,} tokens"]
     why = RULES.get(taken.reason, spaced(taken.reason))
-    return f"{taken.kind} ({why}): {', '.join([*sizes, *listed(facts)])}".removesuffix(": ")
+    return f"{taken.kind} ({why}): {', '.join(figures(taken.facts))}".removesuffix(": ")
