@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from tests.invariants import reference
-from tests.scenes import AT
+from tests.invariants import reference, reference_time
 from timeline.events import BlocksHidden, CompactionCompleted, CompactionFailed, CompactionReverted, PolicyChanged
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
@@ -37,8 +37,9 @@ FRAME: Final = 80
 """What a preview's own line may take beyond its cap."""
 
 
-def check_window(window: Window, log: Sequence[LogLine]) -> None:
+def check_window(window: Window, lines: Sequence[LogLine]) -> None:
     """Hold a window against the naive fold of the whole log."""
+    log = reference.standing(lines)
     states, blocks = reference.states(log), reference.blocks_of(log)
     assert window.version == (log[-1][0] if log else 0)
     assert [item.version for item in window.items] == reference.order(log)
@@ -55,12 +56,29 @@ def check_window(window: Window, log: Sequence[LogLine]) -> None:
     groups = [{window.items[i].version for i in group.indices} for group in atomic_groups(window.items)]
     assert sorted(groups, key=min) == sorted(reference.groups(log), key=min)
     for item in window.items:
+        assert item.replacement == reference.stand_in(log, item.version)
         if item.state != "redacted":
             assert item.block == blocks[item.version]
+            assert item.revealed == reference.is_revealed(log, item.version)
+    _check_running_state(window, lines)
 
 
-def check_states(events: Sequence[Event], log: Sequence[LogLine], conversation: str) -> None:
+def _check_running_state(window: Window, log: Sequence[LogLine]) -> None:
+    """What a window knows besides its blocks: lease, touch, hold, refusal, rounds, the newest context, the policy."""
+    mine = (window.lease, window.touch, window.setback, window.rendered)
+    lease, touch, setback, rendered = (None if value is None else astuple(value) for value in mine)
+    assert lease == reference_time.lease(log)
+    assert touch == reference_time.touch(log)
+    assert setback == reference_time.setback(log)
+    assert rendered == reference_time.rendered(log)
+    assert window.hold == reference_time.hold(log)
+    assert window.rounds == reference_time.rounds(log)
+    assert window.policy == reference_time.policy(log)
+
+
+def check_states(events: Sequence[Event], lines: Sequence[LogLine], conversation: str) -> None:
     """Each block is in exactly one state, and each covered one is covered by exactly one live summary."""
+    log = reference.standing(lines)
     _, rows = block_states(events, conversation)
     assert {row.version: row.state for row in rows} == reference.states(log)
     assert {row.version: row.covered_by for row in rows if row.covered_by} == reference.covered_by(log)
@@ -68,13 +86,13 @@ def check_states(events: Sequence[Event], log: Sequence[LogLine], conversation: 
 
 def check_compactions(log: Sequence[LogLine], policy: Policy) -> None:
     """Hold every compaction against what the design promises of covers, carried blocks, groups and progress."""
-    for index, (version, payload) in enumerate(log):
+    for index, (version, payload, _) in enumerate(log):
         if isinstance(payload, CompactionCompleted):
-            before, after = log[:index], log[: index + 1]
-            _check_covers(before, after, version, payload)
+            before = reference.standing(log[:index])
+            _check_covers(before, [*before, log[index]], version, payload)
             if payload.source == "engine":
                 _check_groups(before, payload)
-                spilled = index + 1 < len(log) and _is_spill(log[index + 1][1])
+                spilled = index + 1 < len(log) and _is_spill(log[index + 1].payload)
                 _check_progress(before, log[: index + 1 + spilled], policy)
                 _check_carried_share(log[: index + 1 + spilled], policy)
 
@@ -107,7 +125,7 @@ def _check_groups(before: Sequence[LogLine], payload: CompactionCompleted) -> No
 
 def _check_progress(before: Sequence[LogLine], after: Sequence[LogLine], policy: Policy) -> None:
     """A compaction with its previews freed the least that is due."""
-    had, has = _messages(before, policy), _messages(after, policy)
+    had, has = messages(before, policy), messages(after, policy)
     least = max(math.ceil(policy.min_progress * had), policy.min_progress_tokens)
     assert had - has >= least, f"freed {had - has} of {had} tokens, at least {least} is due"
 
@@ -124,26 +142,27 @@ def _is_spill(payload: Payload) -> bool:
     return isinstance(payload, BlocksHidden) and payload.reason == "spill"
 
 
-def _messages(log: Sequence[LogLine], policy: Policy) -> int:
+def messages(log: Sequence[LogLine], policy: Policy) -> int:
+    """Count what a log shows, by the context's own account."""
     return account(folded(log).window.items, FixedPart(), policy).messages
 
 
 def folded(log: Sequence[LogLine]) -> Fold:
     """Fold a log from its beginning."""
-    fold = Fold("c", [v for _, payload in log if isinstance(payload, CompactionReverted) for v in payload.versions])
-    for version, payload in log:
-        fold.apply(version, AT, payload)
+    fold = Fold("c", reference.reverted(log))
+    for version, payload, at in log:
+        fold.apply(version, at, payload)
     return fold
 
 
 def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
     """The sizes that a compaction records are what the context's account says before and after it."""
-    for index, (_version, payload) in enumerate(log):
+    for index, (_version, payload, _at) in enumerate(log):
         if isinstance(payload, CompactionCompleted) and payload.source == "engine":
-            spilled = index + 1 < len(log) and _is_spill(log[index + 1][1])
+            spilled = index + 1 < len(log) and _is_spill(log[index + 1].payload)
 
-            assert payload.before_tokens == _messages(log[:index], policy)
-            after = _messages(log[: index + 1 + bool(spilled)], policy)
+            assert payload.before_tokens == messages(log[:index], policy)
+            after = messages(log[: index + 1 + bool(spilled)], policy)
             # A margin is rounded up block by block, with the wire's label or without it: one token each.
             tolerance = spilled if policy.margin else 0
             assert abs(payload.after_tokens - after) <= tolerance, (
@@ -154,15 +173,15 @@ def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
 def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
     """After a refusal or failure nothing is tried until the window grew by what was asked, or is above the limit."""
     wait_until: int | None = None
-    for index, (version, payload) in enumerate(log):
+    for index, (version, payload, _) in enumerate(log):
         automatic = isinstance(payload, CompactionFailed) or (
-            isinstance(payload, CompactionCompleted) and payload.reason == "over_trigger"
+            isinstance(payload, CompactionCompleted) and payload.reason in {"over_trigger", "cold"}
         )
         if automatic and wait_until is not None:
             tokens = folded(log[:index]).window.tokens
-            over = _messages(log[:index], policy) + fixed > policy.max_tokens
+            over = messages(log[:index], policy) + fixed > policy.max_tokens
             assert over or tokens >= wait_until, f"version {version}: tried again at {tokens}, before {wait_until}"
         if isinstance(payload, CompactionFailed):
             wait_until = payload.visible_tokens + payload.retry_after
-        elif isinstance(payload, CompactionCompleted | PolicyChanged):
+        elif isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
             wait_until = None

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from hypothesis import Phase, settings
 
-from tests.invariants.strategies import Decide, Import, Later, Say
+from tests.invariants.reference import LogLine, standing, summaries_of
+from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Undo, Wait
 from timeline.blocks import RangeSummary, ToolCall
-from timeline.errors import InvalidBlock, PathTaken
+from timeline.errors import (
+    BlockProtected,
+    CompactionCovered,
+    CompactionError,
+    InvalidBlock,
+    PathTaken,
+    UndoUnavailable,
+)
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -21,21 +30,19 @@ from timeline.events import (
     CompactionCompleted,
     Replacement,
     UnknownPayload,
+    Usage,
     WrittenBy,
     appended_block,
 )
 from timeline.frozen import repair_text
 from timeline.paths import numbered, stem
-from timeline.policy import presets
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from tests.invariants.reference import LogLine
     from tests.invariants.strategies import DecisionKind, Step
     from timeline.blocks import Block
     from timeline.events import Payload
-    from timeline.policy.model import Policy
     from timeline.ports import EventStore
     from timeline.timeline import Timeline
 
@@ -61,57 +68,116 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
-def small(max_tokens: int = 2_000, **changes: Any) -> Policy:
-    """Return the cut-point policy with a small limit and the quick counter."""
-    return presets.cut_point(**{"max_tokens": max_tokens, "counter": "chars4", **changes})
-
-
 async def read_log(store: EventStore, conversation: str) -> list[LogLine]:
     """Read a whole log."""
-    return [(event.version, event.payload) async for event in store.read(conversation)]
+    return [LogLine(event.version, event.payload, event.at) async for event in store.read(conversation)]
 
 
-async def play(timeline: Timeline, store: EventStore, steps: Sequence[Step]) -> None:
-    """Play steps, one after the other."""
+async def play(  # noqa: C901 - one case a kind of step
+    timeline: Timeline, store: EventStore, steps: Sequence[Step], now: datetime = AT
+) -> datetime:
+    """Play steps, one after the other; return the moment at which they end."""
     for step in steps:
         match step:
             case Say(blocks):
-                await say(timeline, store, blocks)
+                await say(timeline, store, blocks, now)
             case Decide():
-                await _decide(store, timeline, step)
+                await _decide(store, timeline, step, now)
             case Import():
-                await _import(store, timeline, step)
+                await _import(store, timeline, step, now)
             case Later(text):
-                await commit(timeline, [_later(timeline, text)])
+                await commit(timeline, [_later(timeline, text)], now)
+            case Wait(seconds):
+                now += timedelta(seconds=seconds)
+            case Call():
+                await _call(timeline, step, now)
+            case Manual():
+                await manage(timeline, step, now)
+            case Compact():
+                with suppress(CompactionError):
+                    assert await timeline.compact(now=now, wait=False)
+            case Undo():
+                await undo(timeline, store, step, now)
             case _:
                 assert_never(step)
+    return now
 
 
-async def say(timeline: Timeline, store: EventStore, blocks: Sequence[Block]) -> None:
+async def _call(timeline: Timeline, call: Call, now: datetime) -> None:
+    usage = Usage(
+        input_tokens=7,
+        cache_write_5m_tokens=3 if call.wrote == "5m" else 0,
+        cache_write_1h_tokens=3 if call.wrote == "1h" else 0,
+    )
+    began = None if call.began is None else now - timedelta(seconds=call.began)
+    reason = "error" if call.failed else None
+    await timeline.record_model_call(usage, model="m", finish_reason=reason, started_at=began, now=now)
+
+
+async def manage(timeline: Timeline, step: Manual, now: datetime) -> None:
+    """Hide, reveal, pin or unpin a block of the window by its path; where that is refused, nothing is written."""
+    items = timeline.window.items
+    if not items:
+        return
+    path = items[step.number % len(items)].block.path
+    before = timeline.version
+    try:
+        match step.kind:
+            case "hide":
+                await timeline.hide(path, now=now)
+            case "omit":
+                await timeline.hide(path, mode="omit", now=now)
+            case "reveal":
+                await timeline.reveal(path, now=now)
+            case "pin":
+                await timeline.pin(path, now=now)
+            case "unpin":
+                await timeline.unpin(path, now=now)
+    except BlockProtected:
+        assert timeline.version == before
+
+
+async def undo(timeline: Timeline, store: EventStore, step: Undo, now: datetime) -> list[int]:
+    """Take a compaction back; say which ones went, newest first."""
+    log = await read_log(store, timeline.id)
+    live = sorted(summaries_of(standing(log)))
+    version = live[step.number % len(live)] if live and step.number is not None else None
+    try:
+        return await timeline.undo_compaction(version, cascade=step.cascade, now=now)
+    except UndoUnavailable:
+        assert not live
+    except CompactionCovered:
+        assert not step.cascade
+    return []
+
+
+async def say(timeline: Timeline, store: EventStore, blocks: Sequence[Block], now: datetime = AT) -> None:
     """Append blocks; where one brings a path that is in use, nothing of them is written."""
     before = (await store.info(timeline.id)).version
     try:
-        await timeline.append(*blocks, now=AT)
+        await timeline.append(*blocks, now=now)
     except (InvalidBlock, PathTaken):
         assert any(block.path for block in blocks), "refused for no reason"
         assert (await store.info(timeline.id)).version == before, "half an append"
 
 
-async def commit(timeline: Timeline, payloads: Sequence[Payload], *, snapshot: bool = False) -> None:
+async def commit(
+    timeline: Timeline, payloads: Sequence[Payload], now: datetime = AT, *, snapshot: bool = False
+) -> None:
     """Append decisions straight to a timeline's log."""
-    await timeline._log.commit(payloads, at=AT, snapshot=snapshot)
+    await timeline._log.commit(payloads, at=now, snapshot=snapshot)
 
 
-async def _decide(store: EventStore, timeline: Timeline, step: Decide) -> None:
+async def _decide(store: EventStore, timeline: Timeline, step: Decide, now: datetime) -> None:
     known: list[tuple[int, Block | None]] = [
-        (v, block) for v, payload in await read_log(store, timeline.id) if (block := appended_block(payload))
+        (v, block) for v, payload, _ in await read_log(store, timeline.id) if (block := appended_block(payload))
     ]
     if not known:
         return
     if step.kind not in {"hide", "omit"}:
         known.append((timeline.version + 7, None))
     chosen = dict(known[number % len(known)] for number in step.numbers)
-    await commit(timeline, [_decision(timeline, step.kind, chosen)], snapshot=step.snapshot)
+    await commit(timeline, [_decision(timeline, step.kind, chosen)], now, snapshot=step.snapshot)
 
 
 def _decision(timeline: Timeline, kind: DecisionKind, chosen: dict[int, Block | None]) -> Payload:
@@ -145,7 +211,7 @@ def _later(timeline: Timeline, text: str | None) -> Payload:
     return UnknownPayload(type="verse.appended", data={"block": block, "tokens": timeline.counter.count(text)})
 
 
-async def _import(store: EventStore, timeline: Timeline, step: Import) -> None:
+async def _import(store: EventStore, timeline: Timeline, step: Import, now: datetime) -> None:
     window = timeline.window
     own = [item for item in window.items if not item.is_summary]
     if not own:
@@ -170,4 +236,4 @@ async def _import(store: EventStore, timeline: Timeline, step: Import) -> None:
         after_tokens=8,
         written_by=WrittenBy(summarizer="imported"),
     )
-    await commit(timeline, [completed], snapshot=True)
+    await commit(timeline, [completed], now, snapshot=True)

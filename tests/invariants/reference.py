@@ -1,12 +1,14 @@
 """A second fold, as slow and plain as possible: every answer is worked out anew from the whole log.
 
-Written from the design's words, to be held against the real one. A log is a list of ``(version, payload)``; blocks are
-known by their versions. Everything is quadratic or worse, and nothing is remembered between two questions.
+Written from the design's words, to be held against the real one. A log is a list of ``(version, payload, at)``; blocks
+are known by their versions. Everything is quadratic or worse, and nothing is remembered between two questions.
+
+A compaction that was taken back was never made: every question but that of the lease is asked of `standing` lines.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.blocks import AssistantCompletion, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult
 from timeline.events import (
@@ -16,33 +18,53 @@ from timeline.events import (
     BlocksRevealed,
     BlocksUnpinned,
     CompactionCompleted,
+    CompactionReverted,
+    Replacement,
     appended_block,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import Payload
 
-LogLine: TypeAlias = "tuple[int, Payload]"
+
+class LogLine(NamedTuple):
+    """What the fold is given of an event."""
+
+    version: int
+    payload: Payload
+    at: datetime
+
+
+def reverted(log: Sequence[LogLine]) -> set[int]:
+    """Return the versions of the compactions that were taken back."""
+    return {v for line in log if isinstance(line.payload, CompactionReverted) for v in line.payload.versions}
+
+
+def standing(log: Sequence[LogLine]) -> list[LogLine]:
+    """Return the log without the compactions that were taken back in it."""
+    gone = reverted(log)
+    return [line for line in log if line.version not in gone]
 
 
 def blocks_of(log: Sequence[LogLine]) -> dict[int, Block]:
     """Return every block of the log by version, summaries included."""
-    return {version: block for version, payload in log if (block := appended_block(payload)) is not None}
+    return {version: block for version, payload, _ in log if (block := appended_block(payload)) is not None}
 
 
 def summaries_of(log: Sequence[LogLine]) -> dict[int, CompactionCompleted]:
     """Return every compaction of the log by version, live or superseded."""
-    return {version: payload for version, payload in log if isinstance(payload, CompactionCompleted)}
+    return {version: payload for version, payload, _ in log if isinstance(payload, CompactionCompleted)}
 
 
 def covered_by(log: Sequence[LogLine]) -> dict[int, int]:
     """Say of each covered block which live summary covers it: the one that took it, or what took that one since."""
     taken_by: dict[int, int] = {}
     seen: list[int] = []
-    for version, payload in log:
+    for version, payload, _ in log:
         if isinstance(payload, CompactionCompleted):
             inside = {v for first, last in payload.covers.ranges for v in range(first, last + 1)}
             inside |= set(payload.covers.summaries)
@@ -77,13 +99,13 @@ def states(log: Sequence[LogLine]) -> dict[int, str]:
 
 
 def _is_redacted(log: Sequence[LogLine], version: int) -> bool:
-    return any(isinstance(p, BlockRedacted) and p.version == version < at for at, p in log)
+    return any(isinstance(p, BlockRedacted) and p.version == version < at for at, p, _ in log)
 
 
 def hidden_as(log: Sequence[LogLine], version: int) -> BlocksHidden | None:
     """Return the event that hides a block now: the newest hide that no reveal and no redaction follows."""
     hide: BlocksHidden | None = None
-    for at, payload in log:
+    for at, payload, _ in log:
         if at <= version:
             continue
         if isinstance(payload, BlocksHidden) and any(r.version == version for r in payload.blocks):
@@ -93,9 +115,31 @@ def hidden_as(log: Sequence[LogLine], version: int) -> BlocksHidden | None:
     return hide
 
 
+def stand_in(log: Sequence[LogLine], version: int) -> Replacement | None:
+    """Return what is shown instead of a hidden block, as it was recorded; None when nothing is."""
+    hide = hidden_as(log, version)
+    if hide is None or hide.mode == "omit" or _is_redacted(log, version):
+        return None
+    return next(r for r in hide.blocks if r.version == version)
+
+
+def is_revealed(log: Sequence[LogLine], version: int) -> bool:
+    """Say whether a block was shown again by a decision that no later hide followed."""
+    named = [
+        isinstance(payload, BlocksRevealed)
+        for at, payload, _ in log
+        if at > version
+        and (
+            (isinstance(payload, BlocksRevealed) and version in payload.versions)
+            or (isinstance(payload, BlocksHidden) and any(r.version == version for r in payload.blocks))
+        )
+    ]
+    return named[-1] if named else False
+
+
 def is_carried(log: Sequence[LogLine], version: int) -> bool:
     """Say whether some compaction kept a block verbatim behind its summary."""
-    return any(isinstance(p, CompactionCompleted) and version in p.carried for at, p in log if at > version)
+    return any(isinstance(p, CompactionCompleted) and version in p.carried for at, p, _ in log if at > version)
 
 
 def is_pinned(log: Sequence[LogLine], version: int) -> bool:
@@ -106,7 +150,7 @@ def is_pinned(log: Sequence[LogLine], version: int) -> bool:
     if isinstance(blocks_of(log)[version], RangeSummary):
         return False
     pinned = False
-    for at, payload in log:
+    for at, payload, _ in log:
         if at > version and isinstance(payload, BlocksPinned | BlocksUnpinned) and version in payload.versions:
             pinned = isinstance(payload, BlocksPinned)
     return pinned or isinstance(blocks_of(log)[version], Note | StageDigest)
@@ -141,7 +185,7 @@ def responses(log: Sequence[LogLine]) -> dict[int, int]:
     """
     numbers: dict[int, int] = {}
     newest, newest_id, unbroken = 0, None, False
-    for version, payload in log:
+    for version, payload, _ in log:
         block = appended_block(payload)
         if block is None or isinstance(payload, CompactionCompleted):
             continue

@@ -25,6 +25,8 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
+from timeline.policy import presets
+from timeline.policy.model import Hiding, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
 PICTURE: Final[Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 SIGNED: Final[Any] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 DecisionKind: TypeAlias = Literal["hide", "omit", "reveal", "pin", "unpin", "redact"]
+ManualKind: TypeAlias = Literal["hide", "omit", "reveal", "pin", "unpin"]
+
+
+def small(max_tokens: int = 2_000, **changes: Any) -> Policy:
+    """Return the cut-point policy with a small limit and the quick counter."""
+    return presets.cut_point(**{"max_tokens": max_tokens, "counter": "chars4", **changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,44 @@ class Later:
     text: str | None
 
 
-Step: TypeAlias = Say | Decide | Import | Later
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass, or the clock go back."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Record a model call: what it wrote to the cache, how long ago it began, and whether it failed."""
+
+    wrote: Literal["", "5m", "1h"]
+    began: int | None
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """Decide about a block by its path, as the application does; what may not be decided is refused."""
+
+    kind: ManualKind
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Compact whatever the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Take a compaction back: the newest one that stands, or any, with those that cover it or without."""
+
+    number: int | None
+    cascade: bool
+
+
+Step: TypeAlias = Say | Decide | Import | Later | Wait | Call | Manual | Compact | Undo
 
 _ODD: Final = ("", " ", "\n", "grüße 🦦", "a\ud800b", "\u202e\u0000", "<|endoftext|>", "tc:turn_1.a.result")
 _SIZES: Final = (1, 5, 20, 80, 300, 900, 3_000)
@@ -200,7 +245,19 @@ IMPORTS: Final = st.builds(
 _SAY: Final = st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda blocks: Say(tuple(blocks)))
 LATER: Final = st.builds(Later, st.none() | SHORT_TEXTS)
 """Events of a later version."""
-_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(_SAY, _SAY, _SAY, _SAY, DECISIONS, IMPORTS, LATER)
+WAITS: Final = st.sampled_from([0, 1, 200, 299, 359, 360, 361, 1_000, 3_659, 3_660, 10_000, -1, -400]).map(Wait)
+"""Gaps around the times that providers keep a cache, and clocks that go back."""
+CALLS: Final = st.builds(
+    Call, st.sampled_from(["", "5m", "1h"]), st.sampled_from([None, 0, 30]), st.sampled_from([False, False, True])
+)
+"""Model calls, with or without a word about the cache."""
+MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pin", "unpin"]), st.integers(0, 200))
+"""Decisions of the application."""
+UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())
+"""Compactions taken back."""
+TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, CALLS, MANUAL, st.just(Compact()), UNDOS)
+"""What time and the application bring, besides blocks."""
+_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(_SAY, _SAY, _SAY, _SAY, DECISIONS, IMPORTS, LATER, TIMELY)
 
 
 def _in_batches(blocks: Sequence[Block], sizes: Sequence[int]) -> list[Step]:
@@ -222,12 +279,43 @@ HOSTILE_LOGS: Final[SearchStrategy[list[Step]]] = st.lists(_HOSTILE, max_size=25
 
 
 @st.composite
-def _mixed(draw: st.DrawFn) -> list[Step]:
+def _mixed(draw: st.DrawFn, strangers: SearchStrategy[Step], most: int) -> list[Step]:
     steps = list(draw(ORDERLY_LOGS))
-    for step in draw(st.lists(_HOSTILE, max_size=6)):
+    for step in draw(st.lists(strangers, max_size=most)):
         steps.insert(draw(st.integers(0, len(steps))), step)
     return list(steps)
 
 
-LOGS: Final[SearchStrategy[list[Step]]] = st.one_of(ORDERLY_LOGS, HOSTILE_LOGS, _mixed())
+LONG_RUNS: Final[SearchStrategy[list[Step]]] = _mixed(TIMELY, 12)
+"""Orderly conversations of a running agent: pauses, model calls, compactions, decisions of the application."""
+LOGS: Final[SearchStrategy[list[Step]]] = st.one_of(ORDERLY_LOGS, HOSTILE_LOGS, _mixed(_HOSTILE, 6), LONG_RUNS)
 """A log: an orderly one, a hostile one, or an orderly one with hostile steps put in anywhere."""
+
+
+HIDINGS: Final = st.builds(
+    Hiding,
+    unit=st.sampled_from(["rounds", "turns"]),
+    intact=st.sampled_from([1, 2, 8]),
+    files=st.sampled_from([1, 3]),
+    old=st.sampled_from([1, 2, 4]),
+    ttl=st.sampled_from([None, None, 100]),
+    grace=st.sampled_from([60, 0, -10]),
+    minimum=st.sampled_from([0.01, 0.0, 0.1]),
+    pressure_minimum=st.sampled_from([None, 0.0, 0.05, 0.15]),
+    replacement_tokens=st.sampled_from([60, 20]),
+)
+"""Ways to hide that a conversation of a few rounds meets."""
+POLICIES: Final = st.builds(
+    small,
+    st.sampled_from([1_000, 2_000, 4_000, 6_000]),
+    keep_recent=st.sampled_from([0.2, 0.05, 0.6]),
+    output_reserve=st.sampled_from([0, 0, 300]),
+    margin=st.sampled_from([0.0, 0.0, 0.1]),
+    on_split=st.sampled_from(["split", "split", "whole_turn"]),
+    target=st.sampled_from([0.7, 0.3, 0.9]),
+    carried_share=st.sampled_from([0.15, 0.5]),
+    attempts=st.sampled_from([3, 1]),
+    hiding=st.none() | HIDINGS,
+    fold_when_cold=st.sampled_from([None, 0.35]),
+)
+"""Policies with small limits."""

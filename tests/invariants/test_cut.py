@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from store.memory import MemoryStore
 from tests.invariants import reference, seed_rules
-from tests.invariants.playing import AT, play, read_log, run, search, small
-from tests.invariants.strategies import LOGS, Step
+from tests.invariants.playing import AT, play, read_log, run, search
+from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import ToolCall
 from timeline.fold.groups import atomic_groups
 from timeline.planning.budget import FixedPart
@@ -26,7 +26,7 @@ async def _played(steps: list[Step]) -> tuple[Timeline, list[LogLine]]:
     store = MemoryStore()
     timeline = await Timeline.open(store, "c", policy=small(halvings=0, target=0.9), now=AT)
     await play(timeline, store, steps)
-    return timeline, await read_log(store, "c")
+    return timeline, reference.standing(await read_log(store, "c"))
 
 
 @search(60)

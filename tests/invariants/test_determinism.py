@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 
 from store.memory import MemoryStore
-from tests.invariants.playing import AT, play, read_log, run, search, small
-from tests.invariants.strategies import LOGS, Step
+from tests.invariants.checks import folded
+from tests.invariants.playing import AT, play, read_log, run, search
+from tests.invariants.strategies import LOGS, Step, small
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
 from timeline.encoding import encode_payload
-from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
 from timeline.planning.planner import plan_compaction
 from timeline.timeline import Timeline
@@ -28,9 +28,9 @@ async def _written(steps: list[Step]) -> list[str]:
     store = MemoryStore()
     watched = Watched(store, await Timeline.open(store, "c", policy=small(), now=AT))
     for step in steps:
-        await play(watched.timeline, store, [step])
+        await watched.play(step)
         await watched.outcome()
-    return [encode_payload(payload) for _, payload in await read_log(store, "c")]
+    return [encode_payload(payload) for _, payload, _ in await read_log(store, "c")]
 
 
 @search(20)
@@ -49,9 +49,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
         store = MemoryStore()
         timeline = await Timeline.open(store, "c", policy=small(), now=AT)
         await play(timeline, store, steps)
-        again = Fold("c")
-        for version, payload in await read_log(store, "c"):
-            again.apply(version, AT, payload)
+        again = folded(await read_log(store, "c"))
         first, second, third = (
             plan_compaction(window, FixedPart(system=50), timeline.policy, timeline.counter)
             for window in (timeline.window, timeline.window, again.window)

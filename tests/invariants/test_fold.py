@@ -4,8 +4,8 @@ from hypothesis import given
 
 from store.memory import MemoryStore
 from tests.invariants.checks import check_states, check_window
-from tests.invariants.playing import AT, play, read_log, run, search, small
-from tests.invariants.strategies import LOGS, Step
+from tests.invariants.playing import AT, play, read_log, run, search
+from tests.invariants.strategies import LOGS, Step, small
 from timeline.timeline import Timeline
 
 

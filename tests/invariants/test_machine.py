@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from store import open_store
 from tests.invariants.checks import check_window
 from tests.invariants.moods import Mood, MoodySummarizer
-from tests.invariants.playing import AT, play, read_log, say, search, small
-from tests.invariants.strategies import ANY_BLOCK, DECISIONS, IMPORTS, LATER, TEXTS, Decide, Step, a_round
+from tests.invariants.playing import AT, play, read_log, say, search
+from tests.invariants.strategies import ANY_BLOCK, DECISIONS, IMPORTS, LATER, TEXTS, Decide, Step, a_round, small
 from tests.invariants.watched import Watched
 from timeline.blocks import Block, ToolCall, ToolResult, UserPrompt
 from timeline.errors import CompactionError

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.invariants import reference, seed_rules
 from tests.invariants.checks import FRAME, SPILLABLE
-from tests.invariants.playing import AT, play, read_log, run, search, small
-from tests.invariants.strategies import LOGS, Step
+from tests.invariants.playing import AT, play, read_log, run, search
+from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow
 from timeline.planning.budget import least_progress, preview_cap
@@ -72,7 +72,7 @@ def test_a_context_overflows_only_when_no_cut_and_no_preview_can_help(steps: lis
             error = await _overflow(timeline)
             if error is None:
                 continue
-            log = await read_log(store, "c")
+            log = reference.standing(await read_log(store, "c"))
             assert error.account["total"] > limit
             assert least_context(timeline, log, policy) > limit - least_progress(policy, timeline.window.tokens)
             assert len(dict(error.largest_blocks)) == len(error.largest_blocks), "a block is named twice"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.memory import MemoryStore
-from tests.invariants.playing import AT, play, run, search, small
-from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step
+from tests.invariants.playing import AT, run, search
+from tests.invariants.strategies import LOGS, LONG_RUNS, ORDERLY_LOGS, POLICIES, Step
 from tests.invariants.watched import Watched
 from tests.invariants.wires import check_grown
 from timeline.projection.context import RenderedContext
@@ -16,17 +16,6 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
-POLICIES: Final = st.builds(
-    small,
-    st.sampled_from([1_000, 2_000, 4_000, 6_000]),
-    keep_recent=st.sampled_from([0.2, 0.05, 0.6]),
-    output_reserve=st.sampled_from([0, 0, 300]),
-    margin=st.sampled_from([0.0, 0.0, 0.1]),
-    on_split=st.sampled_from(["split", "split", "whole_turn"]),
-    target=st.sampled_from([0.7, 0.3, 0.9]),
-    carried_share=st.sampled_from([0.15, 0.5]),
-    attempts=st.sampled_from([3, 2]),
-)
 PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from(
     [{}, {"system": "Be brief."}, {"system": "long " * 200, "tools": [{"name": "bash"}]}, {"ephemeral": ["now", " "]}]
 )
@@ -37,7 +26,7 @@ async def watch(steps: list[Step], policy: Policy, prompt: dict[str, Any]) -> Wa
     store = MemoryStore()
     watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT), **prompt)
     for step in steps:
-        await play(watched.timeline, store, [step])
+        await watched.play(step)
         await watched.render()
     await watched.check_everything()
     return watched
@@ -61,6 +50,15 @@ def test_every_render_of_a_hostile_log_keeps_the_invariants(
     run(watch(steps, policy, prompt))
 
 
+@search(40)
+@given(LONG_RUNS, POLICIES, PROMPTS)
+def test_every_render_of_a_long_running_agent_keeps_the_invariants(
+    steps: list[Step], policy: Policy, prompt: dict[str, Any]
+) -> None:
+    """The same holds while time passes, the cache grows cold, and the application compacts, takes back and decides."""
+    run(watch(steps, policy, prompt))
+
+
 @search(30)
 @given(ORDERLY_LOGS, POLICIES)
 def test_the_wires_change_nothing_before_the_previous_tail(steps: list[Step], policy: Policy) -> None:
@@ -71,7 +69,7 @@ def test_the_wires_change_nothing_before_the_previous_tail(steps: list[Step], po
         watched = Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
         before: RenderedContext | None = None
         for step in steps:
-            await play(watched.timeline, store, [step])
+            await watched.play(step)
             context = await watched.outcome()
             if isinstance(context, RenderedContext) and before is not None and not context.decisions:
                 check_grown(before, context)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from store import open_store
 from store.memory import MemoryStore
-from tests.invariants.playing import AT, play, run, search, small
-from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step
+from tests.invariants.playing import AT, run, search
+from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step, small
 from tests.invariants.watched import Watched
 from timeline.encoding import checksum
 from timeline.projection.context import RenderedContext
@@ -34,7 +34,7 @@ async def _recorded(file: Path, steps: list[Step]) -> RenderedContext | None:
         watched = Watched(store, await Timeline.open(store, "c", policy=small(), now=AT), system=SYSTEM)
         outcome: object = None
         for step in steps:
-            await play(watched.timeline, store, [step])
+            await watched.play(step)
             outcome = await watched.outcome()
         return outcome if isinstance(outcome, RenderedContext) else None
 
@@ -137,7 +137,7 @@ def test_hashes_alone_make_a_context_unverifiable_only_where_a_value_is_missing(
         store = MemoryStore()
         watched = Watched(store, await Timeline.open(store, "c", policy=small(), now=AT), **prompt)
         for step in steps:
-            await play(watched.timeline, store, [step])
+            await watched.play(step)
             await watched.outcome(record="hash")
         hashed = await watched.timeline.verify()
         assert hashed.ok, hashed.problems

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.invariants import reference
 from tests.invariants.checks import check_compactions, check_figures, check_refusals, check_window
-from tests.invariants.playing import AT, read_log
+from tests.invariants.hide_checks import check_batches, check_guards, check_untouched
+from tests.invariants.playing import AT, play, read_log
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
@@ -20,7 +21,9 @@ from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
+    from tests.invariants.strategies import Step
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore
     from timeline.wire.neutral import Entry, NeutralContext
@@ -33,6 +36,14 @@ PROBES: Final = (
 )
 """Blocks whose turns and paths tell what a fold remembers of turns, calls and paths."""
 FIXED: Final[dict[str, Any]] = {"system": None, "tools": (), "ephemeral": ()}
+DECISIONS: Final = {
+    "compaction.completed",
+    "compaction.reverted",
+    "blocks.hidden",
+    "blocks.revealed",
+    "block.redacted",
+}
+"""The events behind which the prefix may change; all others leave every byte of it."""
 Outcome = RenderedContext | ContextOverflow | BudgetImpossible
 
 _ADDRESS: Final = re.compile(r"all of it: (\S+) …\]|all arguments: (\S+)\]|\[hidden: (\S+)\]$")
@@ -47,14 +58,19 @@ class Watched:
 
     def __init__(self, store: EventStore, timeline: Timeline, **prompt: Any) -> None:
         self.store, self.timeline, self.prompt = store, timeline, prompt
+        self.now = AT
         self.alone = True
         self.last: RenderedContext | None = None
         self.last_version = 0
 
+    async def play(self, *steps: Step) -> None:
+        """Play steps; time goes on from where the last ones ended."""
+        self.now = await play(self.timeline, self.store, steps, self.now)
+
     async def outcome(self, **options: Any) -> Outcome:
         """Render; return the context or the typed error."""
         try:
-            return await self.timeline.render(**self.prompt, now=AT, **options)
+            return await self.timeline.render(**self.prompt, now=self.now, **options)
         except (ContextOverflow, BudgetImpossible) as error:
             return error
 
@@ -72,6 +88,7 @@ class Watched:
         if isinstance(wet, RenderedContext):
             assert isinstance(again, RenderedContext)
             assert again.neutral.canonical() == wet.neutral.canonical()
+            await self.check_past(wet, self.now)
             await self._check_context(wet)
         await self.check_order()
         return wet
@@ -89,13 +106,20 @@ class Watched:
         await self.check_recall(context)
         self.last, self.last_version = context, self.timeline.version
 
+    async def check_past(self, context: RenderedContext, now: datetime) -> None:
+        """A timeline that is seen at the version of a context renders it again, and appends nothing."""
+        view = await self.timeline.at(context.version)
+        check_window(view.window, (await read_log(self.store, self.timeline.id))[: context.version])
+        again = await view.render(**self.prompt, now=now)
+        assert again.neutral.canonical() == context.neutral.canonical()
+        assert again.fingerprint == context.fingerprint
+
     async def check_prefix(self, context: RenderedContext) -> None:
         """Without a decision since, the bytes before the previous tail are what they were."""
         if self.last is None:
             return
         log = await read_log(self.store, self.timeline.id)
-        since = [payload for version, payload in log if version > self.last.version]
-        if all(payload.type in {"block.appended", "context.rendered", "model.called"} for payload in since):
+        if not any(line.payload.type in DECISIONS for line in log[self.last.version :]):
             earlier = [entry.canonical for entry in self.last.neutral.entries]
             assert [entry.canonical for entry in context.neutral.entries][: len(earlier)] == earlier
 
@@ -124,10 +148,13 @@ class Watched:
         log = await read_log(self.store, self.timeline.id)
         check_window(self.timeline.window, log)
         check_compactions(log, self.timeline.policy)
+        check_untouched(log)
         if self.alone:
+            fixed = fixed_part(self.timeline.policy, self.timeline._tokens_of, **FIXED | self.prompt).tokens
             check_figures(log, self.timeline.policy)
-            fixed = fixed_part(self.timeline.policy, self.timeline._tokens_of, **FIXED | self.prompt)
-            check_refusals(log, self.timeline.policy, fixed.tokens)
+            check_refusals(log, self.timeline.policy, fixed)
+            check_guards(log, self.timeline.policy, fixed)
+            check_batches(log, self.timeline.policy)
         report = await self.timeline.verify()
         assert report.ok, report.problems
 
@@ -175,6 +202,7 @@ def sent_text(entry: Entry) -> str:
 
 def check_pairing(neutral: NeutralContext, log: Sequence[reference.LogLine]) -> None:
     """No result that is not loose stands without its call; no call stands without its result while that is in view."""
+    log = reference.standing(log)
     blocks, given = reference.blocks_of(log), reference.answers(log)
     version_of = {block.path: version for version, block in blocks.items()}
     shown = {version_of[entry.path]: entry for entry in neutral.entries}
