@@ -50,7 +50,8 @@ class Deciding(Embedding):
         """Take a compaction back: what it covered is shown again as it was; return the versions taken back.
 
         No automatic compaction follows under this policy until one is forced (`compact`); renders report what is over
-        the budget meanwhile. Hides are decisions of their own and stay. The cost is that of reading the whole log.
+        the budget meanwhile. The previews that it brought go with it; other hides are decisions of their own and stay.
+        The cost is that of reading the whole log.
 
         Args:
             version: of the compaction (its event); the newest one that stands unless given.

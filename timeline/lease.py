@@ -46,8 +46,12 @@ async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
 
 
 async def begin(log: Log, at: datetime, reason: CompactReason) -> int | None:
-    """Ask for the lease; return its version, or None where somebody else was faster."""
-    version = await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at)
+    """Ask for the lease; return its version, or None where somebody else was faster.
+
+    A cancellation comes through afterwards: whoever holds a lease knows of it, and can give it back.
+    """
+    with anyio.CancelScope(shield=True):
+        version = await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at)
     return version if holds(log, version) else None
 
 

@@ -130,7 +130,6 @@ class StoredLog:
             VersionConflict: there is a conversation of that id.
         """
         twin = fold.copy(conversation)
-        twin.release()
         twin.apply(fold.version + 1, at, opened)
         event = NewEvent(id=event_id(at), at=at, payload=opened)
         await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
@@ -291,7 +290,6 @@ class DryLog:
     """A log that only pretends to append: for ``record=False``."""
 
     def __init__(self, store: EventStore, fold: Fold) -> None:
-        fold.release()
         self._store = store
         self._fold = fold
         self._paths: set[str] = set()
@@ -302,7 +300,8 @@ class DryLog:
         return self._fold
 
     async def catch_up(self) -> None:
-        """Stay where the dry run began."""
+        """Stay where the dry run began; a compaction that it would wait for counts as given up."""
+        self._fold.release()
 
     async def since(self, version: int) -> list[Event]:
         """Return nothing: nobody else appends to a dry run."""

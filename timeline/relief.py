@@ -106,12 +106,14 @@ class _Relief:
 
     async def fold(self) -> None:
         """Compact until it is no longer due, or not worth it."""
-        for _ in range(self.policy.attempts):
+        left = self.policy.attempts
+        while left:
             reason = self._due()
             if reason is None or self._stands_back():
                 return
             if await self._others():
-                continue
+                continue  # what somebody else did is no attempt of ours
+            left -= 1
             if not await self._compact(reason):
                 return
         if self._due() is not None:

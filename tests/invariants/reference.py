@@ -45,9 +45,10 @@ def reverted(log: Sequence[LogLine]) -> set[int]:
 
 
 def standing(log: Sequence[LogLine]) -> list[LogLine]:
-    """Return the log without the compactions that were taken back in it."""
+    """Return the log without the compactions that were taken back in it, and the previews right behind them."""
     gone = reverted(log)
-    return [line for line in log if line.version not in gone]
+    previews = {v for v, p, _ in log if isinstance(p, BlocksHidden) and p.reason == "spill" and v - 1 in gone}
+    return [line for line in log if line.version not in gone | previews]
 
 
 def blocks_of(log: Sequence[LogLine]) -> dict[int, Block]:

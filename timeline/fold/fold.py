@@ -22,6 +22,7 @@ from timeline.events import (
     CompactionReverted,
     CompactionStarted,
     ContextRendered,
+    ConversationOpened,
     ModelCalled,
     PolicyChanged,
     UnknownPayload,
@@ -133,8 +134,10 @@ class Fold:
         """Take in the next event of the log.
 
         Raises:
-            HistoryNeeded: it takes back a compaction that this fold went through.
+            HistoryNeeded: it takes back a compaction that this fold went through; the fold is as it was.
         """
+        if type(payload) is CompactionReverted and not self._without.issuperset(payload.versions):
+            raise HistoryNeeded
         self.version = version
         self._window = None
         match payload:
@@ -148,11 +151,11 @@ class Fold:
                 if version not in self._without:
                     self._compact(version, payload)
             case CompactionReverted():
-                if not self._without.issuperset(payload.versions):
-                    raise HistoryNeeded
                 self._hold, self._setback = payload.policy, None
             case BlocksHidden():
-                self._hide(version, payload)
+                # The previews that a compaction brought stand right behind it, and go with it.
+                if payload.reason != "spill" or version - 1 not in self._without:
+                    self._hide(version, payload)
             case BlocksRevealed():
                 self._change(
                     payload.versions,
@@ -171,6 +174,8 @@ class Fold:
                 self._setback = Setback(
                     payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version
                 )
+            case ConversationOpened():
+                self._lease = None  # a fork: what somebody compacts in its parent is nothing to it
             case PolicyChanged():
                 self._policy = payload.policy
                 self._setback = self._hold = None
