@@ -12,7 +12,7 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks digest errors events frozen paths ports queries"
+VOCABULARY = "blocks digest encoding errors events frozen paths ports queries"
 PICTURE = {
     "vocabulary": "",
     "tokens": "vocabulary",
@@ -29,7 +29,7 @@ PICTURE = {
 """``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""
 
 BESIDE_THE_CORE = {
-    "store": "blocks digest errors events frozen paths ports queries",
+    "store": "blocks digest encoding errors events frozen paths ports queries",
     "summarizers": "blocks digest errors events frozen paths ports tokens",
 }
 """What of `timeline` the two other packages may import."""
