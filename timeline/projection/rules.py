@@ -30,7 +30,7 @@ RULES: Final = {
     "late_result": "its call is not shown, so it is sent as text with its path",
     "result_omitted": "its result is left out, and it goes with it",
     "empty": "says nothing, so nothing is sent of it",
-    "rewritten": "a rewritten prefix voids its signature, and who signed it is not sent it",
+    "rewritten": "signed for a prefix that was rewritten, so it is not sent back",
     "split_turn": "the prompt of the split turn",
     "group": "kept with its group, of which a part was open or is pinned",
     "redacted": "content erased, a tombstone stays",
