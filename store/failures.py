@@ -79,6 +79,14 @@ def read_only(file: Path) -> StoreReadOnly:
     return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
 
 
+def reading_only(file: Path) -> StoreReadOnly:
+    """Return the error of an append to a store that is open for reading only, by choice or for want of permission."""
+    return StoreReadOnly(
+        f"{file}: the store is open for reading only. Nothing was written. Make the file and its folder writable; in "
+        "Python, open it without readonly."
+    )
+
+
 def closed(where: object) -> StoreClosed:
     """Return the error of a store that was closed."""
     return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from functools import partial
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.errors import NotAStore, StoreError
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
 
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER: Final = 100
 _SMALLEST_PAGE: Final = 512
+_PAUSE: Final = 0.002
+"""Seconds between two tries to put a new database in WAL mode."""
 _OLDEST_SQLITE: Final = (3, 38, 0)
 _WAL_RESET_FIXED: Final = (3, 51, 3)
 
@@ -56,11 +61,23 @@ def exists(file: Path, *, readonly: bool) -> bool:
 
 
 def _holds_store(file: Path) -> bool:
+    if _is_marked(file):
+        return True
+    try:
+        _check_empty(file)
+    except StoreError:
+        if _is_marked(file):
+            return True  # What was looked at was a store in the making, by another process.
+        raise
+    return False
+
+
+def _check_empty(file: Path) -> None:
+    """Check that a file without our mark is a database in which there is nothing yet."""
     # A file shorter than one page is no database, but SQLite would take it for an empty one.
     if file.stat().st_size < _SMALLEST_PAGE:
         raise _not_a_store(file, "it is no SQLite database")
-    # Immutable: SQLite takes no lock and makes no side file. The application id is in the main file from the commit
-    # that makes the tables (before the database goes to WAL mode), so a stale view of it is right too.
+    # Immutable: SQLite takes no lock and makes no side file.
     try:
         with closing(sqlite3.connect(uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -69,11 +86,22 @@ def _holds_store(file: Path) -> bool:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
             raise _not_a_store(file, "it is no SQLite database") from None
         raise store_error(error, file) from error
-    if application == APPLICATION_ID:
-        return True
     if application or tables:
         raise _not_a_store(file, "it is a SQLite database of something else")
-    return False
+
+
+def _is_marked(file: Path) -> bool:
+    """Say whether a file's header holds our application id (https://sqlite.org/fileformat.html#the_database_header).
+
+    Read without SQLite, which would take locks, or stumble over a store that another process is just making: the id is
+    there from the first page of the first commit on.
+    """
+    try:
+        with file.open("rb") as opened:
+            header = opened.read(_HEADER)
+    except OSError:
+        return False  # SQLite says what is wrong with it.
+    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
@@ -96,7 +124,7 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
     try:
         connection = sqlite3.connect(uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout)
         try:
-            _prepare_writer(connection, file, durability)
+            _prepare_writer(connection, file, durability, busy_timeout)
         except BaseException:
             connection.close()
             raise
@@ -108,11 +136,11 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
     return connection
 
 
-def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability) -> None:
+def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability, busy_timeout: float) -> None:
     if schema_version(connection, file) == 0:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # Only possible before the first table.
     migrate(connection, file)
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection, busy_timeout)
     for pragma in (
         f"synchronous = {durability.upper()}",
         "foreign_keys = ON",
@@ -126,6 +154,20 @@ def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Dura
         connection.execute(f"PRAGMA {pragma}")
 
 
+def _write_ahead(connection: sqlite3.Connection, busy_timeout: float) -> None:
+    """Put a database in WAL mode. Two that do this at once stand in each other's way, and SQLite waits for neither."""
+    deadline = monotonic() + busy_timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(_PAUSE)
+        else:
+            return
+
+
 class ReadConnection(sqlite3.Connection):
     """A connection that cannot write, and that reads damaged text as text, so that the checksum can speak of it."""
 
@@ -137,7 +179,11 @@ class ReadConnection(sqlite3.Connection):
 
 
 def reading_uri(file: Path, *, writable: bool) -> str:
-    """Choose how to read a file: as the writer's companion, read-only, or (where no side file can be made) immutable.
+    """Choose how to read a file: as a writer could, read-only, or (where no side file can be made) immutable.
+
+    A connection that may write takes the side files away when it is the last one to close; a read-only one, which has
+    to make them all the same, leaves them (https://sqlite.org/walformat.html#the_wal_index). But the one that may write
+    would also copy the events of a write-ahead log into the database, which a store that is only read does not.
 
     Raises:
         StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
@@ -145,12 +191,14 @@ def reading_uri(file: Path, *, writable: bool) -> str:
     if writable:
         return uri(file, "mode=rw")
     exists(file, readonly=True)
+    log = file.with_name(f"{file.name}-wal")
+    unfinished = log.exists() and log.stat().st_size > 0
+    address = uri(file, "mode=ro" if unfinished else "mode=rw")
     try:
-        _probe(uri(file, "mode=ro"), file)
+        _probe(address, file)
     except sqlite3.OperationalError as error:
         # A database in WAL mode needs its side files, and here they can be neither found nor made.
-        log = file.with_name(f"{file.name}-wal")
-        if log.exists() and log.stat().st_size > 0:
+        if unfinished:
             raise StoreError(
                 f"{file}: its newest events are still in {log.name}, which cannot be read here. "
                 "Copy both files to a folder that may be written to, and open the copy."
@@ -162,7 +210,7 @@ def reading_uri(file: Path, *, writable: bool) -> str:
         return uri(file, "mode=ro&immutable=1")
     except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
-    return uri(file, "mode=ro")
+    return address
 
 
 def _probe(address: str, file: Path) -> None:

@@ -23,7 +23,7 @@ from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, Store
 from . import query_statements, statements
 from .appending import append_nothing
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
-from .failures import DRIVER_ERRORS, checked_page, closed, store_error
+from .failures import DRIVER_ERRORS, checked_page, closed, reading_only, store_error
 from .files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
 from .indexing import SLICE, catch_up
 from .questions import Questions
@@ -85,7 +85,10 @@ class SQLiteStore(Questions):
     ) -> Self:
         """Open a store; a missing or empty file becomes a new one.
 
-        A file that may not be written to can still be read: its appends raise `StoreReadOnly`.
+        A file that may not be written to can still be read: its appends raise `StoreReadOnly`. SQLite needs two files
+        beside a database that is read, ``-wal`` and ``-shm``; whoever closes it last takes them away. They stay, and
+        do no harm, where the last one may not write, and where a writer that was killed, or is still open, left events
+        in them: `readonly` does not move these into the database.
 
         Args:
             path: the database file.
@@ -140,7 +143,7 @@ class SQLiteStore(Questions):
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot)
         if self._writer is None:
-            raise StoreReadOnly(f"{self.file}: the store is open for reading only. Nothing was written.")
+            raise reading_only(self.file)
         if not batch.drafts:
             return await self._written(self._writer.submit(partial(append_nothing, conversation=conversation)))
         try:

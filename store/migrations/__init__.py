@@ -63,7 +63,10 @@ def check_version(connection: sqlite3.Connection, file: Path) -> None:
     """
     version = schema_version(connection, file)
     if version < len(MIGRATIONS):
-        raise StoreTooOld(f"{file}: the store is of an earlier version. Open it once without readonly to update it.")
+        raise StoreTooOld(
+            f"{file}: an earlier version of timeline-engine wrote this store; opening it for writing brings it up to "
+            "date. Make the file and its folder writable and try again; in Python, open it once without readonly."
+        )
 
 
 def schema_version(connection: sqlite3.Connection, file: Path) -> int:
@@ -72,9 +75,10 @@ def schema_version(connection: sqlite3.Connection, file: Path) -> int:
     Raises:
         StoreTooNew, NotAStore, StoreCorrupt: as `migrate` says.
     """
+    # First the mark, then the tables: both come with one commit, and another process may make it between the two.
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if "migrations" not in names:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application == APPLICATION_ID:
             raise StoreCorrupt(f"{file}: the store has lost its tables. Restore a backup.")
         if names:

@@ -155,9 +155,38 @@ async def test_a_read_only_store_reads_and_refuses_to_write(tmp_path: Path) -> N
     async with await SQLiteStore.open(file, readonly=True) as store:
         assert await versions(store, "a") == [1, 2, 3]
         assert len((await store.load_window("a")).events) == 3
-        with pytest.raises(StoreReadOnly):
+        with pytest.raises(StoreReadOnly, match="in Python, open it without readonly"):
             await store.append("a", events(1))
     assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+async def test_reading_moves_nothing_that_a_killed_writer_left(tmp_path: Path) -> None:
+    """Events that are still in the write-ahead log are read, and stay there until a writer opens the store."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+        await store.append("a", events(3))
+        for name in ("agent.db", "agent.db-wal"):
+            (copy / name).write_bytes((tmp_path / name).read_bytes())
+    before = {name: (copy / name).read_bytes() for name in ("agent.db", "agent.db-wal")}
+    async with await SQLiteStore.open(copy / "agent.db", readonly=True) as store:
+        assert await versions(store, "a") == [1, 2, 3]
+    assert {name: (copy / name).read_bytes() for name in before} == before
+
+
+async def test_several_readers_leave_no_side_file(tmp_path: Path) -> None:
+    """Whichever of them closes last takes the side files away; a writer between them loses nothing."""
+    file = tmp_path / "agent.db"
+    await _store_with(file, 2)
+    async with await SQLiteStore.open(file, readonly=True) as one:
+        async with await SQLiteStore.open(file, readonly=True) as two:
+            assert await versions(two, "a") == [1, 2]
+        await _store_with(file, 2)
+        assert await versions(one, "a") == [1, 2, 3, 4]
+    assert list(tmp_path.iterdir()) == [file]
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        assert await versions(store, "a") == [1, 2, 3, 4]
 
 
 async def test_a_read_only_store_follows_a_writer(tmp_path: Path) -> None:

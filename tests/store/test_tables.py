@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
 from sqlmodel import Field, Session, SQLModel, create_engine, select
 
 from store.files import connect_writer
-from store.migrations import APPLICATION_ID, MIGRATIONS, create, migrate
+from store.migrations import APPLICATION_ID, MIGRATIONS, create, migrate, schema_version
 from store.sqlite import SQLiteStore
 from store.tables import TABLES, EventRow, ddl
 from store.testing import block_event, events
@@ -83,7 +84,7 @@ async def test_a_store_of_the_first_release_is_brought_up_to_date(tmp_path: Path
         for table in ("conversations", "events"):
             columns = ", ".join(name for _, name, *_ in old.execute(f"PRAGMA main.table_info({table})"))
             old.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM new.{table}")  # noqa: S608 - own names
-    with pytest.raises(StoreCorrupt, match="of an earlier version"):
+    with pytest.raises(StoreCorrupt, match="opening it for writing brings it up to date"):
         await SQLiteStore.open(file, readonly=True)
     async with await SQLiteStore.open(file) as store:
         assert await versions(store, "a") == [1, 2, 3]
@@ -99,6 +100,19 @@ def test_the_migrations_are_recorded_by_name(tmp_path: Path) -> None:
         before = connection.total_changes
         migrate(connection, tmp_path / "agent.db")
         assert connection.total_changes == before
+
+
+@pytest.mark.parametrize("statement", [1, 2, 3])
+def test_a_store_that_another_process_makes_meanwhile_is_no_damaged_one(tmp_path: Path, statement: int) -> None:
+    """Before whichever statement of the look at a new file the tables come to be, the look sees all or nothing."""
+    file, seen = tmp_path / "agent.db", count(1)
+    with (
+        closing(sqlite3.connect(file, isolation_level=None)) as looking,
+        closing(sqlite3.connect(file, isolation_level=None)) as making,
+    ):
+        looking.set_trace_callback(lambda _: migrate(making, file) if next(seen) == statement else None)
+        assert schema_version(looking, file) in {0, len(MIGRATIONS)}
+        assert schema_version(looking, file) == len(MIGRATIONS)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
