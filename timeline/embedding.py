@@ -214,7 +214,7 @@ class Embedding(TimelineView):
     async def calibration(self) -> Calibration:
         """Return how the provider's tokens compare with ours, from the newest model calls that were recorded.
 
-        A policy counts by it when its ``margin`` is ``ratio - 1``, where the ratio is above 1.
+        A policy counts by it as ``policy.calibrated(calibration.ratio)``.
         """
         newest = max(0, self.version - _CALIBRATED_EVENTS)
         return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])

@@ -77,6 +77,15 @@ def test_compaction_is_due_strictly_above_the_trigger(messages: int, over: bool)
     assert bill.over_trigger is over
 
 
+def test_a_calibrated_policy_counts_as_the_provider_does() -> None:
+    """The measured ratio is on top of the margin that the counts had, and never below 0.7 or above 2."""
+    assert scaled(1_000, small_policy().calibrated(1.25)) == 1_250
+    assert scaled(1_000, small_policy().calibrated(0.8)) == 800
+    assert scaled(1_000, small_policy(margin=0.1).calibrated(1.2)) == 1_320
+    assert small_policy(margin=1.0).calibrated(1.5).margin == 1.0
+    assert small_policy(margin=-0.3).calibrated(0.7).margin == -0.3
+
+
 def test_the_margin_is_added_to_every_count_and_rounded_up() -> None:
     """A policy for a model with another tokenizer adds its tenth to each block."""
     policy = small_policy(margin=0.1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
 from timeline.blocks import invalid_block
 from timeline.errors import InvalidPolicy
 from timeline.frozen import Frozen, canonical_json, sha256_hex
+
+_LEAST_MARGIN: Final = -0.3
+"""No tokenizer in use counts less than 0.7 of the one that we count with."""
 
 
 class CachePointRule(Frozen):
@@ -63,7 +66,7 @@ class Policy(Frozen):
         keep_recent_tokens: the same in tokens; overrides the share.
         output_reserve, safety_buffer: tokens kept free for the answer, and for what the counter misses.
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
-        margin: share added to every count, for models with another tokenizer.
+        margin: share added to every count, for models with another tokenizer; negative where theirs counts less.
         summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
         preview_tokens: cap of what stands for a spilled block.
         carried_share: share of the limit beyond which carried blocks spill to previews.
@@ -87,7 +90,7 @@ class Policy(Frozen):
     output_reserve: int = Field(default=0, ge=0)
     safety_buffer: int = Field(default=0, ge=0)
     counter: Literal["o200k_base", "cl100k_base", "chars4"] = "o200k_base"
-    margin: float = Field(default=0.0, ge=0, le=1)
+    margin: float = Field(default=0.0, ge=_LEAST_MARGIN, le=1)
     summary_tokens: int = Field(default=800, ge=50)
     turn_prefix_tokens: int = Field(default=400, ge=50)
     digest_tokens: int = Field(default=300, ge=0)
@@ -111,6 +114,14 @@ class Policy(Frozen):
     def target_tokens(self) -> int:
         """Total that a compaction folds down to."""
         return int(min(self.target, self.trigger) * self.max_tokens)
+
+    def calibrated(self, ratio: float) -> Policy:
+        """Return this policy for a provider that counts ``ratio`` tokens where this policy counts one.
+
+        `Timeline.calibration` measures the ratio.
+        """
+        margin = max(_LEAST_MARGIN, min(1.0, (1 + self.margin) * ratio - 1))
+        return self.model_copy(update={"margin": round(margin, 4)})
 
     def canonical(self) -> str:
         """Return the text that is stored and hashed."""
