@@ -128,14 +128,15 @@ def encode(
         PathTaken: one path stands twice in the append.
     """
     _check_text("conversation", conversation)
-    drafts = [_draft(event) for event in events]
+    drafts = _drafts(events)
     if len(drafts) > 1:
         _check_unique(conversation, drafts)
     for key, text in values.items():
         _check_text("values", text)
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
-    opened = next((e.payload for e in events if type(e.payload) is ConversationOpened), _UNTITLED)
+    others = [(n, event.payload) for n, event in enumerate(events) if type(event.payload) is not BlockAppended]
+    opened = next((payload for _, payload in others if type(payload) is ConversationOpened), _UNTITLED)
     return Batch(
         conversation=conversation,
         drafts=drafts,
@@ -145,7 +146,7 @@ def encode(
         title=opened.title,
         parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),
         fork=None if opened.parent is None else _fork_point(opened.parent),
-        compactions=[(n, event.payload) for n, event in enumerate(events) if type(event.payload) in _WITH_ROWS],
+        compactions=[(n, payload) for n, payload in others if type(payload) in _WITH_ROWS],
     )
 
 
@@ -177,9 +178,19 @@ def _repeated(items: Iterable[str]) -> str:
     return next(item for item in items if item in seen or seen.add(item))  # type: ignore[func-returns-value] # set.add
 
 
-def _draft(event: NewEvent) -> Draft:
+def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
+    """Encode events; the moment that they mostly share is written once."""
+    drafts: list[Draft] = []
+    at, text = None, ""
+    for event in events:
+        if event.at != at:
+            at, text = event.at, instant_text(event.at)
+        drafts.append(_draft(event, text))
+    return drafts
+
+
+def _draft(event: NewEvent, at: str) -> Draft:
     payload = event.payload
-    at = _instant(event.at)
     try:
         text = payload_text(payload, event.at, at)
         if not text.isascii():
@@ -195,22 +206,8 @@ def _draft(event: NewEvent) -> Draft:
         schema_version = event.schema_version
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
-    return Draft(
-        str(event.id),
-        payload.type,
-        schema_version,
-        at,
-        None if block is None else block.path or None,
-        None if block is None else block.turn_id or None,
-        tokens,
-        text,
-    )
-
-
-@lru_cache(1)
-def _instant(at: datetime) -> str:
-    """Write a moment; the blocks of an append mostly share theirs."""
-    return instant_text(at)
+    path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
+    return Draft(str(event.id), payload.type, schema_version, at, path, turn_id, tokens, text)
 
 
 def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
