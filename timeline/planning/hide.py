@@ -43,8 +43,8 @@ _LEAST_GAIN: Final = 2
 NOTICE_KEY: Final = "notice"
 """Key of a `SystemMessage`'s ``meta`` that says what the runtime tells the model with it."""
 NOTICE: Final = (
-    "Older content of this conversation is hidden to save room. A line that ends with a path stands for it; "
-    "read the path to see all of it."
+    "Older content of this conversation is hidden to save room. What stands for it ends with a path: "
+    "read that path to see all of it."
 )
 
 
@@ -71,7 +71,7 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
         stand_in = replacement_of(item, call, hiding.replacement_tokens, counter)
-        if stand_in.tokens * _LEAST_GAIN <= item.tokens:
+        if stand_in.tokens * _LEAST_GAIN <= item.tokens and stand_in.tokens < item.tokens:
             chosen.append(stand_in)
             freed += scaled(item.tokens, policy) - scaled(stand_in.tokens, policy)
     return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None

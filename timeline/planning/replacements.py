@@ -5,11 +5,14 @@ Made once, when the hide is decided, and recorded with it; never made again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, image_count
 from timeline.events import Replacement
 from timeline.frozen import canonical_json
+from timeline.planning.shortening import one_line, room_in, shortened, shortened_path
 from timeline.planning.tools import tool_use
 
 if TYPE_CHECKING:
@@ -17,8 +20,16 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
     from timeline.ports import TokenCounter
 
+HIDDEN_KEY: Final = "_hidden"
+"""Key, among a hidden call's arguments, of the line that says how large all of them are, and where."""
+_LEFT_OUT: Final = "[hidden]"
+"""What stands for a single bulky argument."""
 _SMALL_VALUE: Final = 12
 """Tokens of an argument that stays as it is."""
+_LEAST_SUBJECT: Final = 12
+"""Tokens that a call's subject gets before any other argument does."""
+_NAME_SHARE: Final = 4
+"""A name takes at most this part of a replacement: tools of plugins have long ones."""
 
 
 def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCounter) -> Replacement:
@@ -40,22 +51,50 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
     if type(block) is ToolResult:
         text = _result_line(block, call, item.tokens, most, counter)
     elif type(block) is Attachment:
-        what = f"{image_count(block)} pictures" if image_count(block) else block.mime
-        text = f"[{block.meta.get('file') or 'attachment'}, {what}, {item.tokens} tokens, hidden: {block.path}]"
+        text = _attachment_line(block, item.tokens, most, counter)
     else:
-        text = _shortened(block, item.tokens, most, counter)
+        text = _beginning(block, item.tokens, most, counter)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
 
 
 def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int, counter: TokenCounter) -> str:
     """Say what a result was: its tool, what was asked in brief, its size and how it ended."""
-    name = result.name or (call.name if isinstance(call, ToolCall) else "") or "tool"
-    pictures = image_count(result)
-    size = f"{tokens} tokens" + (f" with {pictures} pictures" if pictures else "")
-    frame = f"[{name}(): {size}, {_status(result)}, hidden: {result.path}]"
-    asked = _asked(call) if isinstance(call, ToolCall) else ""
-    brief = counter.truncate(asked, max(0, most - counter.count(frame)))
-    return frame.replace("()", f"({brief})", 1)
+    asked = _asked(call) if isinstance(call, ToolCall) else _Subject("")
+    name = one_line(result.name or (call.name if isinstance(call, ToolCall) else "") or "tool")
+    name = shortened(name, most // _NAME_SHARE, counter)
+    ended = f"{_size(result, tokens)}, {_status(result)}"
+
+    def line(room: int) -> str:
+        return f"[{name}({asked.brief(room, counter)}): {ended}, hidden] {result.path}"
+
+    return line(room_in(line, most, counter))
+
+
+def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCounter) -> str:
+    """Say what was attached: its name, its kind and its size."""
+    name = _Subject(one_line(str(block.meta.get("file") or "attachment")), is_file=True)
+    kind = "" if image_count(block) else f"{shortened(one_line(block.mime), most // _NAME_SHARE, counter)}, "
+
+    def line(room: int) -> str:
+        return f"[{name.brief(room, counter)}: {kind}{_size(block, tokens)}, hidden] {block.path}"
+
+    return line(room_in(line, most, counter))
+
+
+def _beginning(block: Block, tokens: int, most: int, counter: TokenCounter) -> str:
+    """Keep the beginning of a text, and say where all of it is."""
+    text = one_line(block.text)
+
+    def line(room: int) -> str:
+        return f"{shortened(text, room, counter)} [{_size(block, tokens)}, shortened] {block.path}".lstrip()
+
+    return line(room_in(line, most, counter))
+
+
+def _size(block: Block, tokens: int) -> str:
+    pictures = image_count(block)
+    shown = "" if not pictures else " with 1 picture" if pictures == 1 else f" with {pictures} pictures"
+    return f"{tokens} tokens{shown}"
 
 
 def _status(result: ToolResult) -> str:
@@ -64,41 +103,67 @@ def _status(result: ToolResult) -> str:
     return "error" if result.is_error else "ok"
 
 
-def _asked(call: ToolCall) -> str:
-    """Say in brief what a call asked for, on one line: the file, command or query, else its arguments."""
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a call is about, on one line; ``key`` is the argument that says it, where there is just one."""
+
+    text: str
+    key: str | None = None
+    is_file: bool = False
+
+    def brief(self, room: int, counter: TokenCounter) -> str:
+        """Shorten it: of a file the end tells most, of a command or query the beginning."""
+        return (shortened_path if self.is_file else shortened)(self.text, room, counter)
+
+
+def _subject(call: ToolCall) -> _Subject:
+    """Find the file, command or query that a call is about; none for other tools."""
     use = tool_use(call)
-    if use is not None:
-        return " ".join(use.subjects[0].split())
-    text = call.arguments if isinstance(call.arguments, str) else canonical_json(call.arguments)
-    return " ".join(text.split())
+    if use is None:
+        return _Subject("")
+    given = call.arguments if isinstance(call.arguments, dict) else {}
+    key = next((key for key, value in given.items() if value == use.subjects[0]), None)
+    is_file = use.kind in {"read", "write"} and len(use.subjects) == 1
+    return _Subject(one_line(", ".join(use.subjects)), key, is_file)
+
+
+def _asked(call: ToolCall) -> _Subject:
+    """Say what a call asked for: its subject, else its arguments by name."""
+    subject = _subject(call)
+    if subject.text:
+        return subject
+    if isinstance(call.arguments, str):
+        return _Subject(one_line(call.arguments))
+    named = (f"{k}={v if isinstance(v, str) else canonical_json(v)}" for k, v in call.arguments.items())
+    return _Subject(one_line(", ".join(named)))
 
 
 def _brief_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter) -> dict[str, Any]:
-    """Keep the small arguments, and say of the others where they are: a valid object, whatever was in it."""
-    note = f"[{tokens} tokens, hidden: {call.path}]"
-    if isinstance(call.arguments, str):
-        return {"_hidden": note}
-    brief: dict[str, Any] = {}
-    noted = False
-    for key, value in call.arguments.items():
-        text = value if isinstance(value, str) else canonical_json(value)
-        if len(text) <= 4 * _SMALL_VALUE and counter.count(text) <= _SMALL_VALUE:
-            brief[key] = value
-        elif not noted:
-            brief[key], noted = note, True
-        else:
-            brief[key] = "[hidden]"
-    if not noted:
-        brief["_hidden"] = note
-    if counter.count(f"{call.name}{canonical_json(brief)}") <= most:
-        return brief
-    first = next(iter(brief))
-    return {first: brief[first], "_hidden": note} if brief[first] != note else {"_hidden": note}
+    """Keep what a call is about and its small arguments, and say where all of them are: always a valid object.
+
+    Where room is short, the marks of bulky arguments go first, then the small arguments.
+    """
+    subject = _subject(call)
+    given: dict[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
+    others = {key: value for key, value in given.items() if key != subject.key}
+    small = {key: value for key, value in others.items() if _is_small(value, counter)}
+    marked = {key: small.get(key, _LEFT_OUT) for key in others}
+
+    def brief(kept: dict[str, Any], room: int) -> dict[str, Any]:
+        about = subject.brief(room, counter)
+        if subject.key is not None:
+            return {subject.key: about, **kept, HIDDEN_KEY: f"[{tokens} tokens, hidden] {call.path}"}
+        what = f"{about}: {tokens} tokens" if about else f"{tokens} tokens"
+        return {**kept, HIDDEN_KEY: f"[{what}, hidden] {call.path}"}
+
+    def line(kept: dict[str, Any], room: int) -> str:
+        return f"{call.name}{canonical_json(brief(kept, room))}"
+
+    rooms = [(kept, room_in(partial(line, kept), most, counter)) for kept in (marked, small, {})]
+    least = min(_LEAST_SUBJECT, counter.count(subject.text))
+    return brief(*next((choice for choice in rooms if choice[1] >= least), rooms[-1]))
 
 
-def _shortened(block: Block, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Keep the beginning of a text, and say where the rest is."""
-    pictures = image_count(block)
-    what = f"{pictures} pictures, " if pictures else ""
-    frame = f" [… shortened, {what}{tokens} tokens: {block.path}]"
-    return counter.truncate(block.text, max(0, most - counter.count(frame))) + frame
+def _is_small(value: Any, counter: TokenCounter) -> bool:
+    text = value if isinstance(value, str) else canonical_json(value)
+    return len(text) <= 4 * _SMALL_VALUE and counter.count(text) <= _SMALL_VALUE
