@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.embedding import Embedding
-from timeline.errors import BlockNotFound, HistoryUnavailable, UndoUnavailable, VersionConflict
+from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable, VersionConflict
 from timeline.planning.budget import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding
@@ -88,8 +88,9 @@ class Deciding(Embedding):
             now: its time.
 
         Raises:
-            BlockNotFound: the window has no such block; what a summary covers is not shown anyway.
-            BlockProtected: it is pinned, a summary, redacted, or an open call.
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
+            InvalidBlock: a text is given for what is to show nothing.
         """
         most = (self.policy.hiding or Hiding()).replacement_tokens
         await self._decide_about(
@@ -100,8 +101,8 @@ class Deciding(Embedding):
         """Show a hidden block again; nothing hides it by itself any more.
 
         Raises:
-            BlockNotFound: the window has no such block.
-            BlockProtected: it is not hidden.
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is not hidden, or a summary covers it.
         """
         await self._decide_about(path, now, reveal)
 
@@ -109,8 +110,8 @@ class Deciding(Embedding):
         """Pin a block of the window with its group: no compaction covers it, and nothing hides it by itself.
 
         Raises:
-            BlockNotFound: the window has no such block.
-            BlockProtected: it is a summary.
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is a summary, or a summary covers it.
         """
         await self._decide_about(path, now, pin)
 
@@ -118,8 +119,8 @@ class Deciding(Embedding):
         """Take the pin off a block and its group.
 
         Raises:
-            BlockNotFound: the window has no such block.
-            BlockProtected: no decision pinned it.
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: no decision pinned it, or a summary covers it.
         """
         await self._decide_about(path, now, unpin)
 
@@ -130,6 +131,8 @@ class Deciding(Embedding):
             await self._log.catch_up()
             window = self.window
             item = next((item for item in window.items if item.block.path == path), None)
+            if item is None and await self._store.find(self.id, path) is not None:
+                raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
             if item is None:
                 raise BlockNotFound(self.id, path)
             try:

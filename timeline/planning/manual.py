@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from timeline.blocks import ToolCall
-from timeline.errors import BlockProtected
+from timeline.blocks import Note, StageDigest, ToolCall
+from timeline.errors import BlockProtected, InvalidBlock
 from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
 from timeline.fold.groups import atomic_groups
-from timeline.planning.replacements import replacement_of
+from timeline.frozen import canonical_json, repair_text
+from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from timeline.fold.window import Item, Window
     from timeline.ports import TokenCounter
 
@@ -30,14 +33,17 @@ def hide(
         window: that it lives in.
         item: the block.
         mode: show a replacement, or nothing.
-        text: the replacement of the caller's own; one is made unless given.
+        text: the replacement of the caller's own; one is made unless given. Of a call it is its one argument.
         most: cap of a replacement that is made, in tokens.
         counter: counts it.
 
     Raises:
         BlockProtected: it may not be hidden now.
+        InvalidBlock: a text is given for what is to show nothing.
     """
     if mode == "omit":
+        if text is not None:
+            raise InvalidBlock("text", "what is omitted shows no text; leave one of the two out")
         members = group_of(window, item)
         for member in members:
             _check_may_hide(window, member)
@@ -94,14 +100,21 @@ def _check_may_hide(window: Window, item: Item) -> None:
         raise BlockProtected(path, "a summary stands for what it covers; undo its compaction instead")
     if item.redacted:
         raise BlockProtected(path, "its content was erased already")
-    if item.keeps:
+    if isinstance(item.block, Note | StageDigest):
+        raise BlockProtected(path, "notes and stage digests are kept in view")
+    if item.pinned:
         raise BlockProtected(path, "it is pinned; unpin it first")
     if any(item.version == call.version for call in window.open_calls()):
         raise BlockProtected(path, "the call is still open; hide it when its result is there")
 
 
 def _replacement(window: Window, item: Item, text: str | None, most: int, counter: TokenCounter) -> Replacement:
-    if text is None or isinstance(item.block, ToolCall):
+    if text is None:
         call = next((i.block for i in window.items if i.version == item.answers), None)
         return replacement_of(item, call, most, counter)
+    text = repair_text(text)
+    if isinstance(item.block, ToolCall):
+        arguments: dict[str, JsonValue] = {HIDDEN_KEY: text}
+        tokens = counter.count(f"{item.block.name}{canonical_json(arguments)}")
+        return Replacement(version=item.version, arguments=arguments, tokens=tokens)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
