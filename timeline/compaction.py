@@ -126,12 +126,15 @@ class _Compaction:
     own_summary: str = ""
 
     async def run(self, *, wait: bool) -> list[Taken]:
-        """Plan, summarise, commit; once more where the range changed meanwhile."""
+        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
         plan = await self._begin(wait=wait)
         try:
             await self._ask_application(plan)
             for number in range(_PLANS):
                 if number:
+                    await self.log.catch_up()
+                    if self._is_called_off():
+                        break
                     plan = await self._plan()
                 payloads = await self._carry_out(plan)
                 if await self._commit(plan, payloads):
@@ -141,9 +144,14 @@ class _Compaction:
             await release(self.log, self.lease, error, self.now)
             raise
         raise CompactionSuperseded(
-            "The log changed inside the planned range twice while the summary was written. "
+            "The log changed inside the planned range while the summary was written. "
             "Nothing was covered; compact again when the conversation is quiet."
         )
+
+    def _is_called_off(self) -> bool:
+        """Say whether somebody else took the compaction over, or what was folded was just taken back."""
+        held = self.log.fold.window.hold == self.compactor.policy.digest()
+        return not holds(self.log, self.lease) or (held and self.reason != "forced")
 
     async def _begin(self, *, wait: bool) -> Plan:
         """Plan, and take the lease where a summary will be written."""

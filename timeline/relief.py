@@ -154,7 +154,7 @@ class _Relief:
         lease = self.log.fold.window.lease
         if lease is None or self.now >= lease.expires_at or self.account.total <= self.account.limit:
             return False
-        await take_turn(self.log, self.now, wait=True)
+        self.now = await take_turn(self.log, self.now, wait=True)  # an expired lease is waited for only once
         return self.log.fold.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:

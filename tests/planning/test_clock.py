@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.scenes import AT, after, apply, fold_of, turn
 from timeline.events import BlocksHidden, ContextRendered, ModelCalled, Usage
-from timeline.fold.fold import Fold
 from timeline.planning.clock import Cold, coldness
 from timeline.policy.model import Hiding
+
+if TYPE_CHECKING:
+    from timeline.fold.fold import Fold
 
 RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")
 FIVE_MINUTES = Usage(cache_write_5m_tokens=10)
@@ -84,7 +86,7 @@ def test_a_ttl_of_the_policys_own_overrides_what_was_reported() -> None:
 
 
 def test_the_grace_of_seed_002_as_first_shipped_makes_it_cold_ten_seconds_early() -> None:
-    """300 s and −10."""
+    """A lifetime of 300 s, and a grace of -10."""
     fold = folded((0, called()))
     assert is_cold(fold, 290, Hiding(ttl=300, grace=-10))
     assert not is_cold(fold, 289, Hiding(ttl=300, grace=-10))

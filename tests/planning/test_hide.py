@@ -303,17 +303,20 @@ def made_of(kinds: list[str], tokens: int) -> list[Block]:
     made: list[Block] = [prompt(tokens)]
     for n, kind in enumerate(kinds):
         of: dict[str, Any] = {"response_id": f"r{n}"}
-        made += {
+        blocks: dict[str, list[Block]] = {
             "turn": [prompt(tokens), answer(tokens, **of)],
             "round": exchange(f"c{n}", tokens, **of),
             "read": exchange(f"c{n}", tokens, name="Read", arguments={"file_path": f"{n % 2}.py"}, **of),
-            "write": exchange(f"c{n}", 3, name="Write", arguments={"file_path": "0.py", "content": words(tokens)}, **of),
+            "write": exchange(
+                f"c{n}", 3, name="Write", arguments={"file_path": "0.py", "content": words(tokens)}, **of
+            ),
             "note": [Note(text=words(tokens))],
             "think": [Reasoning(text=words(tokens), **of), answer(3, **of)],
             "pending": [call(f"c{n}", arguments={"x": words(tokens)}, pending=True, **of)],
             "header": [TurnHeader(text=words(tokens))],
             "attach": [Attachment(text=words(tokens), meta={"file": "a.txt"})],
-        }[kind]
+        }
+        made += blocks[kind]
     return made
 
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.scenes import COUNTER, answer, apply, call, compact_fold, exchange, fold_of, grow, prompt, result, turn, words
+from tests.scenes import (
+    COUNTER,
+    answer,
+    apply,
+    call,
+    compact_fold,
+    exchange,
+    fold_of,
+    grow,
+    prompt,
+    result,
+    turn,
+    words,
+)
 from timeline.blocks import Attachment, Note, Reasoning, StageDigest, TurnHeader
 from timeline.errors import BlockProtected, InvalidBlock
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
-from timeline.fold.fold import Fold
-from timeline.fold.window import Item
 from timeline.planning.manual import HideMode, group_of, hide, pin, reveal, unpin
+
+if TYPE_CHECKING:
+    from timeline.fold.fold import Fold
+    from timeline.fold.window import Item
 
 
 def item_at(fold: Fold, version: int) -> Item:

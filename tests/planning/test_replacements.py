@@ -27,7 +27,7 @@ from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 from timeline.tokens import get_counter
 
 EXACT = get_counter("o200k_base")
-PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+PICTURE: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 MOST = 60
 
 
@@ -200,9 +200,7 @@ def test_a_text_keeps_its_beginning_on_one_line(block: Block) -> None:
 
 def test_a_text_that_only_carries_pictures_says_so() -> None:
     """Nothing stands before the bracket then."""
-    assert text_of(prompt(text="", data=[PICTURE])) == (
-        "[1234 tokens with 1 picture, shortened] ar:turn_2.user.prompt"
-    )
+    assert text_of(prompt(text="", data=[PICTURE])) == ("[1234 tokens with 1 picture, shortened] ar:turn_2.user.prompt")
 
 
 def test_a_thought_leaves_nothing() -> None:
