@@ -268,7 +268,7 @@ class CompactionRefused(CompactionError):
 
 
 class CompactionSuperseded(CompactionError):
-    """What was to be summarised changed while the summary was written, and again with the next plan; nothing was covered."""
+    """What was to be summarised changed while the summary was written, and for good; nothing was covered."""
 
 
 class CompactionInProgress(CompactionError):
