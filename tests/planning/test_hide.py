@@ -37,6 +37,7 @@ from timeline.blocks import (
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
 from timeline.planning.ages import ages
+from timeline.planning.budget import FixedPart, account
 from timeline.planning.hide import NOTICE_KEY, HidePlan, is_notice, needs_notice, plan_hide
 from timeline.policy.model import Hiding
 
@@ -261,15 +262,16 @@ def test_an_empty_thought_is_left_alone() -> None:
     assert hidden(window_of(prompt(), Reasoning(response_id="t"), *OLD_ROUNDS)) == []
 
 
-def test_the_margin_of_the_policy_counts_on_both_sides() -> None:
-    """What is freed is what the budget would charge."""
-    window = window_of(prompt(), *rounds(4))
-    plain = plan(window)
-    wide = plan_hide(window, small_policy(margin=0.5), HIDING, COUNTER, least=0)
-    assert plain is not None
-    assert wide is not None
-    assert wide.replacements == plain.replacements
-    assert abs(wide.freed - plain.freed * 1.5) <= 2
+def test_what_is_freed_is_what_the_account_falls_by() -> None:
+    """With the policy's margin, and with the stand-in that the wire adds for a missing result."""
+    dead = call("d", arguments={"content": words(203)}, response_id="d")
+    fold = fold_of(prompt(), dead, *OLD_ROUNDS)
+    policy = small_policy(margin=0.1)
+    made = plan_hide(fold.window, policy, HIDING, COUNTER, least=0)
+    assert made is not None
+    before = account(fold.window.items, FixedPart(), policy)
+    apply(fold, fold.version + 1, BlocksHidden(reason="cold", blocks=made.replacements))
+    assert made.freed == before.messages - account(fold.window.items, FixedPart(), policy).messages
 
 
 # The notice
@@ -332,12 +334,14 @@ def made_of(kinds: list[str], tokens: int) -> list[Block]:
         replacement_tokens=st.integers(20, 60),
     ),
     st.integers(0, 500),
+    st.sampled_from([0.0, 0.1]),
 )
-def test_a_batch_keeps_every_rule(kinds: list[str], tokens: int, hiding: Hiding, least: int) -> None:
+def test_a_batch_keeps_every_rule(kinds: list[str], tokens: int, hiding: Hiding, least: int, margin: float) -> None:
     """Ages, kinds, minimum and gain, for any conversation; a second batch right after it finds nothing."""
+    policy = small_policy(margin=margin)
     fold = fold_of(*made_of(kinds, tokens))
     window = fold.window
-    made = plan(window, hiding, least)
+    made = plan_hide(window, policy, hiding, COUNTER, least=least)
     if made is None:
         return
     of = dict(zip((item.version for item in window.items), ages(window.items, hiding.unit), strict=True))
@@ -352,7 +356,7 @@ def test_a_batch_keeps_every_rule(kinds: list[str], tokens: int, hiding: Hiding,
         assert stand_in.tokens <= hiding.replacement_tokens
     prompts = [item.version for item in window.items if item.block.type == "user.prompt"]
     assert prompts[-1] not in {r.version for r in made.replacements}
-    before = window.tokens
     apply(fold, fold.version + 1, BlocksHidden(reason="cold", blocks=made.replacements))
-    assert before - fold.window.tokens == made.freed >= max(1, least)
+    before, after = (account(items, FixedPart(), policy).messages for items in (window.items, fold.window.items))
+    assert before - after == made.freed >= max(1, least)
     assert plan(fold.window, hiding) is None

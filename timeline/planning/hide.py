@@ -7,7 +7,7 @@ shortened. All in one batch, and only if that frees enough: each change of the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import (
@@ -22,7 +22,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.planning.ages import ages
-from timeline.planning.budget import scaled
+from timeline.planning.budget import costs
 from timeline.planning.contents import newest_contents
 from timeline.planning.replacements import replacement_of
 
@@ -50,7 +50,7 @@ NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HidePlan:
-    """What to hide: the replacements by version, and the tokens that they free together."""
+    """What to hide: the replacements in timeline order, and what they free together in the account."""
 
     replacements: tuple[Replacement, ...]
     freed: int
@@ -63,18 +63,22 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     stay as they are.
     """
     eligible = _eligible(window, hiding)
-    if sum(scaled(item.tokens, policy) for item in eligible) < least:
+    before = costs(window.items, policy)
+    versions = {item.version for item in eligible}
+    if sum(cost for item, cost in zip(window.items, before, strict=True) if item.version in versions) < least:
         return None
     calls = {item.version: item.block for item in window.items if type(item.block) is ToolCall}
-    chosen: list[Replacement] = []
-    freed = 0
+    chosen: dict[int, Replacement] = {}
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
         stand_in = replacement_of(item, call, hiding.replacement_tokens, counter)
         if stand_in.tokens * _LEAST_GAIN <= item.tokens and stand_in.tokens < item.tokens:
-            chosen.append(stand_in)
-            freed += scaled(item.tokens, policy) - scaled(stand_in.tokens, policy)
-    return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
+            chosen[item.version] = stand_in
+    after = [
+        replace(item, replacement=chosen[item.version]) if item.version in chosen else item for item in window.items
+    ]
+    freed = sum(before) - sum(costs(after, policy))
+    return HidePlan(tuple(chosen.values()), freed) if chosen and freed >= least else None
 
 
 def needs_notice(items: Iterable[Item]) -> bool:
