@@ -26,8 +26,11 @@ def shortened(text: str, most: int, counter: TokenCounter) -> str:
     """Return a text, or as much of its beginning as fits ``most`` tokens with the ellipsis behind it."""
     if counter.count(text) <= most:
         return text
-    head = counter.truncate(text, max(0, most - counter.count(_ELLIPSIS))).rstrip()
-    return head + _ELLIPSIS if head else ""
+    for room in range(most - 1, 0, -1):  # what the ellipsis adds depends on what it stands behind
+        head = counter.truncate(text, room).rstrip()
+        if head and counter.count(head + _ELLIPSIS) <= most:
+            return head + _ELLIPSIS
+    return ""
 
 
 def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
