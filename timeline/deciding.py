@@ -73,7 +73,8 @@ class Deciding(Embedding):
             except VersionConflict:
                 continue
             except HistoryUnavailable as gone:
-                raise UndoUnavailable(self.id, f"its originals are gone: {gone}") from gone
+                left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
+                raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
             return versions
 
     async def hide(
