@@ -71,6 +71,8 @@ class Writer:
         """Done when the connection is open; holds the error if it could not be opened."""
         self.stopped: Future[None] = Future()
         """Done when the connection is closed and the thread ends."""
+        for answer in (self.opened, self.stopped):
+            answer.set_running_or_notify_cancel()  # Whoever is cancelled while it waits does not cancel the answer.
         # A daemon: a program that forgets to close its store must still exit. What was acknowledged is on the disk.
         self._thread = Thread(target=self._run, name=f"timeline-store-writer {where}", daemon=True)
         self._thread.start()

@@ -1,8 +1,10 @@
 # ruff: noqa: ASYNC240 - a test may wait for the file system
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +80,18 @@ async def test_options_reach_the_store(tmp_path: Path) -> None:
             await opened.append("a", events(1))
     with pytest.raises(StoreError, match="nothing to read"):
         await open_store("memory://", readonly=True)
+
+
+async def test_an_opening_that_is_cancelled_ends_its_thread_in_peace(tmp_path: Path) -> None:
+    """The writer, which is still connecting, closes what it opened; nothing is raised in its thread."""
+    opening = asyncio.create_task(SQLiteStore.open(tmp_path / "agent.db"))
+    await asyncio.sleep(0)
+    (writer,) = [thread for thread in threading.enumerate() if thread.name.endswith(f"{tmp_path / 'agent.db'}")]
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await asyncio.to_thread(writer.join)
+    assert not list(tmp_path.glob("*-wal"))
 
 
 def test_importing_the_package_is_light() -> None:
