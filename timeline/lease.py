@@ -15,6 +15,7 @@ import anyio
 
 from timeline.errors import CompactionInProgress, StoreError
 from timeline.events import CompactionFailed, CompactionStarted
+from timeline.shielding import shielded
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,9 +51,18 @@ async def begin(log: Log, at: datetime, reason: CompactReason) -> int | None:
 
     A cancellation comes through afterwards: whoever holds a lease knows of it, and can give it back.
     """
-    with anyio.CancelScope(shield=True):
-        version = await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at)
-    return version if holds(log, version) else None
+    versions: list[int] = []
+
+    async def ask() -> None:
+        versions.append(await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at))
+
+    try:
+        await shielded(ask())
+    except anyio.get_cancelled_exc_class() as cancelled:
+        for version in versions:
+            await release(log, version, cancelled, at)
+        raise
+    return next((version for version in versions if holds(log, version)), None)
 
 
 def holds(log: Log, lease: int | None) -> bool:
@@ -74,5 +84,5 @@ async def release(log: Log, lease: int | None, error: BaseException, now: dateti
         detail="" if cancelled else f"{type(error).__name__}: {error}",
         lease=lease,
     )
-    with anyio.CancelScope(shield=True), suppress(StoreError):
-        await log.commit([failed], at=now)
+    with suppress(StoreError):
+        await shielded(log.commit([failed], at=now))

@@ -19,6 +19,7 @@ from timeline.fold.snapshot import take_snapshot
 from timeline.history import fold_history, load_fold
 from timeline.paths import stem
 from timeline.ports import Expected
+from timeline.shielding import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -187,16 +188,18 @@ class StoredLog:
             own.blocks = await self._append(own.drafts, own.counter)
             return
         # The company must not lose its append to the cancellation of the one that writes for all.
-        with anyio.CancelScope(shield=True):
-            drafts = [draft for each in together for draft in each.drafts]
-            try:
-                blocks = iter(await self._append(drafts, own.counter))
-            except TimelineError:
-                for each in together:
-                    await self._append_alone(each)
-            else:
-                for each in together:
-                    each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
+        await shielded(self._append_together(together, own.counter))
+
+    async def _append_together(self, together: Sequence[_Waiting], counter: str) -> None:
+        drafts = [draft for each in together for draft in each.drafts]
+        try:
+            blocks = iter(await self._append(drafts, counter))
+        except TimelineError:
+            for each in together:
+                await self._append_alone(each)
+        else:
+            for each in together:
+                each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
 
     async def _append_alone(self, waiting: _Waiting) -> None:
         try:

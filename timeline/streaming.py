@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import anyio
-
 from timeline.errors import TimelineError, UnknownResponse
+from timeline.shielding import shielded
 from timeline.wire.streams import StreamReader
 
 if TYPE_CHECKING:
@@ -58,15 +57,14 @@ class StreamRecording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Record what arrived, whatever ended the stream; a cancellation waits for it."""
-        with anyio.CancelScope(shield=True):
-            if error is None:
-                await self.save()
-            elif self._reader.began:
-                try:
-                    await self.save()
-                except TimelineError as problem:
-                    # What ended the stream is what the caller must see, above all a cancellation.
-                    error.add_note(f"What had arrived of the stream was not recorded: {problem}")
+        if error is None:
+            await shielded(self.save())
+        elif self._reader.began:
+            try:
+                await shielded(self.save())
+            except TimelineError as problem:
+                # What ended the stream is what the caller must see, above all a cancellation.
+                error.add_note(f"What had arrived of the stream was not recorded: {problem}")
 
     def take(self, event: Any) -> None:
         """Take in an event, for a caller that iterates by itself."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -27,10 +28,11 @@ from timeline.events import CompactionStarted, event_id
 from timeline.lease import LEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from timeline.ports import EventStore, Summary, SummaryRequest
+    from timeline.events import NewEvent
+    from timeline.ports import Appended, EventStore, Summary, SummaryRequest
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, hiding=None)
 FINISHED = (*turn(1_500), *turn(1_500), *turn(400, asked=300))
@@ -287,3 +289,38 @@ async def test_an_error_frees_the_lease_and_is_named() -> None:
     assert (failed.reason, failed.lease) == ("failed", 8)
     assert failed.detail.startswith("BaseExceptionGroup: ")
     assert timeline.window.lease is None
+
+
+@dataclass
+class Late(MemoryStore):
+    """A store that has an append of some type, and answers when it may."""
+
+    type: str
+    written: anyio.Event = field(default_factory=anyio.Event)
+    may_answer: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **rest: Any) -> Appended:
+        """Append as ever; answer later."""
+        appended = await super().append(conversation, events, **rest)
+        if events[0].payload.type == self.type and not self.written.is_set():
+            self.written.set()
+            await self.may_answer.wait()
+        return appended
+
+
+async def test_a_task_that_is_cancelled_while_it_takes_the_lease_gives_it_back() -> None:
+    """The lease is in the log when the task is cancelled; nobody waits for its expiry."""
+    store = Late("compaction.started")
+    timeline = await begun(store)
+    compacting = asyncio.create_task(timeline.compact(now=AT))
+    await store.written.wait()
+    compacting.cancel()
+    await anyio.lowlevel.checkpoint()
+    store.may_answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await compacting
+    assert timeline.window.lease is None
+    assert [failed.reason for failed in await payloads_of(store, "compaction.failed")] == ["cancelled"]

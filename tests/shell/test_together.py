@@ -98,6 +98,38 @@ async def test_a_cancelled_append_leaves_its_company_alone() -> None:
     assert (await timeline.verify()).ok
 
 
+class Held(MemoryStore):
+    """A store that has appends of several events, but answers them only when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **rest: Any) -> Appended:
+        """Append as ever, and answer later."""
+        await anyio.lowlevel.checkpoint()
+        appended = await super().append(conversation, events, **rest)
+        if len(events) > 1:
+            self.written.set()
+            await self.may_answer.wait()
+        return appended
+
+
+async def test_a_task_that_is_cancelled_while_it_writes_for_all_leaves_their_answers_alone() -> None:
+    """A cancelled task, unlike a cancelled scope, reaches into shields; the company still gets its blocks, once."""
+    store = Held()
+    timeline = await opened(store)
+    tasks = [asyncio.create_task(timeline.append(UserPrompt(text=f"{n}"), now=AT)) for n in range(5)]
+    await store.written.wait()  # the first one has the lock, and writes for all
+    tasks[0].cancel()
+    await anyio.lowlevel.checkpoint()
+    store.may_answer.set()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(done[0], asyncio.CancelledError)
+    assert [answer[0].text for answer in done if isinstance(answer, list)] == ["1", "2", "3", "4"]
+    assert [item.block.text for item in timeline.window.items] == ["0", "1", "2", "3", "4"]
+
+
 @pytest.mark.timeout(120)
 async def test_two_processes_append_while_a_third_compacts(tmp_path: Path) -> None:
     """Each acknowledged block is in the log once, versions have no gap, and every block is covered or in view."""
