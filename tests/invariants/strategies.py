@@ -245,7 +245,7 @@ IMPORTS: Final = st.builds(
 _SAY: Final = st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda blocks: Say(tuple(blocks)))
 LATER: Final = st.builds(Later, st.none() | SHORT_TEXTS)
 """Events of a later version."""
-WAITS: Final = st.sampled_from([0, 1, 200, 299, 359, 360, 361, 1_000, 3_659, 3_660, 10_000, -1, -400]).map(Wait)
+WAITS: Final = st.sampled_from([1, 299, 359, 360, 361, 1_000, 3_659, 3_660, 10_000, 10_000, -400]).map(Wait)
 """Gaps around the times that providers keep a cache, and clocks that go back."""
 CALLS: Final = st.builds(
     Call, st.sampled_from(["", "5m", "1h"]), st.sampled_from([None, 0, 30]), st.sampled_from([False, False, True])
@@ -255,9 +255,11 @@ MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pi
 """Decisions of the application."""
 UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())
 """Compactions taken back."""
-TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, CALLS, MANUAL, st.just(Compact()), UNDOS)
+TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, st.just(Compact()), UNDOS, UNDOS)
 """What time and the application bring, besides blocks."""
-_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(_SAY, _SAY, _SAY, _SAY, DECISIONS, IMPORTS, LATER, TIMELY)
+_HOSTILE: Final[SearchStrategy[Step]] = st.one_of(
+    _SAY, _SAY, _SAY, _SAY, DECISIONS, DECISIONS, DECISIONS, IMPORTS, LATER, TIMELY
+)
 
 
 def _in_batches(blocks: Sequence[Block], sizes: Sequence[int]) -> list[Step]:
@@ -274,21 +276,36 @@ ORDERLY_LOGS: Final[SearchStrategy[list[Step]]] = st.tuples(
     legal_turns(), st.lists(st.integers(1, 6), max_size=10)
 ).map(lambda drawn: _in_batches(*drawn))
 """Orderly conversations, appended in batches of any size."""
-HOSTILE_LOGS: Final[SearchStrategy[list[Step]]] = st.lists(_HOSTILE, max_size=25)
+HOSTILE_LOGS: Final[SearchStrategy[list[Step]]] = st.integers(0, 20).flatmap(
+    lambda size: st.lists(_HOSTILE, min_size=size, max_size=25)
+)
 """Any blocks in any order, with decisions and foreign compactions among them."""
 
 
 @st.composite
-def _mixed(draw: st.DrawFn, strangers: SearchStrategy[Step], most: int) -> list[Step]:
+def _mixed(draw: st.DrawFn) -> list[Step]:
     steps = list(draw(ORDERLY_LOGS))
-    for step in draw(st.lists(strangers, max_size=most)):
+    for step in draw(st.lists(_HOSTILE, max_size=6)):
         steps.insert(draw(st.integers(0, len(steps))), step)
     return list(steps)
 
 
-LONG_RUNS: Final[SearchStrategy[list[Step]]] = _mixed(TIMELY, 12)
+@st.composite
+def _long_run(draw: st.DrawFn) -> list[Step]:
+    """Draw an orderly conversation in which something else happens behind every append or two."""
+    steps: list[Step] = []
+    blocks = draw(legal_turns())
+    while blocks:
+        size = draw(st.integers(1, 8))
+        steps.append(Say(tuple(blocks[:size])))
+        blocks = blocks[size:]
+        steps += [draw(TIMELY) for _ in range(draw(st.integers(0, 2)))]
+    return steps
+
+
+LONG_RUNS: Final[SearchStrategy[list[Step]]] = _long_run()
 """Orderly conversations of a running agent: pauses, model calls, compactions, decisions of the application."""
-LOGS: Final[SearchStrategy[list[Step]]] = st.one_of(ORDERLY_LOGS, HOSTILE_LOGS, _mixed(_HOSTILE, 6), LONG_RUNS)
+LOGS: Final[SearchStrategy[list[Step]]] = st.one_of(ORDERLY_LOGS, HOSTILE_LOGS, _mixed(), LONG_RUNS)
 """A log: an orderly one, a hostile one, or an orderly one with hostile steps put in anywhere."""
 
 
@@ -307,7 +324,7 @@ HIDINGS: Final = st.builds(
 """Ways to hide that a conversation of a few rounds meets."""
 POLICIES: Final = st.builds(
     small,
-    st.sampled_from([1_000, 2_000, 4_000, 6_000]),
+    st.sampled_from([1_000, 2_000, 4_000, 10_000]),
     keep_recent=st.sampled_from([0.2, 0.05, 0.6]),
     output_reserve=st.sampled_from([0, 0, 300]),
     margin=st.sampled_from([0.0, 0.0, 0.1]),
@@ -315,7 +332,7 @@ POLICIES: Final = st.builds(
     target=st.sampled_from([0.7, 0.3, 0.9]),
     carried_share=st.sampled_from([0.15, 0.5]),
     attempts=st.sampled_from([3, 1]),
-    hiding=st.none() | HIDINGS,
+    hiding=st.one_of(HIDINGS, HIDINGS, st.none()),
     fold_when_cold=st.sampled_from([None, 0.35]),
 )
 """Policies with small limits."""

@@ -33,8 +33,9 @@ async def _squeeze(timeline: Timeline) -> dict[int, Rows]:
     """Compact again and again, under ever smaller keeps; return what each compaction found, by its version."""
     found: dict[int, Rows] = {}
     store = timeline._store
-    for keep in (400, 100, 1):
-        policy = timeline.policy.model_copy(update={"keep_recent_tokens": keep, "min_progress_tokens": 1})
+    for keep in (3_000, 1_000, 300, 50, 1):
+        changes = {"keep_recent_tokens": keep, "min_progress": 0.0, "min_progress_tokens": 1}
+        policy = timeline.policy.model_copy(update=changes)
         tighter = await Timeline.open(store, timeline.id, policy=policy, now=AT)
         before = rows(tighter.window)
         known = {line.version for line in await read_log(store, timeline.id)}
@@ -48,13 +49,13 @@ async def _squeeze(timeline: Timeline) -> dict[int, Rows]:
 
 
 @search(40)
-@given(LOGS)
-def test_undoing_forced_compactions_one_by_one_gives_back_what_each_one_found(steps: list[Step]) -> None:
+@given(LOGS, st.sampled_from([2_000, 20_000]))
+def test_undoing_forced_compactions_one_by_one_gives_back_what_each_one_found(steps: list[Step], limit: int) -> None:
     """Paths, order and states are those from before each compaction; a fresh timeline sees the same."""
 
     async def story() -> None:
         store = MemoryStore()
-        timeline = await Timeline.open(store, "c", policy=small(2_000), now=AT)
+        timeline = await Timeline.open(store, "c", policy=small(limit), now=AT)
         await play(timeline, store, [step for step in steps if not isinstance(step, Compact | Undo)])
         found = await _squeeze(timeline)
         for version in sorted(found, reverse=True):
