@@ -99,7 +99,7 @@ def test_a_long_command_is_cut_and_marked() -> None:
 
 def test_of_a_long_file_the_name_stays() -> None:
     """The end of a path tells most."""
-    asked = call("a", "Read", arguments={"file_path": "/home/someone/" + "folder_number/" * 20 + "main.py"})
+    asked = call("a", "Read", arguments={"file_path": "/srv/agent/" + "folder_number/" * 20 + "main.py"})
     text = text_of(asked, result("a"))
     assert text.startswith("[Read(…/folder_number/")
     assert "/main.py): 1234 tokens" in text
@@ -140,9 +140,9 @@ def test_the_note_of_a_call_comes_last() -> None:
 
 def test_where_room_is_short_the_subject_goes_before_marks_and_small_arguments() -> None:
     """The file that was edited is worth more than that something else was left out."""
-    given = {"file_path": "/home/someone/project/src/package/module.py", **{f"key_{n}": n for n in range(12)}}
+    given = {"file_path": "/srv/agent/project/src/package/module.py", **{f"key_{n}": n for n in range(12)}}
     assert arguments_of(call("a", "Edit", arguments=given)) == {
-        "file_path": "/home/someone/project/src/package/module.py",
+        "file_path": "/srv/agent/project/src/package/module.py",
         HIDDEN_KEY: "[1234 tokens, hidden] tc:turn_1.a.call",
     }
 

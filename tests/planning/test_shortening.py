@@ -36,7 +36,7 @@ def test_a_text_that_does_not_fit_keeps_its_beginning_and_an_ellipsis() -> None:
 
 def test_of_a_path_the_end_stays() -> None:
     """The file's name and its nearest folders say most."""
-    path = "/home/someone/work/project/timeline/planning/hide.py"
+    path = "/srv/agent/work/project/timeline/planning/hide.py"
     assert shortened_path(path, 20, COUNTER) == path
     assert shortened_path(path, 7, COUNTER) == "…/timeline/planning/hide.py"
     assert shortened_path(path, 3, COUNTER) == "…/hide.py"
