@@ -59,6 +59,15 @@ def test_a_failed_read_supersedes_nothing() -> None:
     assert newest(*read("a", "x.py"), *failed) == ["a.result"]
 
 
+def test_a_failed_write_supersedes_nothing() -> None:
+    """What it would have written is not in the file."""
+    failed = [
+        call("b", "Write", arguments={"file_path": "x.py", "content": "x"}),
+        result("b", is_error=True),
+    ]
+    assert newest(*read("a", "x.py"), *failed) == ["a.result"]
+
+
 def test_a_read_without_a_result_supersedes_nothing() -> None:
     """It is open, or was interrupted."""
     assert newest(*read("a", "x.py"), call("b", "Read", arguments={"file_path": "x.py"})) == ["a.result"]

@@ -22,7 +22,7 @@ def newest_contents(items: Sequence[Item]) -> set[int]:
     """Return the versions of the blocks that hold the newest content of a file, or of a part of it.
 
     That is the result of a call that read it, the call that wrote all of it, or the attachment that brought it. Edits
-    hold no content.
+    hold no content, and neither do calls that failed: what they would have written is not in the file.
     """
     results = {item.answers: item for item in items if item.answers is not None}
     newest = dict(found for item in items for found in _contents(item, results.get(item.version)))
@@ -37,11 +37,12 @@ def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
         return []
     arguments = block.arguments
     use = tool_use(block)
-    if use is None:
+    answer = None if result is None else result.block
+    if use is None or (isinstance(answer, ToolResult) and answer.is_error):
         return []
     if use.kind == "write" and any(isinstance(arguments.get(key), str) for key in _CONTENT_KEYS):
         return [(file, item.version) for file in use.subjects]
-    if use.kind == "read" and result is not None and isinstance(result.block, ToolResult) and not result.block.is_error:
+    if use.kind == "read" and result is not None:
         part = "".join(f"\n{key}={arguments[key]}" for key in _PART_KEYS if arguments.get(key) is not None)
         return [(file + part, result.version) for file in use.subjects]
     return []
