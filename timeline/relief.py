@@ -22,6 +22,7 @@ from timeline.paths import stem
 from timeline.planning.budget import account
 from timeline.planning.clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
+from timeline.policy.model import Hiding
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.planning.clock import Cold
-    from timeline.policy.model import Hiding
 
 _TRIES: Final = 5
 """How often a hide follows other writers before it is left to the next render."""
@@ -59,7 +59,8 @@ class _Relief:
         self.compactor, self.policy = compactor, compactor.policy
         self.log, self.fixed, self.now = log, fixed, now
         self.taken: list[Taken] = []
-        self.cold: Cold | None = None
+        clock = self.policy.hiding or Hiding()  # a policy that never hides may still fold when cold
+        self.cold: Cold | None = coldness(log.fold.window, clock, now)
         self.pressed = False
 
     @property
@@ -69,7 +70,6 @@ class _Relief:
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide what the clock, or the pressure, allows: one batch each."""
-        self.cold = coldness(self.log.fold.window, hiding, self.now)
         if self.cold is not None:
             await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
         if hiding.pressure_minimum is not None and self.account.over_trigger:

@@ -253,6 +253,16 @@ async def test_a_policy_may_fold_when_cold() -> None:
     assert (await timeline.verify()).ok
 
 
+async def test_a_policy_that_never_hides_may_fold_when_cold() -> None:
+    """The cache clock runs all the same."""
+    never_hides = small_policy(max_tokens=4_000, hiding=None, fold_when_cold=0.35)
+    timeline = await opened(MemoryStore(), policy=never_hides, summarizer=Scribe())
+    await timeline.append(*turn(800), *turn(700), prompt(), *rounds(5, 100))
+    await called(timeline)
+    assert (await timeline.render(now=after(COLD - 1))).decisions == ()
+    assert kinds(await timeline.render(now=after(COLD))) == [("compacted", "cold")]
+
+
 async def test_below_its_share_a_cold_context_is_not_folded() -> None:
     """Nor without a share at all."""
     for share in (0.6, None):
