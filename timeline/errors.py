@@ -191,10 +191,15 @@ class VersionConflict(StoreError):
         self.conversation = conversation
         self.expected = expected
         self.actual = actual
-        super().__init__(
-            f"Conversation {conversation!r} is at version {actual}, not {expected}: somebody else appended. "
-            "Read the new events and append again."
-        )
+        if isinstance(expected, int):
+            told = (
+                f"is at version {actual}, not {expected}: somebody else appended. Read the new events and append again."
+            )
+        elif actual:
+            told = f"was to be begun, and is there already, at version {actual}. Choose another id, or open that one."
+        else:
+            told = "was to be there, and is not. Choose the id of one that is, or begin it."
+        super().__init__(f"Conversation {conversation!r} {told} Nothing was written.")
 
 
 class DuplicateEvent(StoreError):
@@ -264,7 +269,15 @@ class CompactionRefused(CompactionError):
         self.reason = reason
         self.facts = dict(facts)
         detail = ", ".join(f"{k} {v}" for k, v in self.facts.items())
-        super().__init__(f"Compaction refused ({reason}): {detail}. The context is unchanged.")
+        cure = _REFUSAL_CURES.get(reason, "")
+        super().__init__(f"Compaction refused ({reason}): {detail}. The context is unchanged.{cure and ' '}{cure}")
+
+
+_REFUSAL_CURES: Final = {
+    "nothing_to_cover": "Only what must stay is left; try again when newer turns stand behind it, or unpin some.",
+    "no_progress": "Try again when the conversation has grown, or lower keep_recent or min_progress of the policy.",
+    "vetoed": "The application's on_before_compaction hook forbade it.",
+}
 
 
 class CompactionSuperseded(CompactionError):
@@ -310,7 +323,10 @@ class SummarizerFailed(CompactionError):
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
-        super().__init__("No summary: " + "; ".join(self.problems))
+        super().__init__(
+            f"No summary: {'; '.join(self.problems)}. "
+            "Nothing was covered; mend the summarizer, or put the extractive one behind it."
+        )
 
 
 class BudgetError(TimelineError):
