@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
-_COMMITS: Final = 20
-"""How often a finished summary follows writers that only append behind its range."""
 _BEFORE: Final = "on_before_compaction"
 _HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
@@ -245,17 +243,14 @@ class _Compaction:
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
         """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
-        for _ in range(_COMMITS):
-            version = self.log.fold.version
-            if not holds(self.log, self.lease) or not await _still_valid(self.log, plan):
-                return False
-            try:
-                await self.log.commit(payloads, at=self.now, expected=version, snapshot=plan.covers is not None)
-            except VersionConflict:
-                await self.log.catch_up()
-                continue
-            return True
-        return False
+
+        async def still_wanted() -> Sequence[Payload]:
+            return payloads if holds(self.log, self.lease) and await _still_valid(self.log, plan) else ()
+
+        try:
+            return await self.log.decide(still_wanted, at=self.now, snapshot=plan.covers is not None)
+        except VersionConflict:
+            return False
 
     async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
         """Call the hook and say what was done."""

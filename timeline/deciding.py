@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.embedding import Embedding
-from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable, VersionConflict
+from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable
 from timeline.planning.budget import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding
@@ -63,19 +63,16 @@ class Deciding(Embedding):
             CompactionCovered: a later one covers it, and ``cascade`` is False.
         """
         at = moment(now, self._clock)
-        while True:
-            await self._log.catch_up()
-            expected = self.version
+
+        async def choose() -> list[int]:
             standing = await standing_compactions(self._store, self.id)
-            versions = versions_to_revert(self.id, standing, version, cascade=cascade)
-            try:
-                await self._log.revert(versions, at=at, policy=self.policy.digest(), expected=expected)
-            except VersionConflict:
-                continue
-            except HistoryUnavailable as gone:
-                left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
-                raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
-            return versions
+            return versions_to_revert(self.id, standing, version, cascade=cascade)
+
+        try:
+            return await self._log.revert(choose, at=at, policy=self.policy.digest())
+        except HistoryUnavailable as gone:
+            left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
+            raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
 
     async def hide(
         self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None
@@ -127,17 +124,15 @@ class Deciding(Embedding):
 
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
         """Append what a pure function decides about a live block, on the log as it is then."""
-        at = moment(now, self._clock)
-        while True:
-            await self._log.catch_up()
+
+        async def choose() -> list[Payload]:
             window = self.window
             item = next((item for item in window.items if item.block.path == path), None)
             if item is None and await self._store.find(self.id, path) is not None:
                 raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
             if item is None:
                 raise BlockNotFound(self.id, path)
-            try:
-                await self._log.commit([decide(window, item)], at=at, expected=window.version)
-            except VersionConflict:
-                continue
-            return
+            return [decide(window, item)]
+
+        await self._log.catch_up()
+        await self._log.decide(choose, at=moment(now, self._clock))

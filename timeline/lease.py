@@ -18,6 +18,7 @@ from timeline.events import CompactionFailed, CompactionStarted
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.events import CompactReason
@@ -84,5 +85,9 @@ async def release(log: Log, lease: int | None, error: BaseException, now: dateti
         detail="" if cancelled else f"{type(error).__name__}: {error}",
         lease=lease,
     )
+
+    async def still_held() -> Sequence[CompactionFailed]:
+        return [failed] if holds(log, lease) else []  # not where the compaction itself was being written just then
+
     with suppress(StoreError):
-        await shielded(log.commit([failed], at=now))
+        await shielded(log.decide(still_held, at=now))

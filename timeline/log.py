@@ -1,19 +1,22 @@
 """The log as a running agent holds it: the store's end of a conversation and the fold of it, kept in step.
 
-`StoredLog` writes; `DryLog` only folds, so that a dry run takes the very same decisions and shows the same bytes. Both
-commit whole batches: the fold moves when the store has acknowledged, or not at all.
+`StoredLog` writes; `DryLog` (timeline.dry) only folds, so that a dry run takes the very same decisions. Both commit
+whole batches: the fold moves when the store has acknowledged, or not at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import anyio
 
 from timeline.blocks import utc
+from timeline.dry import DryLog
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, TimelineError, VersionConflict
-from timeline.events import CompactionReverted, NewEvent, appended_block, block_appended, event_id, new_event
+from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.history import fold_history, load_fold
@@ -22,7 +25,7 @@ from timeline.ports import Expected
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from datetime import datetime
     from uuid import UUID
 
@@ -35,6 +38,10 @@ _MOST_TOGETHER: Final = 256
 """Appends that are written together."""
 _TRIES: Final = 20
 """How often an append follows another writer before it gives up."""
+
+
+Decision: TypeAlias = Callable[[], Awaitable[Sequence["Payload"]]]
+"""Chooses what to append; nothing where nothing is due any more."""
 
 
 class Draft(NamedTuple):
@@ -99,6 +106,16 @@ class Log(Protocol):
 
         Raises:
             VersionConflict: the log is not at ``expected``.
+        """
+        ...
+
+    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+        """Append what is chosen from the log as it is then, before this timeline appends anything else; False: nothing.
+
+        Whoever chooses may look at the log, but not append to it, and is asked again where another process was faster.
+
+        Raises:
+            VersionConflict: other processes were faster each time.
         """
         ...
 
@@ -251,35 +268,71 @@ class StoredLog:
             for _ in range(_TRIES):
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
-                ahead = _snapshot_ahead(self._fold, events) if snapshot else None
-                try:
-                    appended = await self._store.append(
-                        self._fold.conversation,
-                        events,
-                        expected=self._fold.version,
-                        values=values or {},
-                        snapshot=ahead,
-                    )
-                except VersionConflict:
-                    await self._follow()
-                else:
-                    _apply(self._fold, events)
-                    return appended.first_version
+                with suppress(VersionConflict):
+                    return await self._write(events, values or {}, snapshot=snapshot)
+                await self._follow()
         raise _busy(self._fold.conversation)
 
-    async def revert(self, versions: Sequence[int], *, at: datetime, policy: str, expected: int) -> None:
-        """Take compactions back, and go on from the log as it is without them.
+    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+        """Append what is chosen from the log as it is then, before this timeline appends anything else; False: nothing.
+
+        Whoever chooses may look at the log, but not append to it, and is asked again where another process was faster.
 
         Raises:
-            VersionConflict: the log is not at ``expected``.
+            VersionConflict: other processes were faster each time.
         """
-        reverted = CompactionReverted(versions=tuple(versions), policy=policy)
-        event = NewEvent(id=event_id(at), at=at, payload=reverted)
         async with self._lock:
-            fold = await fold_history(self._store, self._fold.conversation, until=expected, without=versions)
-            fold.apply(expected + 1, at, reverted)
-            await self._store.append(fold.conversation, [event], expected=expected, snapshot=take_snapshot(fold))
-            self._fold = fold
+            for tries_left in reversed(range(_TRIES)):
+                events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in await choose()]
+                if not events:
+                    return False
+                try:
+                    await self._write(events, {}, snapshot=snapshot)
+                except VersionConflict:
+                    if not tries_left:
+                        raise
+                    await self._follow()
+                else:
+                    break
+        return True
+
+    async def _write(self, events: Sequence[NewEvent], values: Mapping[str, str], *, snapshot: bool) -> int:
+        ahead = _snapshot_ahead(self._fold, events) if snapshot else None
+        expected = self._fold.version
+        appended = await self._store.append(
+            self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
+        )
+        _apply(self._fold, events)
+        return appended.first_version
+
+    async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:
+        """Take the compactions back that are chosen from the log as it is, and go on from it without them.
+
+        Returns their versions. Whoever chooses is asked again where another process was faster.
+
+        Raises:
+            VersionConflict: other processes were faster each time.
+        """
+        async with self._lock:
+            for tries_left in reversed(range(_TRIES)):
+                await self._follow()
+                versions = await choose()
+                try:
+                    await self._revert(CompactionReverted(versions=tuple(versions), policy=policy), at)
+                except VersionConflict:
+                    if not tries_left:
+                        raise
+                else:
+                    break
+        return versions
+
+    async def _revert(self, reverted: CompactionReverted, at: datetime) -> None:
+        last = self._fold.version
+        event = NewEvent(id=event_id(at), at=at, payload=reverted)
+        fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
+        fold.apply(last + 1, at, reverted)
+        await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
+        self._fold = fold
 
     async def _follow(self) -> None:
         try:
@@ -287,52 +340,6 @@ class StoredLog:
                 self._fold.apply(event.version, event.at, event.payload)
         except HistoryNeeded:
             self._fold = await load_fold(self._store, self._fold.conversation)
-
-
-class DryLog:
-    """A log that only pretends to append: for ``record=False``."""
-
-    def __init__(self, store: EventStore, fold: Fold) -> None:
-        self._store = store
-        self._fold = fold
-        self._paths: set[str] = set()
-
-    @property
-    def fold(self) -> Fold:
-        """The fold of the log and of what this dry run would have appended."""
-        return self._fold
-
-    async def catch_up(self) -> None:
-        """Stay where the dry run began; a compaction that it would wait for counts as given up."""
-        self._fold.release()
-
-    async def since(self, version: int) -> list[Event]:
-        """Return nothing: nobody else appends to a dry run."""
-        del version
-        return []
-
-    async def paths_taken(self, stems: Collection[str]) -> set[str]:
-        """Return the paths in use that begin with one of the stems."""
-        own = {path for path in self._paths if path.startswith(tuple(stems))}
-        return own | await self._store.paths_taken(self._fold.conversation, stems)
-
-    async def commit(
-        self,
-        payloads: Sequence[Payload],
-        *,
-        at: datetime,
-        expected: int | None = None,
-        values: Mapping[str, str] | None = None,
-        snapshot: bool = False,
-    ) -> int:
-        """Fold the payloads; return the version of the first one."""
-        del expected, values, snapshot
-        first = self._fold.version + 1
-        for version, payload in enumerate(payloads, start=self._fold.version + 1):
-            self._fold.apply(version, at, payload)
-            if (block := appended_block(payload)) is not None:
-                self._paths.add(block.path)
-        return first
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:

@@ -6,7 +6,8 @@ pressure, where the policy does that and it frees enough. (3) Still above the ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage
 from timeline.errors import (
@@ -26,6 +27,7 @@ from timeline.policy.model import Hiding
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.compaction import Compactor
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.planning.clock import Cold
-
-_TRIES: Final = 5
-"""How often a hide follows other writers before it is left to the next render."""
 
 
 async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
@@ -77,21 +76,23 @@ class _Relief:
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
-        for _ in range(_TRIES):
+        chosen: list[Taken] = []
+
+        async def choose() -> Sequence[Payload]:
+            chosen.clear()
             window = self.log.fold.window
             plan = plan_hide(window, self.policy, hiding, self.compactor.counter, least=least)
             if plan is None:
-                return False
-            facts = {**facts, "blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
-            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts=facts)
-            try:
-                payloads = [hidden, *await self._notice(window)]
-                await self.log.commit(payloads, at=self.now, expected=window.version)
-            except VersionConflict:
-                await self.log.catch_up()
-                continue
-            self.taken.append(Taken(kind="hidden", reason=reason, facts=dict(facts)))
-            return True
+                return ()
+            freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
+            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
+            chosen.append(Taken(kind="hidden", reason=reason, facts=dict(hidden.facts)))
+            return [hidden, *await self._notice(window)]
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.now):
+                self.taken += chosen
+                return True
         return False
 
     async def _notice(self, window: Window) -> list[Payload]:

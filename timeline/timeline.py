@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
 from timeline.deciding import Deciding
+from timeline.dry import DryLog
 from timeline.errors import (
     ConversationNotFound,
     HistoryUnavailable,
@@ -25,7 +26,7 @@ from timeline.events import (
 )
 from timeline.frozen import compact_json, sha256_hex
 from timeline.history import fold_history
-from timeline.log import Draft, DryLog, StoredLog, free_id
+from timeline.log import Draft, StoredLog, free_id
 from timeline.policy import presets
 from timeline.ports import Expected, Hooks, SystemClock
 from timeline.projection.diff import diff

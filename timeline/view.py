@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Block, RangeSummary, utc
+from timeline.dry import DryLog
 from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidBlock
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
 from timeline.frozen import repair_json
-from timeline.log import DryLog
 from timeline.planning.budget import account, fixed_part, scaled
 from timeline.ports import Hooks
 from timeline.projection.context import RenderedContext

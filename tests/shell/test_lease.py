@@ -324,3 +324,17 @@ async def test_a_task_that_is_cancelled_while_it_takes_the_lease_gives_it_back()
         await compacting
     assert timeline.window.lease is None
     assert [failed.reason for failed in await payloads_of(store, "compaction.failed")] == ["cancelled"]
+
+
+async def test_a_compaction_that_is_cancelled_while_it_is_written_did_not_fail() -> None:
+    """The log has it whole when the cancellation comes; nothing else is said of it."""
+    store = Late("compaction.completed")
+    timeline = await begun(store)
+    compacting = asyncio.create_task(timeline.compact(now=AT))
+    await store.written.wait()
+    compacting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await compacting
+    assert timeline.window.lease is None
+    assert not await payloads_of(store, "compaction.failed")
+    assert timeline.window.items[0].is_summary

@@ -12,14 +12,14 @@ import pytest
 
 from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
-from tests.scenes import AT, opened, prompt, small_policy
+from tests.scenes import AT, opened, prompt, small_policy, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import PathTaken, TimelineError
 from timeline.events import appended_block
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from timeline.events import NewEvent
@@ -128,6 +128,38 @@ async def test_a_task_that_is_cancelled_while_it_writes_for_all_leaves_their_ans
     assert isinstance(done[0], asyncio.CancelledError)
     assert [answer[0].text for answer in done if isinstance(answer, list)] == ["1", "2", "3", "4"]
     assert [item.block.text for item in timeline.window.items] == ["0", "1", "2", "3", "4"]
+
+
+DECISIONS: dict[str, Callable[[Timeline, str], Awaitable[object]]] = {
+    "compact": lambda timeline, _: timeline.compact(now=AT),
+    "hide": lambda timeline, path: timeline.hide(path, now=AT),
+    "pin": lambda timeline, path: timeline.pin(path, now=AT),
+    "undo": lambda timeline, _: timeline.undo_compaction(now=AT),
+}
+
+
+@pytest.mark.parametrize("kind", DECISIONS)
+async def test_a_decision_has_its_turn_among_appends_that_never_pause(kind: str) -> None:
+    """Who appends in a loop, one task or four, holds up nobody's decision for more than an append."""
+    store = Counting()
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
+    await timeline.append(*turn(1_500), *turn(400), now=AT)
+    if kind == "undo":
+        await timeline.compact(now=AT)
+    path = timeline.window.items[-1].block.path
+    store.appends = 0
+
+    async def append_on() -> None:
+        while store.appends < TASKS:
+            await timeline.append(prompt(), now=AT)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(append_on)
+        await anyio.lowlevel.checkpoint()
+        await DECISIONS[kind](timeline, path)
+        assert store.appends < TASKS
+    assert (await timeline.verify()).ok
 
 
 @pytest.mark.timeout(120)
