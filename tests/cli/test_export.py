@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli import sessions
+from timeline import Timeline, open_store
 from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -35,6 +37,23 @@ def test_the_native_format_holds_every_event_as_it_is_stored(
     assert header["version"] == len(lines)
     assert [line["version"] for line in lines] == list(range(1, len(lines) + 1))
     assert [line for line in lines if _checksum(simulated["id"], line) != line["checksum"]] == []
+
+
+def test_the_native_format_names_the_parent_of_what_a_fork_shares(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path
+) -> None:
+    """The whole log of a fork is exported; shared lines say whose they are, and every checksum can be computed."""
+
+    async def forked() -> tuple[str, int]:
+        async with open_store(db) as store:
+            timeline = await Timeline.open(store, simulated["id"])
+            return (await timeline.fork(at=5)).id, 5
+
+    id_, base = asyncio.run(forked())
+    header, *lines = map(json.loads, run("export", id_).out.splitlines())
+    assert header["version"] == len(lines) > base
+    assert [line.get("conversation") for line in lines] == [simulated["id"]] * base + [None] * (len(lines) - base)
+    assert [line for line in lines if _checksum(line.get("conversation", id_), line) != line["checksum"]] == []
 
 
 def test_the_native_format_brings_the_values_that_contexts_refer_to(

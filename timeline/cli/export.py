@@ -102,7 +102,7 @@ async def _native(store: EventStore, conversation: str, write: Callable[[str], N
     )
     damaged: list[int] = []
     async for event in _undamaged(store, conversation, info.version, damaged):
-        write(compact_json(event_line(event)))
+        write(compact_json(_line(event, conversation)))
     if damaged:
         versions = ", ".join(map(str, damaged[:10]))
         note(f"{len(damaged)} damaged events are left out (versions {versions}). Everything else was exported.")
@@ -110,9 +110,12 @@ async def _native(store: EventStore, conversation: str, write: Callable[[str], N
     return Exit.OK
 
 
-def event_line(event: Event) -> dict[str, Any]:
-    """Return an event as a line of the native format; its checksum is over exactly these values."""
-    return {
+def _line(event: Event, conversation: str) -> dict[str, Any]:
+    """Return an event as a line of the native format; its checksum is over exactly these values.
+
+    An event that a fork shares with its parent names the parent, whose it is, and by whose name it was hashed.
+    """
+    line = {
         "version": event.version,
         "id": str(event.id),
         "type": event.type,
@@ -121,6 +124,7 @@ def event_line(event: Event) -> dict[str, Any]:
         "checksum": event.checksum,
         "payload": event.payload.dump(),
     }
+    return line if event.conversation == conversation else {"conversation": event.conversation, **line}
 
 
 async def _hashes(store: EventStore, conversation: str) -> set[str]:
