@@ -48,7 +48,6 @@ Row: TypeAlias = tuple[Any, ...]
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 2**63 - 1
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
-_UNTITLED: Final = ConversationOpened()
 
 
 class Draft(NamedTuple):
@@ -136,24 +135,28 @@ def encode(
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
     others = [(n, event.payload) for n, event in enumerate(events) if type(event.payload) is not BlockAppended]
-    opened = next((payload for _, payload in others if type(payload) is ConversationOpened), _UNTITLED)
+    title, parent, fork = _opening(others) if others else ("", None, None)
     return Batch(
-        conversation=conversation,
-        drafts=drafts,
-        expected=expected,
-        values=dict(values) if values else NO_VALUES,
-        snapshot=None if snapshot is None else _snapshot_draft(snapshot),
-        title=opened.title,
-        parent=None if opened.parent is None else canonical_json(opened.parent.model_dump(mode="json")),
-        fork=None if opened.parent is None else _fork_point(opened.parent),
-        compactions=[(n, payload) for n, payload in others if type(payload) in _WITH_ROWS],
+        conversation,
+        drafts,
+        expected,
+        dict(values) if values else NO_VALUES,
+        None if snapshot is None else _snapshot_draft(snapshot),
+        title,
+        parent,
+        fork,
+        [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
     )
 
 
-def _fork_point(parent: ParentLink) -> ForkPoint | None:
-    if parent.relation != "fork" or parent.version is None:
-        return None
-    return ForkPoint(parent.conversation, parent.version)
+def _opening(payloads: Sequence[tuple[int, Payload]]) -> tuple[str, str | None, ForkPoint | None]:
+    """Return what the first opening event says: the title, the parent link as JSON, and where a fork leaves it."""
+    opened = next((payload for _, payload in payloads if type(payload) is ConversationOpened), None)
+    if opened is None or opened.parent is None:
+        return "" if opened is None else opened.title, None, None
+    link = opened.parent
+    fork = ForkPoint(link.conversation, link.version) if link.relation == "fork" and link.version is not None else None
+    return opened.title, canonical_json(link.model_dump(mode="json")), fork
 
 
 def _check_text(field: str, text: str) -> None:
