@@ -63,3 +63,29 @@ async def fold_history(
             raise HistoryUnavailable(conversation, fold.version + 1, event.version, last)
         fold.apply(event.version, event.at, event.payload)
     return fold
+
+
+async def check_version(store: EventStore, conversation: str, version: int) -> None:
+    """Refuse a version that the log has not come to.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: there is no such version, or not yet.
+    """
+    last = (await store.info(conversation)).version
+    if not 1 <= version <= last:
+        raise HistoryUnavailable(conversation, version, 1, last)
+
+
+async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
+    """Fold a conversation as it was at a version.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: the log does not hold that version, or not all before it.
+    """
+    await check_version(store, conversation, version)
+    fold = await fold_history(store, conversation, until=version)
+    if fold.version != version:  # its newest events were lost
+        raise HistoryUnavailable(conversation, version, 1, fold.version)
+    return fold

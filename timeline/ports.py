@@ -294,6 +294,17 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class StoppedClock:
+    """A clock that stands at one moment: in a past, time does not go on."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """Return that moment."""
+        return self.at
+
+
 Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
 
 

@@ -12,7 +12,6 @@ from timeline.deciding import Deciding
 from timeline.dry import DryLog
 from timeline.errors import (
     ConversationNotFound,
-    HistoryUnavailable,
     InvalidBlock,
     VersionConflict,
 )
@@ -25,10 +24,10 @@ from timeline.events import (
     event_ids,
 )
 from timeline.frozen import compact_json, sha256_hex
-from timeline.history import fold_history
+from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.policy import presets
-from timeline.ports import Expected, Hooks, SystemClock
+from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.retry import call_with_retry, compact_to, context_limit
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.events import Payload
-    from timeline.fold.fold import Fold
     from timeline.log import Log
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
@@ -242,13 +240,17 @@ class Timeline(Deciding):
         return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
 
     async def at(self, version: int) -> TimelineView:
-        """Return the conversation as it was at a version, read-only. The cost is that of reading the log up to there.
+        """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.
+
+        The cost is that of reading the log up to there.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
         """
-        fold = await self._past(version)
-        return TimelineView(DryLog(self._store, fold), self._store, self.policy, self._compactor, self._clock)
+        fold = await fold_past(self._store, self.id, version)
+        [event] = await self._store.read_versions(self.id, [version])
+        clock = StoppedClock(event.at)
+        return TimelineView(DryLog(self._store, fold), self._store, self.policy, self._compactor, clock)
 
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
@@ -270,18 +272,12 @@ class Timeline(Deciding):
         """
         await self._log.catch_up()
         version = self.version if at is None else at
-        fold = await self._past(version)
+        fold = await fold_past(self._store, self.id, version)
         moment_ = moment(now, self._clock)
         id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
         link = ParentLink(conversation=self.id, version=version, relation="fork")
         log = await StoredLog.begin_fork(self._store, fold, id_, ConversationOpened(title=title, parent=link), moment_)
         return type(self)(log, self._store, self.policy, self._compactor, self._clock)
-
-    async def _past(self, version: int) -> Fold:
-        last = (await self._store.info(self.id)).version
-        if not 1 <= version <= last:
-            raise HistoryUnavailable(self.id, version, 1, last)
-        return await fold_history(self._store, self.id, until=version)
 
     def _holds(self, version: int) -> bool:
         del version  # what another writer appended since is in view too

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact", "read", "digests", "search"]
-COMMANDS += ["verify", "export", "policies"]
+COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact"]
+COMMANDS += ["undo", "fork", "hide", "reveal", "pin", "unpin"]
+COMMANDS += ["read", "digests", "search", "verify", "export", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

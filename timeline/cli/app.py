@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 import timeline
+from timeline.cli.deciding_commands import COMMANDS
 from timeline.cli.exits import MEANINGS
 from timeline.cli.options import (
     DEFAULT_DATABASE,
@@ -18,16 +19,13 @@ from timeline.cli.options import (
     Db,
     MaxTokens,
     OneConversation,
+    PastVersion,
     PolicyName,
     Since,
     System,
     Until,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-T = TypeVar("T")
+from timeline.cli.running import run as _run
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
@@ -48,12 +46,6 @@ class ExportFormat(StrEnum):
     markdown = "markdown"
     anthropic = "anthropic"
     openai_chat = "openai_chat"
-
-
-def _run(work: Coroutine[None, None, T]) -> T:
-    import asyncio
-
-    return asyncio.run(work)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -138,6 +130,7 @@ def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
 def show(
     id_: ConversationId,
     *,
+    at: PastVersion = None,
     every: Annotated[bool, typer.Option("--all", help="List every event.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
@@ -149,7 +142,7 @@ def show(
     """
     from timeline.cli import show as command
 
-    _run(command.show(id_, db, every=every, as_json=as_json))
+    _run(command.show(id_, db, at=at, every=every, as_json=as_json))
 
 
 @app.command()
@@ -162,6 +155,7 @@ def render(
     wire: Annotated[
         str | None, typer.Option("--wire", metavar="W", help="Print the request body: anthropic or openai_chat.")
     ] = None,
+    at: PastVersion = None,
     now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Record what is decided; otherwise a dry run.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="List every block, and why it is so.")] = False,
@@ -175,7 +169,7 @@ def render(
     from timeline.cli import contexts
 
     wish = contexts.Wish(policy=policy, max_tokens=max_tokens, system=system, now=now)
-    _run(contexts.render(id_, db, wish, wire=wire, record=record, explain=explain, as_json=as_json))
+    _run(contexts.render(id_, db, wish, at=at, wire=wire, record=record, explain=explain, as_json=as_json))
 
 
 @app.command()
@@ -227,6 +221,10 @@ def compact(
 
     wish = contexts.Wish(policy=policy, max_tokens=max_tokens)
     _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
+
+
+for _command in COMMANDS:
+    app.command()(_command)
 
 
 @app.command()

@@ -76,12 +76,21 @@ class Wish:
 
 
 async def render(
-    conversation: str, db: str, wish: Wish, *, wire: str | None, record: bool, explain: bool, as_json: bool
+    conversation: str,
+    db: str,
+    wish: Wish,
+    *,
+    at: int | None,
+    wire: str | None,
+    record: bool,
+    explain: bool,
+    as_json: bool,
 ) -> None:
-    """Render a conversation and print the context, or the request body of one provider.
+    """Render a conversation, or a past of it, and print the context, or the request body of one provider.
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: it does not hold the version ``at``.
         BudgetError: the context cannot fit the limit.
         UsageProblem: the options do not go together.
     """
@@ -89,10 +98,15 @@ async def render(
         raise UsageProblem(f"There is no wire format {wire!r}. Use one of: {', '.join(WIRES)}.")
     if wire is not None and explain:
         raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
+    if at is not None and record:
+        raise UsageProblem("Nothing is recorded in the past. Leave out one of --at and --record.")
     policy, system, now = wish.make_policy(), wish.system_text(), wish.time()
     async with (changing if record else reading)(db) as store:
         timeline = await Timeline.open(store, conversation, policy=policy, create=False)
-        context = await timeline.render(system=system, now=now, record=record)
+        if at is None:
+            context = await timeline.render(system=system, now=now, record=record)
+        else:
+            context = await (await timeline.at(at)).render(system=system, now=now)
     if wire is not None:
         output.write_json(context.to_wire(wire))
     elif as_json:

@@ -9,10 +9,12 @@ import typer
 
 from timeline.errors import (
     BlockNotFound,
+    BlockProtected,
     BudgetError,
     CompactionError,
     ContextNotFound,
     ConversationNotFound,
+    HistoryUnavailable,
     StoreError,
     TimelineError,
 )
@@ -36,9 +38,9 @@ MEANINGS: Final = {
     Exit.OK: "done",
     Exit.NOT_SO: "what was asked for does not hold (verify)",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
-    Exit.NOT_FOUND: "no such conversation, path or recorded context",
+    Exit.NOT_FOUND: "no such conversation, path, version or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",
-    Exit.REFUSED: "refused: nothing to compact, or the context cannot fit the limit",
+    Exit.REFUSED: "refused: nothing to gain or undo, a block that must stay, no room",
     Exit.FAULT: "a fault of timeline itself: please report it",
     Exit.INTERRUPTED: "interrupted",
     Exit.PIPE: "whoever read the output went away",
@@ -66,9 +68,9 @@ def exit_code(error: BaseException) -> Exit:
 
 
 _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
-    ((ConversationNotFound, BlockNotFound, ContextNotFound), Exit.NOT_FOUND),
+    ((ConversationNotFound, BlockNotFound, ContextNotFound, HistoryUnavailable), Exit.NOT_FOUND),
     ((StoreError,), Exit.DATABASE),
-    ((CompactionError, BudgetError), Exit.REFUSED),
+    ((CompactionError, BudgetError, BlockProtected), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),
     ((KeyboardInterrupt, typer.Abort), Exit.INTERRUPTED),
 )

@@ -26,7 +26,7 @@ from timeline.events import (
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
-from timeline.history import reverted_versions
+from timeline.history import check_version, reverted_versions
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -86,19 +86,22 @@ class Listing(NamedTuple):
     rendered: ContextRendered | None
 
 
-async def read_rows(store: EventStore, conversation: str) -> Listing:
-    """Read a whole conversation.
+async def read_rows(store: EventStore, conversation: str, *, until: int | None = None) -> Listing:
+    """Read a whole conversation, or up to a version, as it was then.
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: it does not hold that version.
         StoreCorrupt: an event is damaged.
     """
-    taken_back = await reverted_versions(store, conversation)
+    if until is not None:
+        await check_version(store, conversation, until)
+    taken_back = await reverted_versions(store, conversation, until)
     fold = Fold(conversation, taken_back)
     turns = Turns()
     rows: list[Row] = []
     rendered: ContextRendered | None = None
-    async for event in store.read(conversation):
+    async for event in store.read(conversation, until=until):
         fold.apply(event.version, event.at, event.payload)
         rows.append(_row(event, turns))
         if isinstance(event.payload, ContextRendered):

@@ -10,6 +10,9 @@
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
 | `compact --json` | one `CompactedRow` |
+| `undo --json` | one `UndoneRow` |
+| `fork --json` | one `ForkedRow` |
+| `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
 | `read --json` | the block's `dump()` |
 | `digests --json` | a list of `DigestRow` |
 | `search --json` | a list of `FoundRow`, the best first |
@@ -81,6 +84,45 @@ class CompactedRow(TypedDict):
     id: str
     version: int
     decisions: list[dict[str, Any]]
+
+
+class UndoneRow(TypedDict):
+    """What `undo` took back, newest first; the version that the conversation is at then, and what its window holds."""
+
+    id: str
+    version: int
+    reverted: list[int]
+    tokens_before: int
+    tokens: int
+
+
+class ForkedRow(TypedDict):
+    """A fork: its id, what it goes on from and at which version, and the version that it is at."""
+
+    id: str
+    parent: str
+    at: int
+    version: int
+
+
+class DecidedBlock(TypedDict):
+    """A block that a decision changed, and what is shown of it then."""
+
+    version: int
+    path: str
+    state: str
+    pinned: bool
+    tokens: int
+    shown_tokens: int
+
+
+class DecidedRow(TypedDict):
+    """A decision by hand, the version that the conversation is at then, and the blocks that changed by it."""
+
+    id: str
+    version: int
+    decision: str
+    blocks: list[DecidedBlock]
 
 
 class DigestRow(TypedDict):

@@ -34,15 +34,16 @@ _SUMMARY: Final = "\0summary"
 """Where live summaries stand, instead of a turn."""
 
 
-async def show(conversation: str, db: str, *, every: bool, as_json: bool) -> None:
-    """Print a conversation: all its events as JSON, its turns with their rounds and blocks for a person.
+async def show(conversation: str, db: str, *, at: int | None, every: bool, as_json: bool) -> None:
+    """Print a conversation, or a past of it: its events as JSON, its turns with rounds and blocks for a person.
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: it does not hold the version ``at``.
     """
     async with reading(db) as store:
         with output.progress("reading"):
-            listing = await read_rows(store, conversation)
+            listing = await read_rows(store, conversation, until=at)
             policy = None if as_json else await recorded_policy(store, listing.rendered)
     if as_json:
         with JsonList() as rows_written:

@@ -1,0 +1,108 @@
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
+"""The commands that decide about a conversation: their options and help. `timeline.cli.deciding` does the work."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from timeline.cli.options import DEFAULT_DATABASE, AsJson, ConversationId, Db
+from timeline.cli.running import run
+
+BlockPath: TypeAlias = Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as `show` prints it.")]
+
+
+def undo(
+    id_: ConversationId,
+    *,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="V", help="The compaction to take back; the newest unless given.")
+    ] = None,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Take back the later ones that cover it, too.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Take a compaction back.
+
+    What it covered is shown again. Under the policy that the conversation was last rendered with, nothing is summarised
+    by itself any more until `compact` is called.
+    """
+    from timeline.cli import deciding
+
+    run(deciding.undo(id_, version, db, cascade=cascade, as_json=as_json))
+
+
+def fork(
+    id_: ConversationId,
+    *,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="V", help="The last version that both share; the newest unless given.")
+    ] = None,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="NEW_ID", help="The fork's id; ID.fork-V unless given.")
+    ] = None,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The fork's title.")] = "",
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a conversation that goes on from another one.
+
+    Both share what was said up to a version; nothing that happens in one of them later shows in the other.
+    """
+    from timeline.cli import deciding
+
+    run(deciding.fork(id_, db, at=at, new_id=as_, title=title, as_json=as_json))
+
+
+def hide(
+    id_: ConversationId,
+    path: BlockPath,
+    *,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="What to show instead; a line with its path otherwise.")
+    ] = None,
+    omit: Annotated[
+        bool, typer.Option("--omit", help="Show nothing instead; its calls and results go with it.")
+    ] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Hide a block from the model.
+
+    A short line stands for it, and says where all of it can be read. `reveal` shows it again.
+    """
+    from timeline.cli import deciding
+
+    run(deciding.hide(id_, path, db, text=text, omit=omit, as_json=as_json))
+
+
+def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Show a hidden block again.
+
+    Nothing hides it by itself any more.
+    """
+    from timeline.cli import deciding
+
+    run(deciding.decide(id_, path, db, "reveal", as_json=as_json))
+
+
+def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Pin a block, with its calls and results.
+
+    No compaction covers it, and nothing hides it by itself.
+    """
+    from timeline.cli import deciding
+
+    run(deciding.decide(id_, path, db, "pin", as_json=as_json))
+
+
+def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Take the pin off a block."""
+    from timeline.cli import deciding
+
+    run(deciding.decide(id_, path, db, "unpin", as_json=as_json))
+
+
+COMMANDS = (undo, fork, hide, reveal, pin, unpin)
+"""In the order of `timeline --help`."""
