@@ -380,3 +380,15 @@ async def test_a_recorded_clients_compaction_can_be_taken_back() -> None:
     await timeline.undo_compaction(now=AT)
     assert {state for _, state in shown(timeline)} == {"visible"}
     assert len(timeline.window.items) == 4
+
+
+async def test_the_previews_of_a_compaction_go_with_it() -> None:
+    """They were made so that it would fit; what was kept behind them is shown whole again."""
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
+    await timeline.append(*turn(1_500), prompt(), *exchange("a", 3_000))
+    before = shown(timeline)
+    context = await timeline.render(now=AT)
+    assert [taken.kind for taken in context.decisions] == ["compacted", "spilled"]
+    await timeline.undo_compaction(now=AT)
+    assert shown(timeline) == before
+    assert (await timeline.verify()).ok
