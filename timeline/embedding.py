@@ -144,12 +144,15 @@ class Embedding(TimelineView):
             now: the time of the blocks.
 
         Raises:
-            InvalidBlock: one of them is no message, or there are not as many keys; nothing was written.
+            InvalidBlock: one of them is no message, or the keys do not name each of them; nothing was written.
             StoreError: the store refused; nothing was written.
         """
         at = moment(now, self._clock)
         if keys is not None and len(keys) != len(messages):
             raise InvalidBlock("keys", f"there are {len(keys)} for {len(messages)} messages")
+        if keys is not None and len({*keys}) != len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise InvalidBlock("keys", f"{twice!r} names two messages; a key names one for ever")
         batch = str(event_id(at))
         names = keys or [f"{batch}_{number}" for number in range(len(messages))]
         read = read_messages(messages, wire=wire, names=names)
@@ -201,6 +204,9 @@ class Embedding(TimelineView):
             wire: whose schema it has: ``anthropic``, ``openai_chat`` or ``openai_responses``.
             max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
                 less.
+
+        Raises:
+            InvalidPolicy: there is no such wire.
         """
         return RecallTool(
             wire,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
-from timeline.errors import BlockNotFound, HistoryUnavailable
+from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.wire.media import content_parts
@@ -59,7 +59,7 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
     OpenAI's strict mode demands that every property is required; there, what is left out is null.
 
     Raises:
-        ValueError: there is no such wire.
+        InvalidPolicy: there is no such wire.
     """
     parameters: dict[str, JsonValue] = {
         "type": "object",
@@ -79,7 +79,7 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
         return {"type": "function", "function": function}
     if wire == "openai_responses":
         return {"type": "function", **function}
-    raise ValueError(f"there is no recall tool for {wire!r}; there are anthropic, openai_chat and openai_responses")
+    raise InvalidPolicy("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
 
 
 class RecallTool:

@@ -13,7 +13,7 @@ from timeline.dry import DryLog
 from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidBlock
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.frozen import repair_json
+from timeline.frozen import compact_json, repair_json
 from timeline.planning.budget import account, fixed_part, scaled
 from timeline.ports import Hooks
 from timeline.projection.context import RenderedContext
@@ -202,6 +202,8 @@ def sendable(name: str, value: Any) -> Any:
         InvalidBlock: it has no form in JSON.
     """
     try:
-        return repair_json(value)
-    except ValueError as error:
+        repaired = repair_json(value)
+        compact_json(repaired)
+    except (TypeError, ValueError) as error:
         raise InvalidBlock(name, str(error)) from None
+    return repaired

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolResult
-from timeline.errors import HistoryUnavailable
+from timeline.errors import HistoryUnavailable, InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
 from timeline.recall import RecallTool, schema
 from timeline.tokens import get_counter
@@ -55,7 +55,7 @@ def test_the_schema_has_the_providers_shape_and_is_closed(wire: Any) -> None:
 
 def test_an_unknown_wire_is_refused() -> None:
     """The message says which there are."""
-    with pytest.raises(ValueError, match="openai_responses"):
+    with pytest.raises(InvalidPolicy, match="openai_responses"):
         schema("morse")  # type: ignore[arg-type]
 
 

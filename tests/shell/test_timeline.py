@@ -311,9 +311,11 @@ async def test_the_margin_is_charged_on_the_fixed_part_too() -> None:
 async def test_what_cannot_be_sent_is_refused() -> None:
     """A system prompt or tool that has no JSON form is a typed error, before anything is written."""
     timeline = await opened(MemoryStore())
-    with pytest.raises(InvalidBlock) as caught:
-        await timeline.render(tools=[{"x": float("nan")}])
-    assert caught.value.field == "tools"
+    unsendable: Any = object()
+    for value in (float("nan"), unsendable):
+        with pytest.raises(InvalidBlock) as caught:
+            await timeline.render(tools=[{"x": value}])
+        assert caught.value.field == "tools"
     assert timeline.version == 1
 
 
