@@ -24,7 +24,7 @@ from timeline.events import (
     SummaryParts,
     WrittenBy,
 )
-from timeline.lease import begin, holds, release, take_turn
+from timeline.lease import begin, holds, release, take_turn, within
 from timeline.paths import stem
 from timeline.planning.budget import least_progress
 from timeline.planning.planner import Plan, plan_compaction
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
 _BEFORE: Final = "on_before_compaction"
-_HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted)
+_HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted, CompactionFailed)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
 
@@ -127,16 +127,17 @@ class _Compaction:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
         plan = await self._begin(wait=wait)
         try:
-            await self._ask_application(plan)
-            for number in range(_PLANS):
-                if number:
-                    await self.log.catch_up()
-                    if self._is_called_off():
-                        break
-                    plan = await self._plan()
-                payloads = await self._carry_out(plan)
-                if await self._commit(plan, payloads):
-                    return await self._report(payloads)
+            with within(self.log, self.lease):
+                await self._ask_application(plan)
+                for number in range(_PLANS):
+                    if number:
+                        await self.log.catch_up()
+                        if self._is_called_off():
+                            break
+                        plan = await self._plan()
+                    payloads = await self._carry_out(plan)
+                    if await self._commit(plan, payloads):
+                        return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
             await release(self.log, self.lease, error, self.now)

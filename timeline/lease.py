@@ -7,7 +7,8 @@ expiry takes over, and what was written under a lease that was taken over ends n
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from timeline.events import CompactionFailed, CompactionStarted
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from timeline.events import CompactReason
@@ -30,21 +31,39 @@ _POLL: Final = 0.1
 """Seconds between two looks at a log that somebody else is compacting."""
 
 
+_OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default=frozenset())
+"""Leases of the compactions that this very code runs in: that of a hook, or of a summarizer."""
+
+
 async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
     """Wait until nobody else compacts; return the moment at which one's own lease may begin.
 
+    No lease is waited for longer than a lease lasts, whatever its writer's clock said.
+
     Raises:
-        CompactionInProgress: somebody does, and ``wait`` is False.
+        CompactionInProgress: somebody does, and ``wait`` is False; or it is the compaction that waits for the caller.
     """
-    began = anyio.current_time()
+    watched, since = 0, 0.0
     while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
-        if not wait:
+        if not wait or (log.fold.conversation, lease.version) in _OWN.get():
             raise CompactionInProgress(log.fold.conversation, lease.version, lease.expires_at)
-        if anyio.current_time() - began >= (lease.expires_at - now).total_seconds():
+        if lease.version != watched:
+            watched, since = lease.version, anyio.current_time()
+        if anyio.current_time() - since >= min(lease.expires_at - now, LEASE).total_seconds():
             return lease.expires_at
         await anyio.sleep(_POLL)
         await log.catch_up()
     return now
+
+
+@contextmanager
+def within(log: Log, lease: int | None) -> Iterator[None]:
+    """Let what runs in here know that the lease is its own, so that it does not wait for itself."""
+    own = _OWN.set(_OWN.get() if lease is None else _OWN.get() | {(log.fold.conversation, lease)})
+    try:
+        yield
+    finally:
+        _OWN.reset(own)
 
 
 async def begin(log: Log, at: datetime, reason: CompactReason) -> int | None:

@@ -155,7 +155,10 @@ class _Relief:
         lease = self.log.fold.window.lease
         if lease is None or self.now >= lease.expires_at or self.account.total <= self.account.limit:
             return False
-        self.now = await take_turn(self.log, self.now, wait=True)  # an expired lease is waited for only once
+        try:
+            self.now = await take_turn(self.log, self.now, wait=True)  # an expired lease is waited for only once
+        except CompactionInProgress:  # it is a hook of that compaction that renders here
+            return False
         return self.log.fold.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:

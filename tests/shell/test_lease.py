@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,8 +25,9 @@ from tests.scenes import (
 )
 from timeline import Timeline, open_store
 from timeline.errors import CompactionInProgress, CompactionRefused, CompactionSuperseded
-from timeline.events import CompactionStarted, event_id
+from timeline.events import CompactionFailed, CompactionStarted, event_id
 from timeline.lease import LEASE
+from timeline.ports import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -338,3 +340,51 @@ async def test_a_compaction_that_is_cancelled_while_it_is_written_did_not_fail()
     assert timeline.window.lease is None
     assert not await payloads_of(store, "compaction.failed")
     assert timeline.window.items[0].is_summary
+
+
+async def test_a_lease_of_a_clock_that_is_ahead_is_waited_for_no_longer_than_a_lease_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever wrote it a month ahead of us and died holds nobody up for a month."""
+    monkeypatch.setattr("timeline.lease.LEASE", timedelta(milliseconds=50))
+    store = MemoryStore()
+    timeline = await begun(store)
+    month = 30 * 86_400
+    await start(timeline, month, month + 120)
+    with anyio.fail_after(10):
+        await timeline.compact(now=AT)
+    assert timeline.window.compaction is not None
+    assert timeline.window.lease is None
+
+
+@pytest.mark.parametrize("of", ["hook", "summarizer"])
+async def test_a_compaction_does_not_wait_for_itself(of: str) -> None:
+    """A hook, or a summarizer, that compacts or renders its own conversation is told that a compaction is under way."""
+    told: list[object] = []
+
+    async def compact(_: object = None) -> None:
+        with pytest.raises(CompactionInProgress):
+            await timeline.compact(now=AT)
+        told.extend((await timeline.render(now=AT)).decisions)
+
+    hooks = Hooks(on_before_compaction=compact) if of == "hook" else Hooks()
+    summarizer = Interrupted(meanwhile=[compact] if of == "summarizer" else [])
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=summarizer, hooks=hooks)
+    await timeline.append(*FINISHED)
+    with anyio.fail_after(10):
+        await timeline.compact(now=AT)
+    assert timeline.window.compaction is not None
+    assert told
+
+
+async def test_the_failure_of_a_compaction_that_was_taken_over_costs_its_successor_nothing() -> None:
+    """It says that nothing was done: the plan of the one that took over stays good."""
+    store = MemoryStore()
+    timeline = await begun(store)
+    late = Interrupted(meanwhile=[lambda: timeline.decide([failed], at=AT, ids=[event_id(AT)])])
+    failed = CompactionFailed(reason="superseded", lease=8)
+    await start(timeline, 0, 120)
+    successor = await opened(store, policy=POLICY, summarizer=late)
+    await successor.compact(now=after(120))
+    assert late.kinds == ["history"]
+    assert successor.window.compaction is not None
