@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, event_id
+from timeline.frozen import sha256_hex
 from timeline.log import Draft
 from timeline.policy import presets
 from timeline.timeline import Timeline
@@ -22,10 +25,10 @@ BATCH = 2_000
 
 
 RECORDED_SIZES: Final = (
-    *(29, 51, 64, 77, 87, 96, 108, 118, 128, 146),
-    *(160, 205, 293, 431, 615, 843, 1_121, 1_586, 2_471, 5_938),
+    *(26, 50, 65, 76, 87, 97, 108, 118, 129, 146),
+    *(164, 209, 295, 427, 614, 843, 1_131, 1_585, 2_568, 9_314),
 )
-"""Characters of the blocks of 3,300 recorded ones, in twenty equal shares: half are shorter than 150."""
+"""Characters of 3,300 recorded blocks: the mean of each twentieth. Half are shorter than 155, the mean is 903."""
 
 
 def blocks(count: int, *, first: int = 0, text: str = "lorem ipsum dolor sit amet " * 8) -> list[Block]:
@@ -43,6 +46,19 @@ def blocks(count: int, *, first: int = 0, text: str = "lorem ipsum dolor sit ame
         else:
             made.append(ToolResult(call_id=f"c{number - 1}", name="bash", text=f"{number} {text}"))
     return made
+
+
+def recorded_text(size: int) -> str:
+    """Return text like what agents read: source lines between lines of a log, which take longer to tokenize."""
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    lines = (
+        f"{line}\n" + (f"10:{n % 60:02}:07.{n:06} src/app/m{n}.py id={sha256_hex(line)[:12]} {n / 13:.3f}ms" * (n % 2))
+        for n, line in enumerate(cycle(source))
+    )
+    made: list[str] = []
+    while sum(map(len, made)) < size:
+        made.extend(islice(lines, 50))
+    return "\n".join(made)[:size]
 
 
 def sized_blocks(count: int, *, first: int, text: str) -> list[Block]:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from store.sqlite import SQLiteStore
-from tests.bench.logs import POLICY, START, blocks, conversation, sized_blocks
+from tests.bench.logs import POLICY, RECORDED_SIZES, START, blocks, conversation, recorded_text, sized_blocks
 from tests.bench.pairs import median_ratio
 from timeline.policy import presets
 from timeline.timeline import Timeline
@@ -78,7 +78,7 @@ def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) 
     name = f"{type(counter).__name__}, blocks of recorded sizes"
     policy = presets.cut_point(max_tokens=10_000_000)
     timeline = runner.run(Timeline.open(store, f"append {name}", policy=policy, counter=counter, now=START))
-    text = Path(__file__).read_text(encoding="utf-8")
+    text = recorded_text(max(RECORDED_SIZES))
     made = [sized_blocks(100, first=100 * n, text=text) for n in range(2 * PAIRS + 2)]
     appended, counted = iter(made), iter(made)
 

@@ -1,4 +1,4 @@
-"""Group commit: what 64 tasks append to one store, against one task that appends one event after another."""
+"""Appending together: what 64 tasks append to one store, or timeline, against one task that appends alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from store.sqlite import SQLiteStore
 from tests.bench.append import event
+from tests.bench.logs import POLICY
 from tests.bench.pairs import median_ratio
+from timeline.blocks import UserPrompt
+from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +33,7 @@ TEXT = "What a tool said, or a model: a line or two of it. " * 4
 
 
 def run() -> list[dict[str, Any]]:
-    """Return two rows: how many times faster 64 tasks append, to one conversation, and each to one of its own."""
+    """Return the rows: how many times faster 64 tasks append, to a timeline, to a conversation, and each to its own."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db", durability="full"))
         numbers, rates = count(1), [_syncs(Path(folder))]
@@ -38,10 +41,16 @@ def run() -> list[dict[str, Any]]:
         shared = partial(_append, runner, store, numbers, TASKS, lambda _: "shared")
         own = partial(_append, runner, store, numbers, TASKS, lambda task: f"task {task}")
         ratios = [1 / median_ratio(many, alone, PAIRS) for many in (shared, own)]
+        timelines = 1 / median_ratio(
+            partial(_append_blocks, runner, store, numbers, TASKS),
+            partial(_append_blocks, runner, store, numbers, 1),
+            PAIRS,
+        )
         rates.append(_syncs(Path(folder)))
         runner.run(store.aclose())
     syncs = sum(rates) / len(rates)
     return [
+        _row("64 tasks that append to one timeline / one task", timelines, BAR, syncs),
         _row("64 tasks that append to one conversation / one task", ratios[0], BAR, syncs),
         _row("64 tasks, each with a conversation of its own / one task", ratios[1], BAR_APART, syncs),
     ]
@@ -66,6 +75,23 @@ def _append(
             await store.append(name(task), [each])
 
     async def all_tasks() -> float:
+        start = perf_counter()
+        await asyncio.gather(*map(work, range(tasks)))
+        return perf_counter() - start
+
+    return runner.run(all_tasks())
+
+
+def _append_blocks(runner: asyncio.Runner, store: SQLiteStore, numbers: Iterator[int], tasks: int) -> float:
+    """Append as many blocks to a new timeline whatever the number of tasks; return the seconds."""
+
+    async def all_tasks() -> float:
+        timeline = await Timeline.open(store, f"timeline {next(numbers)}", policy=POLICY)
+
+        async def work(task: int) -> None:
+            for number in range(APPENDS // tasks):
+                await timeline.append(UserPrompt(text=f"{task} {number} {TEXT}"))
+
         start = perf_counter()
         await asyncio.gather(*map(work, range(tasks)))
         return perf_counter() - start
