@@ -174,6 +174,20 @@ async def test_a_refused_context_is_compacted_below_what_the_model_takes() -> No
     assert (await timeline.verify()).ok
 
 
+async def test_a_context_that_an_undo_made_too_large_is_compacted_again() -> None:
+    """What the model refuses ends the hold, even above the policy's own limit."""
+    timeline, model = await filled(), Model(3_000)
+    await timeline.compact(now=AT)
+    await timeline.undo_compaction(now=AT)
+    await timeline.append(prompt(100), answer(6_000), prompt())
+    context = await timeline.render(record=False)
+    assert [taken.kind for taken in context.decisions] == ["held"]
+    assert context.account.total > context.account.limit
+    assert await timeline.retry_with_compaction(model, now=AT) == "Done."
+    assert timeline.window.hold is None
+    assert (await timeline.verify()).ok
+
+
 async def test_the_policy_stays_what_it_is() -> None:
     """The next render decides by the policy's own limit again."""
     timeline = await filled()
