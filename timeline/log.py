@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _MOST_TOGETHER: Final = 256
 """Appends that are written together."""
-_TRIES: Final = 20
-"""How often an append follows another writer before it gives up."""
+_TRIES: Final = 200
+"""How often an append follows another writer before it gives up: a second or so against one that never pauses."""
 
 
 Decision: TypeAlias = Callable[[], Awaitable[Sequence["Payload"]]]

@@ -273,11 +273,17 @@ class Timeline(Deciding):
         await self._log.catch_up()
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
-        moment_ = moment(now, self._clock)
-        id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
         link = ParentLink(conversation=self.id, version=version, relation="fork")
-        log = await StoredLog.begin_fork(self._store, fold, id_, ConversationOpened(title=title, parent=link), moment_)
-        return type(self)(log, self._store, self.policy, self._compactor, self._clock)
+        opened, moment_ = ConversationOpened(title=title, parent=link), moment(now, self._clock)
+        while True:
+            id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
+            try:
+                log = await StoredLog.begin_fork(self._store, fold, id_, opened, moment_)
+            except VersionConflict:
+                if conversation is not None:
+                    raise
+                continue  # somebody else took the free id just now
+            return type(self)(log, self._store, self.policy, self._compactor, self._clock)
 
     def _holds(self, version: int) -> bool:
         del version  # what another writer appended since is in view too

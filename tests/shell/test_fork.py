@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -225,3 +226,11 @@ async def test_a_fork_has_the_policy_and_the_summarizer_of_its_parent() -> None:
     await branch.compact(now=AT)
     [completed] = await payloads_of(store, "compaction.completed", branch.id)
     assert completed.written_by.summarizer == "scribe"
+
+
+async def test_forks_that_are_begun_at_once_have_ids_of_their_own(tmp_path: Path) -> None:
+    """Whoever comes second to a free id takes the next one."""
+    async with open_store(tmp_path / "agent.db") as store:
+        timeline = await opened(store)
+        forks = await asyncio.gather(*(timeline.fork(now=AT) for _ in range(3)))
+    assert {fork.id for fork in forks} == {"c.fork-1", "c.fork-1~2", "c.fork-1~3"}

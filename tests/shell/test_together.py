@@ -15,14 +15,13 @@ from store.sqlite import SQLiteStore
 from tests.scenes import AT, opened, prompt, small_policy, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import PathTaken, TimelineError
-from timeline.events import appended_block
+from timeline.events import HookFailed, NewEvent, appended_block, event_id
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from timeline.events import NewEvent
     from timeline.ports import Appended
 
 TASKS = 64
@@ -128,6 +127,29 @@ async def test_a_task_that_is_cancelled_while_it_writes_for_all_leaves_their_ans
     assert isinstance(done[0], asyncio.CancelledError)
     assert [answer[0].text for answer in done if isinstance(answer, list)] == ["1", "2", "3", "4"]
     assert [item.block.text for item in timeline.window.items] == ["0", "1", "2", "3", "4"]
+
+
+class Contested(MemoryStore):
+    """A store in which another writer is faster, so many times."""
+
+    faster = 0
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **rest: Any) -> Appended:
+        """Let the other writer append first."""
+        if self.faster:
+            other = HookFailed(hook="other", error="")
+            self.faster -= 1
+            await super().append(conversation, [NewEvent(id=event_id(AT), at=AT, payload=other)])
+        return await super().append(conversation, events, **rest)
+
+
+async def test_an_append_follows_a_busy_writer_for_a_while() -> None:
+    """Another process that never pauses wins many races in a row; that is no reason to give up at once."""
+    store = Contested()
+    timeline = await opened(store)
+    store.faster = 100
+    await timeline.append(prompt(), now=AT)
+    assert timeline.version == 102
 
 
 DECISIONS: dict[str, Callable[[Timeline, str], Awaitable[object]]] = {
