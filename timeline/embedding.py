@@ -186,9 +186,11 @@ class Embedding(TimelineView):
             The blocks that were appended, none for a text that is kept nowhere.
 
         Raises:
-            InvalidBlock: the text or the question is blank.
+            InvalidBlock: the text or the question is blank, or ``keep`` is something else.
             StoreError: the store refused; nothing was written.
         """
+        if keep not in {"nowhere", "pair"}:
+            raise InvalidBlock("keep", f"is 'nowhere' or 'pair', not {keep!r}")
         blocks = injected_pair(text, self.window, question=question)
         if keep == "nowhere":
             self._injected = (*self._injected, text)

@@ -49,6 +49,8 @@ _MOST_LIKELY: Final = 3
 _MOST_COMPARED: Final = 200
 _FRAME_TOKENS: Final = 80
 """What the lines before and after the content may take."""
+_MEDIA: Final = frozenset({"image", "image_url", "input_image", "document", "input_file", "file", "audio"})
+"""Types of content parts that hold no text."""
 _LONGEST_WORD: Final = 2_000
 """A string in data that is longer, and has no space, is encoded: it means nothing to a reader."""
 
@@ -251,7 +253,9 @@ def content_of(block: Block) -> str:
 
 
 def _readable(value: Any) -> Any:
-    """Put a note in the place of every string that is encoded data."""
+    """Put a note in the place of every picture and document, and of every string that is encoded data."""
+    if isinstance(value, dict) and value.get("type") in _MEDIA:
+        return f"[{value['type']}: it is not text, so that only the application can look at it]"
     if isinstance(value, dict):
         return {key: _readable(inner) for key, inner in value.items()}
     if isinstance(value, list):

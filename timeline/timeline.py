@@ -228,7 +228,8 @@ class Timeline(Deciding):
             ContextRefused: the smaller context was refused too, or none could be made.
             ContextOverflow, BudgetImpossible: as `render`.
         """
-        injected_again = iter(((), self._injected))  # the first render uses them up by itself
+        injected = self._injected
+        injected_again = iter(((), injected))  # the first render uses them up by itself
 
         async def render() -> RenderedContext:
             tail = (*ephemeral, *next(injected_again))
@@ -237,7 +238,12 @@ class Timeline(Deciding):
         async def shrink(context: RenderedContext, target: int) -> list[str]:
             return await compact_to(self._compactor, self._log, context.account.fixed, target, moment(now, self._clock))
 
-        return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
+        try:
+            return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
+        except BaseException:
+            if self._injected[: len(injected)] != injected:  # nobody heard them: the next render says them
+                self._injected = (*injected, *self._injected)
+            raise
 
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.

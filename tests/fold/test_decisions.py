@@ -48,6 +48,14 @@ def test_a_render_touches_the_cache_until_calls_are_recorded() -> None:
     assert fold.window.touch == Touch(after(3), CACHE_SECONDS, called=True)
 
 
+def test_calls_side_by_side_touch_the_cache_when_the_newest_began() -> None:
+    """A call that is recorded late does not move the cache's clock back."""
+    fold = fold_of(*turn())
+    take(fold, ModelCalled(started_at=after(30)), 40)
+    take(fold, ModelCalled(started_at=after(20)), 50)
+    assert fold.window.touch == Touch(after(30), CACHE_SECONDS, called=True)
+
+
 def test_a_usage_says_how_long_the_provider_keeps_its_cache() -> None:
     """What was written for an hour, or for five minutes; a call that wrote nothing leaves it."""
     fold = fold_of(*turn())

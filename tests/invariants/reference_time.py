@@ -59,9 +59,8 @@ def touch(log: Sequence[LogLine]) -> tuple[datetime, int, bool] | None:
     if not calls:
         return (renders[-1].at, SHORT, False) if renders else None
     told = [kept for line in calls if isinstance(line.payload, ModelCalled) and (kept := _kept(line.payload.usage))]
-    newest = calls[-1]
-    began = newest.payload.started_at if isinstance(newest.payload, ModelCalled) else None
-    return began or newest.at, told[-1] if told else SHORT, True
+    began = [(isinstance(line.payload, ModelCalled) and line.payload.started_at) or line.at for line in calls]
+    return max(began), told[-1] if told else SHORT, True
 
 
 def _kept(usage: Usage) -> int | None:

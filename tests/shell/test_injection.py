@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from store.memory import MemoryStore
@@ -10,6 +12,9 @@ from tests.scenes import call, exchange, opened, prompt, result, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow, InvalidBlock
 from timeline.injection import GO_ON, QUESTION
+
+if TYPE_CHECKING:
+    from timeline.projection.context import RenderedContext
 
 
 def texts(body: dict[str, list[dict[str, object]]]) -> list[object]:
@@ -114,3 +119,27 @@ async def test_blank_text_is_refused(text: str, question: str, field: str) -> No
     with pytest.raises(InvalidBlock, match=field):
         await timeline.inject(text, keep="pair", question=question)
     assert timeline.version == 1
+
+
+async def test_injected_text_that_nobody_heard_is_said_by_the_next_render() -> None:
+    """A call that fails for another reason than the context's size leaves the text where it was."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(text="Hello."))
+    await timeline.inject("Disk is almost full.")
+
+    async def overloaded(_: RenderedContext) -> None:
+        await timeline.inject("And hot.")
+        raise ConnectionError("529")
+
+    with pytest.raises(ConnectionError):
+        await timeline.retry_with_compaction(overloaded)
+    said = texts((await timeline.render()).to_openai_chat())
+    assert said == ["Hello.", "Disk is almost full.", "And hot."]
+
+
+async def test_a_way_to_keep_text_that_does_not_exist_is_refused() -> None:
+    """Nothing is appended for a word that means nothing."""
+    timeline = await opened(MemoryStore())
+    with pytest.raises(InvalidBlock, match="'nowhere' or 'pair'"):
+        await timeline.inject("Careful.", keep="forever")  # type: ignore[arg-type] # what is tested
+    assert not timeline.window.items

@@ -104,8 +104,9 @@ async def test_data_is_given_as_json_without_what_is_encoded() -> None:
         ToolResult(call_id="c", text="seen", data=[{"type": "text", "text": "seen"}, picture]),
     )
     shown = await told(timeline, "fi:turn_0.attachment")
-    assert "[9000 characters of encoded data]" in shown
+    assert "[image: it is not text, so that only the application can look at it]" in shown
     assert "AAAA" not in shown
+    assert "AAAA" not in await told(timeline, "tc:turn_0.c.result")
     assert '{"a":[1]}' in await told(timeline, "bl:turn_0.x.part")
     assert (await told(timeline, "bl:turn_0.assistant.reasoning")).splitlines()[1:] == ["Hm."]
     assert (await told(timeline, "tc:turn_0.c.result")).count("seen") == 1

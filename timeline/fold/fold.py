@@ -249,15 +249,19 @@ class Fold:
         self._lease = self._window = None
 
     def _called(self, at: datetime, call: ModelCalled) -> None:
-        """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told."""
+        """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told.
+
+        Calls may run side by side, and be recorded in another order than they began in.
+        """
         if call.finish_reason == "error":
             return
-        ttl = CACHE_SECONDS if self._touch is None else self._touch.ttl
+        began, before = call.started_at or at, self._touch
+        ttl = CACHE_SECONDS if before is None else before.ttl
         if call.usage.cache_write_1h_tokens:
             ttl = LONG_CACHE_SECONDS
         elif call.usage.cache_write_5m_tokens:
             ttl = CACHE_SECONDS
-        self._touch = Touch(call.started_at or at, ttl, called=True)
+        self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
 
     def _end(self, lease: int | None) -> None:
         if lease is not None and self._lease is not None and self._lease.version == lease:
