@@ -6,7 +6,9 @@ waits for a lock meanwhile is cancelled there.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -26,7 +28,7 @@ from timeline.ports import Summary
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
     from contextlib import AbstractAsyncContextManager
 
     from timeline.blocks import Block
@@ -39,15 +41,15 @@ POLICY: Final[Policy] = small(1_000, hiding=Hiding(intact=1, old=1, files=1))
 class Stops:
     """Counts the stops of a story, and cancels it at one of them."""
 
-    def __init__(self, at: int) -> None:
-        self.at, self.count = at, 0
-        self.scope = anyio.CancelScope()
+    def __init__(self) -> None:
+        self.at, self.count = 0, 0
+        self.cancel: Callable[[], object] = lambda: None
 
     def passed(self) -> None:
         """Pass a stop without waiting: a cancellation comes through at the next await."""
         self.count += 1
         if self.count == self.at:
-            self.scope.cancel()
+            self.cancel()
 
     async def wait(self) -> None:
         """Wait at a stop."""
@@ -114,7 +116,7 @@ class Scene:
         self.acknowledged += await (timeline or self.mine).append(*blocks, now=AT)
 
 
-Story: TypeAlias = "Callable[[Scene], Awaitable[object]]"
+Story: TypeAlias = "Callable[[Scene], Coroutine[Any, Any, object]]"
 
 
 def exchange(number: int, size: int) -> list[Block]:
@@ -130,31 +132,48 @@ def exchange(number: int, size: int) -> list[Block]:
 Opening: TypeAlias = "Callable[[], AbstractAsyncContextManager[EventStore]]"
 
 
-async def cancel_everywhere(opening: Opening, story: Story, *, prepared: Story) -> int:
+Play: TypeAlias = "Callable[[Stops, Coroutine[Any, Any, object]], Awaitable[None]]"
+
+
+async def by_scope(stops: Stops, story: Coroutine[Any, Any, object]) -> None:
+    """Play a story in a scope of anyio, which is cancelled."""
+    with anyio.CancelScope() as scope:
+        stops.cancel = scope.cancel
+        await story
+
+
+async def by_task(stops: Stops, story: Coroutine[Any, Any, object]) -> None:
+    """Play a story in a task of asyncio, which is cancelled, once."""
+    task = asyncio.ensure_future(story)
+    stops.cancel = task.cancel
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def cancel_everywhere(opening: Opening, story: Story, *, prepared: Story, play: Play) -> int:
     """Play a story until no stop is left to cancel it at; return how many there were.
 
     Each time begins with a store of its own, in which ``prepared`` has been played to its end.
     """
     for at in count(1):
         async with opening() as store:
-            if not await _cancel_once(store, at, story, prepared):
+            if not await _cancel_once(store, at, story, prepared, play):
                 return at - 1
     raise AssertionError
 
 
-async def _cancel_once(store: EventStore, at: int, story: Story, prepared: Story) -> bool:
+async def _cancel_once(store: EventStore, at: int, story: Story, prepared: Story, play: Play) -> bool:
     """Cancel a story at one stop; say whether it got there."""
-    stops = Stops(0)
+    stops = Stops()
     stopping: Any = StoppingStore(store, stops)
     options: dict[str, Any] = {"policy": POLICY, "summarizer": StoppingSummarizer(stops), "now": AT}
     scene = Scene(await Timeline.open(stopping, "c", **options), await Timeline.open(stopping, "c", **options))
     await prepared(scene)
     stops.at, stops.count = at, 0
-    with stops.scope:
-        await story(scene)
-    stops.at = 0
+    await play(stops, story(scene))
+    reached, stops.at = stops.count >= at, 0
     await check_after(store, scene)
-    return stops.scope.cancel_called
+    return reached
 
 
 async def check_after(store: EventStore, scene: Scene) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from store import open_store
 from store.memory import MemoryStore
-from tests.invariants.cancelling import Scene, Story, cancel_everywhere, exchange
+from tests.invariants.cancelling import Play, Scene, Story, by_scope, by_task, cancel_everywhere, exchange
 from tests.invariants.playing import AT
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionError
@@ -121,16 +121,20 @@ async def deciding(scene: Scene) -> None:
         (grown, deciding),
     ],
 )
-async def test_a_story_can_be_cancelled_at_every_await(prepared: Story, story: Story) -> None:
+@pytest.mark.parametrize("play", [by_scope, by_task])
+async def test_a_story_can_be_cancelled_at_every_await(prepared: Story, story: Story, play: Play) -> None:
     """Wherever it ends: what was acknowledged is there once, no lease stays behind, all verifies, work goes on."""
-    assert await cancel_everywhere(MemoryStore, story, prepared=prepared) > 10
+    assert await cancel_everywhere(MemoryStore, story, prepared=prepared, play=play) > 10
 
 
 @pytest.mark.parametrize(
     ("prepared", "story"), [(nothing, appending), (grown, rendering), (compacted, following_an_undo)]
 )
-async def test_a_story_can_be_cancelled_at_every_await_on_a_file(prepared: Story, story: Story, tmp_path: Path) -> None:
+@pytest.mark.parametrize("play", [by_scope, by_task])
+async def test_a_story_can_be_cancelled_at_every_await_on_a_file(
+    prepared: Story, story: Story, play: Play, tmp_path: Path
+) -> None:
     """The same with a database that writes in a thread of its own, where a cancelled append may still go through."""
     numbers = count()
     opening = lambda: open_store(tmp_path / f"{next(numbers)}.db")  # noqa: E731 - one line, used once
-    assert await cancel_everywhere(opening, story, prepared=prepared) > 10
+    assert await cancel_everywhere(opening, story, prepared=prepared, play=play) > 10

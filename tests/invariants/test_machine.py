@@ -1,140 +1,148 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from store import open_store
 from tests.invariants.checks import check_window
-from tests.invariants.moods import Mood, MoodySummarizer
-from tests.invariants.playing import AT, play, read_log, say, search
-from tests.invariants.strategies import ANY_BLOCK, DECISIONS, IMPORTS, LATER, TEXTS, Decide, Step, a_round, small
+from tests.invariants.machine import Act, Conversation
+from tests.invariants.playing import AT, commit, play, read_log, say, search
+from tests.invariants.strategies import (
+    ANY_BLOCK,
+    CALLS,
+    DECISIONS,
+    HIDINGS,
+    IMPORTS,
+    LATER,
+    MANUAL,
+    TEXTS,
+    UNDOS,
+    WAITS,
+    Call,
+    Manual,
+    Say,
+    Step,
+    Undo,
+    Wait,
+    a_round,
+    small,
+)
 from tests.invariants.watched import Watched
-from timeline.blocks import Block, ToolCall, ToolResult, UserPrompt
-from timeline.errors import CompactionError
-from timeline.events import Usage
+from timeline.blocks import Block, UserPrompt
+from timeline.events import BlockRedacted, CompactionStarted, appended_block, event_id
 from timeline.ports import Hooks
-from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from tests.invariants.moods import Mood
+    from timeline.policy.model import Hiding
 
-    from timeline.policy.model import Policy
-    from timeline.ports import EventStore
-
-T = TypeVar("T")
-
-Act = Literal["prompt", "late result", "hide", "compact", "nothing"]
-ACTS: st.SearchStrategy[Act] = st.sampled_from(["prompt", "late result", "hide", "compact", "nothing"])
+ACTS: st.SearchStrategy[Act] = st.sampled_from(
+    ["prompt", "late result", "hide", "redact", "pin", "undo", "fork", "compact", "take over", "render", "nothing"]
+)
+MOODS: st.SearchStrategy[Mood] = st.sampled_from(["well", "raising", "empty", "blank", "long", "slow"])
+DEATH = timedelta(seconds=0.1)
+"""How long the lease of a writer lasts that died: whoever is above the limit waits for it in earnest."""
+Operation = Literal["render", "compact", "undo", "append"]
 
 
 async def _raise(facts: dict[str, Any]) -> None:
     raise RuntimeError(f"a hook of the application, at {facts['before_tokens']}")
 
 
-class TimelineMachine(RuleBasedStateMachine):
-    """One conversation, two timelines on it, a moody summarizer; after each step the naive fold must agree."""
-
-    url: ClassVar[str] = "memory://"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.folder = tempfile.TemporaryDirectory()
-        self.store: EventStore
-        self.policy: Policy
-        self.hooks = Hooks()
-        self.summarizer = MoodySummarizer()
-        self.mine: Watched
-        self.other: Timeline
-        self.number = 0
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the machine's own loop."""
-        return self.loop.run_until_complete(coroutine)
-
-    async def open(self) -> Timeline:
-        """Open the conversation anew."""
-        return await Timeline.open(
-            self.store, "c", policy=self.policy, summarizer=self.summarizer, hooks=self.hooks, now=AT
-        )
+class TimelineMachine(Conversation):
+    """The rules: what applications, other writers, models and time do to a conversation."""
 
     @initialize(
         limit=st.sampled_from([1_000, 2_000, 6_000]),
         counter=st.sampled_from(["chars4", "chars4", "o200k_base"]),
         keep=st.sampled_from([0.2, 0.5]),
+        hiding=HIDINGS,
         prompt=st.sampled_from([{}, {"system": "Be brief.", "tools": [{"name": "bash"}]}]),
     )
-    def begin(self, limit: int, counter: str, keep: float, prompt: dict[str, Any]) -> None:
+    def begin(self, limit: int, counter: str, keep: float, hiding: Hiding, prompt: dict[str, Any]) -> None:
         """Open the store and the conversation."""
-        self.policy = small(limit, counter=counter, keep_recent=keep)
-
-        async def opened() -> None:
-            url = self.url.format(Path(self.folder.name) / "machine.db")
-            self.store = await open_store(url).__aenter__()
-            self.mine = Watched(self.store, await self.open(), **prompt)
-            self.mine.alone = False
-            self.other = await self.open()
-
-        self.run(opened())
+        self.policy = small(limit, counter=counter, keep_recent=keep, hiding=hiding)
+        self.run(self.begin_at(AT, prompt))
 
     @rule(blocks=st.lists(ANY_BLOCK, min_size=1, max_size=5), other=st.booleans())
     def say(self, blocks: list[Block], other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
         """Append any blocks, through either timeline."""
-        timeline = self.other if other else self.mine.timeline
-        self.run(say(timeline, self.store, blocks))
+        self.run(say(self.either(other=other), self.store, blocks, self.now))
 
     @rule(data=st.data(), prompt=st.booleans())
     def go_on(self, data: st.DataObject, prompt: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
         """Append an orderly round of the current turn, or a prompt that begins the next one."""
         self.number += 1
-        timeline = self.mine.timeline
         blocks: list[Block] = [UserPrompt(text=data.draw(TEXTS))] if prompt else []
-        self.run(timeline.append(*blocks, *data.draw(a_round(self.number)), now=AT))
+        self.run(self.mine.timeline.append(*blocks, *data.draw(a_round(self.number)), now=self.now))
 
     @rule()
     def render(self) -> None:
         """Render, with everything that a render promises."""
         self.run(self.mine.render())
 
+    @rule(wait=WAITS)
+    def time_passes(self, wait: Wait) -> None:
+        """Let time pass; the clock may go back."""
+        self.run(self.mine.play(wait))
+
+    @rule(wait=WAITS, call=CALLS)
+    def a_call_and_a_pause(self, wait: Wait, call: Call) -> None:
+        """Call the model, come back later, and render."""
+        self.run(self.mine.play(call, wait))
+        self.run(self.mine.render())
+
     @rule()
     def compact(self) -> None:
         """Compact whatever the size."""
-        self.run(self._compact(self.mine.timeline))
+        self.run(self.compacted(self.mine.timeline))
 
-    async def _compact(self, timeline: Timeline) -> None:
-        with suppress(CompactionError):
-            assert await timeline.compact(now=AT, wait=False)
+    @rule(step=UNDOS, other=st.booleans())
+    def undo(self, step: Undo, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+        """Take a compaction back, through either timeline."""
+        self.run(play(self.either(other=other), self.store, [step], self.now))
+
+    @rule(step=MANUAL, other=st.booleans())
+    def manage(self, step: Manual, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+        """Hide, reveal, pin or unpin a block by its path, through a timeline that has caught up."""
+        timeline = self.either(other=other)
+        self.run(timeline._log.catch_up())
+        self.run(play(timeline, self.store, [step], self.now))
+
+    @rule(number=st.integers(0, 200))
+    def redact(self, number: int) -> None:
+        """Leave the tombstone of a block, live or covered."""
+
+        async def erased() -> None:
+            log = await read_log(self.store, "c")
+            known = [line.version for line in log if appended_block(line.payload) is not None]
+            if known:
+                erasure = BlockRedacted(version=known[number % len(known)], reason="asked for")
+                await self.mine.timeline.decide([erasure], at=self.now, ids=[event_id(self.now)])
+
+        self.run(erased())
+
+    @rule(step=st.one_of(DECISIONS, IMPORTS, LATER))
+    def decide(self, step: Step) -> None:
+        """Append a decision, a foreign compaction, or what a later version wrote."""
+        self.run(self.mine.timeline._log.catch_up())
+        self.run(self.mine.play(step))
 
     @rule(act=ACTS, forced=st.booleans(), number=st.integers(0, 50))
     def meanwhile(self, act: Act, forced: bool, number: int) -> None:  # noqa: FBT001 - Hypothesis draws it
         """Render or compact while somebody else writes to the log."""
-        self.summarizer.meanwhile = lambda: self._act(act, number)
-        story = self._compact(self.mine.timeline) if forced else self.mine.outcome()
+        self.summarizer.meanwhile = lambda: self.act(act, number)
+        story = self.compacted(self.mine.timeline) if forced else self._outcome()
         self.run(story)
         self.summarizer.meanwhile = None
         self.run(self.mine.timeline._log.catch_up())
 
-    async def _act(self, act: Act, number: int) -> None:
-        calls = [i.block for i in self.other.window.items if isinstance(i.block, ToolCall)]
-        match act:
-            case "prompt":
-                await self.mine.timeline.append(UserPrompt(text="steering"), now=AT)
-            case "late result" if calls:
-                call_id = calls[number % len(calls)].call_id
-                await self.other.append(ToolResult(call_id=call_id, text="late"), now=AT)
-            case "hide":
-                await play(self.other, self.store, [Decide("hide", (number,), snapshot=True)])
-            case "compact":
-                await self._compact(self.other)
-            case _:
-                pass
+    async def _outcome(self) -> None:
+        await self.mine.outcome()
 
     @rule()
     def at_once(self) -> None:
@@ -142,19 +150,19 @@ class TimelineMachine(RuleBasedStateMachine):
 
         async def together() -> None:
             async with anyio.create_task_group() as group:
-                group.start_soon(self.mine.outcome)
-                group.start_soon(Watched(self.store, self.other, **self.mine.prompt).outcome)
-                group.start_soon(self._act, "prompt", 0)
+                group.start_soon(self._outcome)
+                group.start_soon(self.rendered_by_other)
+                group.start_soon(self.act, "prompt", 0)
 
         self.run(together())
 
-    @rule(checkpoints=st.integers(0, 12))
-    def cancel(self, checkpoints: int) -> None:
-        """Cancel a render at some point."""
+    @rule(operation=st.sampled_from(["render", "compact", "undo", "append"]), checkpoints=st.integers(0, 12))
+    def cancel(self, operation: Operation, checkpoints: int) -> None:
+        """Cancel something at some point."""
 
         async def cancelled() -> None:
             async with anyio.create_task_group() as group:
-                group.start_soon(self.mine.outcome)
+                group.start_soon(self._operate, operation)
                 for _ in range(checkpoints):
                     await asyncio.sleep(0)
                 group.cancel_scope.cancel()
@@ -163,69 +171,76 @@ class TimelineMachine(RuleBasedStateMachine):
         self.run(cancelled())
         self.run(self.mine.timeline._log.catch_up())
 
-    @rule(step=st.one_of(DECISIONS, IMPORTS, LATER))
-    def decide(self, step: Step) -> None:
-        """Append a decision, a foreign compaction, or what a later version wrote."""
-        self.run(self.mine.timeline._log.catch_up())
-        self.run(play(self.mine.timeline, self.store, [step]))
+    async def _operate(self, operation: Operation) -> None:
+        match operation:
+            case "render":
+                await self.mine.outcome()
+            case "compact":
+                await self.compacted(self.mine.timeline)
+            case "undo":
+                await self.mine.play(Undo(None, cascade=True))
+            case "append":
+                await self.mine.timeline.append(UserPrompt(text="perhaps"), now=self.now)
 
-    @rule(mood=st.sampled_from(["well", "raising", "empty", "blank", "long", "slow"]), hooks=st.booleans())
+    @rule()
+    def die(self) -> None:
+        """Somebody begins a compaction and never comes back."""
+        self.run(commit(self.other, [CompactionStarted(expires_at=self.now + DEATH)], self.now))
+        self.dead = True
+
+    @precondition(lambda self: self.fork is None)
+    @rule(data=st.data())
+    def branch(self, data: st.DataObject) -> None:
+        """Fork the conversation at any version."""
+
+        async def forked() -> None:
+            last = (await self.store.info("c")).version
+            fork = await self.mine.timeline.fork(at=data.draw(st.integers(1, last)), now=self.now)
+            self.fork = Watched(self.store, fork, **self.mine.prompt)
+            self.fork.alone, self.fork.forced = False, True
+
+        self.run(forked())
+
+    @precondition(lambda self: self.fork is not None)
+    @rule(
+        step=st.one_of(st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda b: Say(tuple(b))), CALLS, MANUAL, UNDOS)
+    )
+    def go_on_in_the_fork(self, step: Step) -> None:
+        """Say or decide something in the fork, and render there."""
+        assert self.fork is not None
+        self.fork.now = self.now
+        self.run(self.fork.play(step))
+        self.run(self.fork.render())
+
+    @rule(data=st.data())
+    def look_back(self, data: st.DataObject) -> None:
+        """See the conversation as it was at any version."""
+
+        async def seen() -> None:
+            log = await read_log(self.store, "c")
+            version = data.draw(st.integers(1, len(log)))
+            check_window((await self.mine.timeline.at(version)).window, log[:version])
+
+        self.run(seen())
+
+    @rule(mood=MOODS, hooks=st.booleans())
     def mood(self, mood: Mood, hooks: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
         """Change how the summarizer and the hooks behave."""
         self.summarizer.mood = mood
         self.hooks = Hooks(_raise, _raise) if hooks else Hooks()
-        self.run(self._reopen())
+        self.run(self.reopened())
 
-    @rule(limit=st.sampled_from([1_000, 2_000, 6_000]), whole_turns=st.booleans())
-    def change_policy(self, limit: int, whole_turns: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+    @rule(limit=st.sampled_from([1_000, 2_000, 6_000]), whole_turns=st.booleans(), hiding=st.none() | HIDINGS)
+    def change_policy(self, limit: int, whole_turns: bool, hiding: Hiding | None) -> None:  # noqa: FBT001 - drawn
         """Open the conversation under another policy."""
-        changes = {"max_tokens": limit, "on_split": "whole_turn" if whole_turns else "split"}
+        changes = {"max_tokens": limit, "on_split": "whole_turn" if whole_turns else "split", "hiding": hiding}
         self.policy = self.policy.model_copy(update=changes)
-        self.run(self._reopen())
-
-    @rule()
-    def call_model(self) -> None:
-        """Record a model call."""
-        self.run(self.mine.timeline.record_model_call(Usage(input_tokens=7), model="m", now=AT))
+        self.run(self.reopened())
 
     @rule()
     def reopen(self) -> None:
-        """Forget both timelines and open them again."""
-        self.run(self._reopen())
-
-    async def _reopen(self) -> None:
-        self.mine.timeline = await self.open()
-        self.other = await self.open()
-
-    @invariant()
-    def the_naive_fold_agrees(self) -> None:
-        """What either timeline has caught up with is what the whole log says."""
-        if hasattr(self, "mine"):
-            self.run(self._agrees())
-
-    async def _agrees(self) -> None:
-        log = await read_log(self.store, "c")
-        for timeline in (self.mine.timeline, self.other):
-            known = [line for line in log if line[0] <= timeline.version]
-            check_window(timeline.window, known)
-
-    def teardown(self) -> None:
-        """Verify the whole log, and let go of everything."""
-
-        async def end() -> None:
-            try:
-                self.mine.timeline = await self.open()
-                await self.mine.check_everything()
-            finally:
-                await self.store.aclose()
-
-        try:
-            if hasattr(self, "mine"):
-                self.run(end())
-        finally:
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
-            self.loop.close()
-            self.folder.cleanup()
+        """Forget all timelines and open them again."""
+        self.run(self.reopened())
 
 
 class SQLiteMachine(TimelineMachine):
@@ -237,4 +252,4 @@ class SQLiteMachine(TimelineMachine):
 TestTimelineInMemory = TimelineMachine.TestCase
 TestTimelineInMemory.settings = search(20, steps=30)
 TestTimelineInSQLite = SQLiteMachine.TestCase
-TestTimelineInSQLite.settings = search(8, steps=30)
+TestTimelineInSQLite.settings = search(6, steps=30)
