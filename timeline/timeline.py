@@ -195,7 +195,7 @@ class Timeline(Deciding):
             known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
         ):
             await self._record(log, context, now, how)
-        if record:
+        if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
             self._injected = self._injected[len(injected) :]
         return context
 
