@@ -27,11 +27,11 @@ def take_snapshot(fold: Fold) -> Snapshot:
     """Write a fold's state down."""
     window = fold.window
     hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
-    touch, lease = window.touch, window.lease
+    touch, lease, start = window.touch, window.lease, window.window_start
     return Snapshot(
         version=window.version,
-        window_start=window.window_start,
-        blocks=tuple(sorted(i.version for i in window.items if i.version < window.window_start)),
+        window_start=start,
+        blocks=tuple(sorted(i.version for i in window.items if i.version < start)),
         state={
             "items": [_dump_item(item) for item in window.items],
             "turns": fold.turns.dump(),
