@@ -8,7 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tests.invariants import reference, reference_time
-from timeline.events import BlocksHidden, CompactionCompleted, CompactionFailed, CompactionReverted, PolicyChanged
+from timeline.events import (
+    BlocksHidden,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionReverted,
+    ConversationOpened,
+    PolicyChanged,
+)
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
@@ -95,6 +102,7 @@ def check_compactions(log: Sequence[LogLine], policy: Policy) -> None:
             _check_covers(before, [*before, log[index]], version, payload)
             if payload.source == "engine":
                 _check_groups(before, payload)
+            if payload.source == "engine" and not _is_forked_at(log, index):
                 spilled = index + 1 < len(log) and _is_spill(log[index + 1].payload)
                 _check_progress(before, log[: index + 1 + spilled], policy)
                 _check_carried_share(log[: index + 1 + spilled], policy)
@@ -141,6 +149,11 @@ def _check_carried_share(after: Sequence[LogLine], policy: Policy) -> None:
         assert all(item.shown_tokens <= preview_cap(policy) + FRAME for item in whole)
 
 
+def _is_forked_at(log: Sequence[LogLine], index: int) -> bool:
+    """Say whether a fork begins right behind a line: the rest of its append is the parent's alone."""
+    return any(isinstance(line.payload, ConversationOpened) for line in log[index + 1 : index + 2])
+
+
 def _is_spill(payload: Payload) -> bool:
     return isinstance(payload, BlocksHidden) and payload.reason == "spill"
 
@@ -161,7 +174,7 @@ def folded(log: Sequence[LogLine]) -> Fold:
 def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
     """The sizes that a compaction records are what the context's account says before and after it."""
     for index, (_version, payload, _at) in enumerate(log):
-        if isinstance(payload, CompactionCompleted) and payload.source == "engine":
+        if isinstance(payload, CompactionCompleted) and payload.source == "engine" and not _is_forked_at(log, index):
             spilled = [line.payload for line in log[index + 1 : index + 2] if _is_spill(line.payload)]
             assert payload.before_tokens == messages(log[:index], policy)
             after = messages(log[: index + 1 + len(spilled)], policy)
