@@ -87,14 +87,15 @@ class TimelineMachine(Conversation):
 
     @rule(wait=WAITS)
     def time_passes(self, wait: Wait) -> None:
-        """Let time pass; the clock may go back."""
-        self.run(self.mine.play(wait))
+        """Let time pass; the clock may go back, unless that would make somebody wait for the dead."""
+        self.run(self.mine.play(Wait(abs(wait.seconds)) if self.dead else wait))
 
     @rule(wait=WAITS, call=CALLS)
     def a_call_and_a_pause(self, wait: Wait, call: Call) -> None:
         """Call the model, come back later, and render."""
-        self.run(self.mine.play(call, wait))
-        self.run(self.mine.render())
+        self.run(self.mine.play(call))
+        self.time_passes(wait)
+        self.render()
 
     @rule()
     def compact(self) -> None:
