@@ -110,27 +110,29 @@ async def deciding(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepared", "story"),
+    ("prepared", "story", "play"),
     [
-        (nothing, appending),
-        (grown, rendering),
-        (grown, compacting),
-        (grown, compacting_together),
-        (compacted, following_an_undo),
-        (grown, forking),
-        (grown, deciding),
+        (nothing, appending, by_task),
+        (nothing, appending, by_scope),
+        (grown, rendering, by_task),
+        (grown, rendering, by_scope),
+        (grown, compacting, by_task),
+        (grown, compacting_together, by_task),
+        (grown, compacting_together, by_scope),
+        (compacted, following_an_undo, by_scope),
+        (grown, forking, by_scope),
+        (grown, deciding, by_task),
     ],
 )
-@pytest.mark.parametrize("play", [by_scope, by_task])
 async def test_a_story_can_be_cancelled_at_every_await(prepared: Story, story: Story, play: Play) -> None:
     """Wherever it ends: what was acknowledged is there once, no lease stays behind, all verifies, work goes on."""
     assert await cancel_everywhere(MemoryStore, story, prepared=prepared, play=play) > 10
 
 
 @pytest.mark.parametrize(
-    ("prepared", "story"), [(nothing, appending), (grown, rendering), (compacted, following_an_undo)]
+    ("prepared", "story", "play"),
+    [(nothing, appending, by_scope), (grown, rendering, by_task), (compacted, following_an_undo, by_scope)],
 )
-@pytest.mark.parametrize("play", [by_scope, by_task])
 async def test_a_story_can_be_cancelled_at_every_await_on_a_file(
     prepared: Story, story: Story, play: Play, tmp_path: Path
 ) -> None:

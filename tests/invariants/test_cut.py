@@ -29,7 +29,7 @@ async def _played(steps: list[Step]) -> tuple[Timeline, list[LogLine]]:
     return timeline, reference.standing(await read_log(store, "c"))
 
 
-@search(60)
+@search(40)
 @given(LOGS, st.sampled_from(KEEPS))
 def test_the_seeds_cut_is_what_its_four_rules_say(steps: list[Step], keep: int) -> None:
     """Candidates, message blocks, turn starts and the cut itself agree with the rules written out once more."""
@@ -42,7 +42,7 @@ def test_the_seeds_cut_is_what_its_four_rules_say(steps: list[Step], keep: int) 
     assert seed_cut(items, keep) == seed_rules.find_cut(blocks, [item.shown_tokens for item in items], keep)
 
 
-@search(60)
+@search(40)
 @given(LOGS)
 def test_the_legal_cuts_are_those_of_the_design(steps: list[Step]) -> None:
     """A cut is legal where it begins a group, divides none, stands behind the last summary and covers something."""
@@ -52,7 +52,7 @@ def test_the_legal_cuts_are_those_of_the_design(steps: list[Step]) -> None:
     assert legal == seed_rules.legal_cuts(log)
 
 
-@search(60)
+@search(40)
 @given(LOGS, st.sampled_from(KEEPS), st.booleans())
 def test_where_the_seeds_cut_is_legal_it_is_the_cut(steps: list[Step], keep: int, fits: bool) -> None:  # noqa: FBT001 - drawn
     """No repair moves a legal cut, whether or not what it keeps fits."""
@@ -64,7 +64,7 @@ def test_where_the_seeds_cut_is_legal_it_is_the_cut(steps: list[Step], keep: int
         assert choose_cut(seed, legal, len(items), lambda _: fits) == seed
 
 
-@search(60)
+@search(40)
 @given(LOGS, st.sampled_from(KEEPS))
 def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(steps: list[Step], keep: int) -> None:
     """A plan covers what stands before the seed's cut, where that is legal and enough."""

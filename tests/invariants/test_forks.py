@@ -48,7 +48,7 @@ def paths_of(log: Sequence[LogLine]) -> set[str]:
     return {block.path for line in log if (block := appended_block(line.payload)) is not None}
 
 
-@search(30)
+@search(20)
 @given(LONG_RUNS, POLICIES, st.data())
 def test_a_past_version_is_what_the_log_up_to_there_says_and_renders_what_was_rendered_then(
     steps: list[Step], policy: Policy, data: st.DataObject
@@ -92,7 +92,7 @@ async def check_fork(store: EventStore, fork: Watched, parent: str, base: int) -
     await fork.check_everything()
 
 
-@search(30)
+@search(20)
 @given(LOGS, LONG_RUNS, LONG_RUNS, POLICIES, st.data())
 def test_a_fork_and_its_parent_go_on_without_each_other(
     before: list[Step], here: list[Step], there: list[Step], policy: Policy, data: st.DataObject

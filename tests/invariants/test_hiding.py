@@ -54,7 +54,7 @@ def test_nothing_is_hidden_while_every_pause_is_shorter_than_the_cache_lives(
     run(story())
 
 
-@search(40)
+@search(25)
 @given(ORDERLY_LOGS, HIDINGS)
 def test_once_the_cache_is_cold_all_old_tool_output_is_hidden_in_one_batch(steps: list[Step], hiding: Hiding) -> None:
     """What is old enough for its kind, and clearly longer than what would stand for it, is hidden at once."""
@@ -83,7 +83,7 @@ def test_once_the_cache_is_cold_all_old_tool_output_is_hidden_in_one_batch(steps
     run(story())
 
 
-@search(40)
+@search(25)
 @given(LONG_RUNS, HIDINGS, st.sampled_from([1_000, 3_000, ROOMY]))
 def test_what_was_hidden_by_itself_stays_hidden_until_it_is_revealed(
     steps: list[Step], hiding: Hiding, limit: int

@@ -58,7 +58,7 @@ async def _overflow(timeline: Timeline) -> ContextOverflow | None:
     return None
 
 
-@search(60)
+@search(40)
 @given(LOGS, st.sampled_from([1_000, 3_000]))
 def test_a_context_overflows_only_when_no_cut_and_no_preview_can_help(steps: list[Step], limit: int) -> None:
     """An overflow means that what has to stay, at its smallest, is above what progress would need."""

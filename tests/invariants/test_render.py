@@ -32,7 +32,7 @@ async def watch(steps: list[Step], policy: Policy, prompt: dict[str, Any]) -> Wa
     return watched
 
 
-@search(40)
+@search(30)
 @given(ORDERLY_LOGS, POLICIES, PROMPTS)
 def test_every_render_of_an_orderly_conversation_keeps_the_invariants(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
@@ -41,7 +41,7 @@ def test_every_render_of_an_orderly_conversation_keeps_the_invariants(
     run(watch(steps, policy, prompt))
 
 
-@search(40)
+@search(30)
 @given(LOGS, POLICIES, PROMPTS)
 def test_every_render_of_a_hostile_log_keeps_the_invariants(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
@@ -50,7 +50,7 @@ def test_every_render_of_a_hostile_log_keeps_the_invariants(
     run(watch(steps, policy, prompt))
 
 
-@search(40)
+@search(25)
 @given(LONG_RUNS, POLICIES, PROMPTS)
 def test_every_render_of_a_long_running_agent_keeps_the_invariants(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]

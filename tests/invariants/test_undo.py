@@ -48,7 +48,7 @@ async def _squeeze(timeline: Timeline) -> dict[int, Rows]:
     return found
 
 
-@search(40)
+@search(25)
 @given(LOGS, st.sampled_from([2_000, 20_000]))
 def test_undoing_forced_compactions_one_by_one_gives_back_what_each_one_found(steps: list[Step], limit: int) -> None:
     """Paths, order and states are those from before each compaction; a fresh timeline sees the same."""
@@ -69,7 +69,7 @@ def test_undoing_forced_compactions_one_by_one_gives_back_what_each_one_found(st
     run(story())
 
 
-@search(40)
+@search(25)
 @given(ORDERLY_LOGS, st.sampled_from([1_000, 2_000]))
 def test_undoing_automatic_compactions_gives_back_what_each_one_found_and_what_came_since(
     steps: list[Step], limit: int
@@ -104,7 +104,7 @@ async def _undo_all(timeline: Timeline, store: EventStore) -> None:
         check_window(timeline.window, await read_log(store, timeline.id))
 
 
-@search(40)
+@search(25)
 @given(LONG_RUNS, st.sampled_from([1_000, 2_000]))
 def test_undoing_all_gives_the_full_log(steps: list[Step], limit: int) -> None:
     """Whatever happened between, every block that was appended is live again, at its own place; and it verifies."""
