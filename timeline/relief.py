@@ -22,7 +22,7 @@ from timeline.lease import take_turn
 from timeline.paths import stem
 from timeline.planning.budget import account
 from timeline.planning.clock import coldness
-from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
+from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
 from timeline.policy.model import Hiding
 from timeline.projection.context import Taken
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from timeline.compaction import Compactor
     from timeline.events import CompactReason, Payload
-    from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.planning.clock import Cold
@@ -68,11 +67,13 @@ class _Relief:
         return account(self.log.fold.window.items, self.fixed, self.policy)
 
     async def hide(self, hiding: Hiding) -> None:
-        """Hide what the clock, or the pressure, allows: one batch each."""
+        """Hide what the clock, or the pressure, allows: one batch each; then tell what could not be told before."""
         if self.cold is not None:
             await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
         if hiding.pressure_minimum is not None and self.account.over_trigger:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
+        if owes_notice(self.log.fold.window):  # asked here, too: a render that decides nothing waits for no lock
+            await self._tell()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
@@ -87,7 +88,7 @@ class _Relief:
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
             chosen.append(Taken(kind="hidden", reason=reason, facts=dict(hidden.facts)))
-            return [hidden, *await self._notice(window)]
+            return [hidden, await self._notice()] if needs_notice(window) else [hidden]
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.now):
@@ -95,15 +96,23 @@ class _Relief:
                 return True
         return False
 
-    async def _notice(self, window: Window) -> list[Payload]:
-        """Return the message that tells the model about hiding, unless it is in view."""
-        if not needs_notice(window.items):
-            return []
+    async def _tell(self) -> None:
+        """Give the message about a hide that came while the model was speaking."""
+
+        async def choose() -> Sequence[Payload]:
+            return [await self._notice()] if owes_notice(self.log.fold.window) else ()
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.now):
+                self.taken.append(Taken(kind="told", reason="hidden"))
+
+    async def _notice(self) -> Payload:
+        """Return the message that tells the model about hiding."""
         message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
         taken = await self.log.paths_taken([stem(message, self.log.fold.turns.turn_for(message))])
         (block,) = self.log.fold.address([(message, self.now)], avoid=taken)
         counter = self.compactor.counter
-        return [BlockAppended(block=block, tokens=counter.count(block.countable()), counter=counter.name)]
+        return BlockAppended(block=block, tokens=counter.count(block.countable()), counter=counter.name)
 
     async def fold(self) -> None:
         """Compact until it is no longer due, or not worth it."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.scenes import answer, call, fold_of, prompt, result, window_of
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, TurnHeader
 from timeline.fold.turns import Turns
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
 
 
 def turn_ids(*blocks: object) -> list[str]:
@@ -133,6 +137,29 @@ def test_the_unanswered_calls_of_the_newest_response_are_open() -> None:
     """Parallel calls are open until their own results come."""
     window = window_of(prompt(), call("a"), call("b"), call("c"), result("b"))
     assert [i.block.call_id for i in window.open_calls()] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "speaking"),
+    [
+        ((), False),
+        ((prompt(),), False),
+        ((prompt(), answer()), True),
+        ((prompt(), CustomBlock(type="assistant.part", author="assistant", response_id="m1")), True),
+        ((prompt(), call("a"), call("b"), result("a")), True),
+        ((prompt(), call("a"), prompt()), True),
+        ((prompt(), call("a"), call("b"), result("a"), result("b")), False),
+        ((prompt(), answer(), prompt()), False),
+        ((prompt(), call("a", response_id="m1", pending=True), answer(response_id="m2"), prompt()), False),
+        ((prompt(), call("a", response_id="m1"), answer(response_id="m2"), result("a")), False),
+    ],
+)
+def test_the_model_speaks_until_something_is_said_to_it_and_its_calls_are_answered(
+    blocks: tuple[Block, ...],
+    speaking: bool,  # noqa: FBT001 - drawn from the table
+) -> None:
+    """Only the newest response may go on; what is dead, or waits for an approval, belongs to an earlier one."""
+    assert window_of(*blocks).speaking is speaking
 
 
 def test_results_that_answer_no_live_call_are_told() -> None:

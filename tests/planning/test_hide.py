@@ -38,7 +38,7 @@ from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRev
 from timeline.fold.window import Window
 from timeline.planning.ages import ages
 from timeline.planning.budget import FixedPart, account
-from timeline.planning.hide import NOTICE_KEY, HidePlan, is_notice, needs_notice, plan_hide
+from timeline.planning.hide import NOTICE_KEY, HidePlan, is_notice, needs_notice, owes_notice, plan_hide
 from timeline.policy.model import Hiding
 
 POLICY = small_policy()
@@ -281,11 +281,33 @@ def test_the_notice_is_needed_until_it_is_in_view() -> None:
     """Covered or hidden, it does not tell the model anything."""
     notice = SystemMessage(text="n", meta={NOTICE_KEY: "hidden"})
     fold = fold_of(prompt())
-    assert needs_notice(fold.window.items)
+    assert needs_notice(fold.window)
     grow(fold, notice)
-    assert not needs_notice(fold.window.items)
+    assert not needs_notice(fold.window)
     apply(fold, 4, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=3),)))
-    assert needs_notice(fold.window.items)
+    assert needs_notice(fold.window)
+
+
+def test_the_notice_waits_while_the_model_speaks() -> None:
+    """Its newest response may go on until something is said to it."""
+    assert not needs_notice(window_of(prompt(), answer()))
+    assert needs_notice(window_of(prompt(), answer(), prompt()))
+
+
+def test_a_notice_is_owed_for_a_hide_by_itself_that_nothing_followed() -> None:
+    """Neither the message itself, even if it was left out since, nor a summary, which may have covered it."""
+    fold = fold_of(prompt(), *exchange("a", 200), *turn())
+    apply(fold, 7, BlocksHidden(reason="manual", blocks=(Replacement(version=4, text="r", tokens=1),)))
+    grow(fold, prompt())
+    assert not owes_notice(fold.window)
+    apply(fold, 9, BlocksHidden(reason="cold", blocks=(Replacement(version=5, text="r", tokens=1),)))
+    assert owes_notice(fold.window)
+    told = fold.copy()
+    grow(told, SystemMessage(text="n", meta={NOTICE_KEY: "hidden"}))
+    apply(told, 11, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=10),)))
+    assert not owes_notice(told.window)
+    compact_fold(fold, 4)
+    assert not owes_notice(fold.window)
 
 
 def test_only_the_runtimes_own_message_is_the_notice() -> None:

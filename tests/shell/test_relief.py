@@ -6,8 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pytest
 
 from store.memory import MemoryStore
+from tests.invariants.wires import check_grown
 from tests.scenes import (
     AT,
     Scribe,
@@ -226,6 +228,43 @@ async def test_the_notice_comes_again_when_it_is_no_longer_in_view() -> None:
     assert len(notices) == 2
     assert len({p.block.path for p in notices}) == 2
     assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("response_id", ["r5", None])
+@pytest.mark.parametrize("said", [1, 2, 3])
+async def test_the_notice_never_divides_a_response(said: int, response_id: str | None) -> None:
+    """Hidden between two of its blocks, or before its last result: the message waits until the response is complete."""
+    response = [answer(response_id=response_id), *(call(id_, response_id=response_id) for id_ in "xy")]
+    timeline = await agent(MemoryStore())
+    await timeline.append(*response[:said], *([result("x")] if said == len(response) else []))
+    hidden = await timeline.render(now=after(COLD))
+    assert kinds(hidden) == [("hidden", "cold")]
+    assert not any(is_notice(item.block) for item in timeline.window.items)
+    await timeline.append(*response[said:], *([] if said == len(response) else [result("x")]), result("y"))
+    complete = await timeline.render(now=after(COLD))
+    assert kinds(complete) == [("told", "hidden")]
+    assert [entry.path for entry in complete.neutral.entries if entry.loose] == []
+    await timeline.append(answer(response_id="next"))
+    check_grown(complete, await timeline.render(now=AT))
+    assert (await timeline.verify()).ok
+
+
+async def test_a_notice_that_waited_is_given_once() -> None:
+    """By the first render that finds the response complete; a dry run says so, and the next one has nothing to tell."""
+    store = MemoryStore()
+    timeline = await agent(store)
+    await timeline.append(answer(response_id="r5"))
+    await timeline.render(now=after(COLD))
+    assert (await timeline.render(now=after(COLD))).decisions == ()
+    await timeline.append(prompt())
+    dry = await timeline.render(now=after(COLD), record=False)
+    told = await timeline.render(now=after(COLD))
+    assert kinds(dry) == kinds(told) == [("told", "hidden")]
+    assert dry.fingerprint == told.fingerprint
+    assert told.neutral.entries[-1].text == NOTICE
+    before = len(await log_of(store))
+    assert (await timeline.render(now=after(COLD))).decisions == ()
+    assert len(await log_of(store)) == before
 
 
 async def test_the_notice_is_no_system_message_on_the_wire() -> None:

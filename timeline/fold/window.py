@@ -252,6 +252,18 @@ class Window:
             if i.response == self.response or (isinstance(i.block, ToolCall) and i.block.pending)
         )
 
+    @property
+    def speaking(self) -> bool:
+        """Whether the newest response may still go on: the model spoke last, or a call of it waits for its result.
+
+        A wire sends a response and its results together. What is appended to the log before they are complete is sent
+        behind them, and would be moved by each block of the response that is still to come.
+        """
+        newest = self.items[-1] if self.items else None
+        if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
+            return True
+        return any(call.response == self.response for call in self.unanswered())
+
     def late_results(self) -> tuple[Item, ...]:
         """Return the results that answer no live call: orphans, late ones, results of covered calls."""
         return tuple(i for i in self.items if isinstance(i.block, ToolResult) and i.answers is None)

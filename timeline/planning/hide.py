@@ -27,8 +27,6 @@ from timeline.planning.contents import newest_contents
 from timeline.planning.replacements import replacement_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from timeline.events import Replacement
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Hiding, Policy
@@ -38,6 +36,8 @@ _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
     {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}
 )
 """Texts, thoughts and calls: shortened once they are ``old``."""
+_AUTOMATIC: Final = frozenset({"cold", "pressure"})
+"""The reasons of hides that a render decides by itself."""
 _LEAST_GAIN: Final = 2
 """A replacement is worth its loss where it is at most half as long as what it stands for."""
 NOTICE_KEY: Final = "notice"
@@ -81,9 +81,24 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     return HidePlan(tuple(chosen.values()), freed) if chosen and freed >= least else None
 
 
-def needs_notice(items: Iterable[Item]) -> bool:
-    """Say whether the model has still to be told that hiding happens: no such message is shown."""
-    return not any(is_notice(item.block) and item.state in {"visible", "carried"} for item in items)
+def needs_notice(window: Window) -> bool:
+    """Say whether the model is to be told about a hide now: no such message is shown, and no response is going on.
+
+    Inside a response, the message would be moved on the wire by each block that is still to come.
+    """
+    shown = any(is_notice(item.block) and item.state in {"visible", "carried"} for item in window.items)
+    return not shown and not window.speaking
+
+
+def owes_notice(window: Window) -> bool:
+    """Say whether the model can be told now about an earlier hide, which came while it was speaking.
+
+    A summary that came since settles it: the message that it may have covered is not given again before the next hide.
+    """
+    hides = (item.hide for item in window.items if item.hide is not None)
+    newest = max((hide.version for hide in hides if hide.reason in _AUTOMATIC), default=0)
+    settled = max((item.version for item in window.items if item.is_summary or is_notice(item.block)), default=0)
+    return newest > settled and needs_notice(window)
 
 
 def is_notice(block: Block) -> bool:

@@ -44,7 +44,7 @@ class ContextBlock(Frozen):
 class Taken(Frozen):
     """A decision that this render took: what, why, and the figures behind it."""
 
-    kind: Literal["hidden", "compacted", "spilled", "held", "refused", "failed"]
+    kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
     reason: str
     facts: dict[str, int | str] = {}
 
