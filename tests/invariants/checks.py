@@ -190,8 +190,10 @@ def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
     """After a refusal or failure nothing is tried until the window grew by what was asked, or is above the limit."""
     wait_until: int | None = None
     for index, (version, payload, _) in enumerate(log):
-        automatic = isinstance(payload, CompactionFailed) or (
-            isinstance(payload, CompactionCompleted) and payload.reason in {"over_trigger", "cold"}
+        automatic = (
+            isinstance(payload, CompactionFailed)
+            or _is_spill(payload)  # previews alone are a try, too
+            or (isinstance(payload, CompactionCompleted) and payload.reason in {"over_trigger", "cold"})
         )
         if automatic and wait_until is not None:
             tokens = folded(log[:index]).window.tokens
@@ -199,5 +201,5 @@ def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
             assert over or tokens >= wait_until, f"version {version}: tried again at {tokens}, before {wait_until}"
         if isinstance(payload, CompactionFailed):
             wait_until = payload.visible_tokens + payload.retry_after
-        elif isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
+        elif _is_spill(payload) or isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
             wait_until = None

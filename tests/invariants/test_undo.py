@@ -141,9 +141,9 @@ def test_nothing_is_folded_again_after_an_undo_until_it_is_forced(steps: list[St
         timeline = watched.timeline
         try:
             await timeline.compact(now=AT)
+            await timeline.undo_compaction(now=AT)
         except CompactionError:
-            return
-        await timeline.undo_compaction(now=AT)
+            return  # there was nothing to fold, or previews alone were enough
         await timeline.append(UserPrompt(text="and then " * 600), now=AT)
         made = len(reference.summaries_of(await read_log(store, "c")))
         context = await watched.render()
