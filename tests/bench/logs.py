@@ -62,11 +62,12 @@ def recorded_text(size: int) -> str:
 
 
 def sized_blocks(count: int, *, first: int, text: str) -> list[Block]:
-    """Make blocks of the recorded sizes; large and small ones are calls and results alike."""
+    """Make blocks of the recorded sizes; large and small ones are calls and results alike, each of another text."""
     made = []
     for number in range(first, first + count):
         size = RECORDED_SIZES[number * 7 % len(RECORDED_SIZES)]
-        made += blocks(1, first=number, text=text[:size])
+        start = number * 613 % (len(text) - size)
+        made += blocks(1, first=number, text=text[start : start + size])
     return made
 
 

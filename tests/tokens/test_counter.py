@@ -18,15 +18,19 @@ from timeline.tokens.truncation import _SEAM
 from timeline.tokens.vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:
+    from tiktoken import Encoding
+
     from timeline.ports import TokenCounter
 
 
 @dataclass(frozen=True)
 class Engines:
-    """Two counters that are to agree about everything."""
+    """Two counters that are to agree about everything, with each other and with tiktoken as it is."""
 
     tiktoken: TiktokenCounter
     toktok: ToktokCounter
+    original: Encoding
+    """tiktoken with its own pattern."""
 
     @property
     def both(self) -> tuple[TiktokenCounter, ToktokCounter]:
@@ -37,7 +41,9 @@ class Engines:
 @pytest.fixture(scope="module", params=VOCABULARIES)
 def engines(request: pytest.FixtureRequest) -> Engines:
     """Both engines for one vocabulary."""
-    return Engines(TiktokenCounter(request.param), ToktokCounter(request.param))
+    name = request.param
+    original = load_encoding(name, pattern=VOCABULARIES[name].pattern)
+    return Engines(TiktokenCounter(name), ToktokCounter(name), original)
 
 
 def _code_points(n: int) -> str:
@@ -76,13 +82,17 @@ TRICKY: Final = st.text(st.sampled_from("aAbtsSlLrReE'\u2019 \n\r\t/.,!()=_-0123
 WORDS: Final = st.lists(
     st.sampled_from(["the ", "compaction", "\n\n", "   ", "don't", " src/a.py", "12345", "中文", "🧠"])
 )
+# One character of every class that the patterns tell apart.
+PIECES: Final = st.text(
+    st.sampled_from("aAsSǅʰ中\u0301\u0345'1²\u2160 \t\n\r\v\x85\u00a0\u2028/.,_🧠\u200d\x00"), max_size=80
+)
 each_text: Final = pytest.mark.parametrize("text", [*TEXTS.values(), *LONG_RUNS.values()], ids=[*TEXTS, *LONG_RUNS])
 
 
 @each_text
 def test_both_engines_agree_with_tiktokens_own_ids(engines: Engines, text: str) -> None:
     """On every kind of text both engines count as many tokens as `encode_ordinary` gives ids."""
-    ids = len(engines.tiktoken._encoding.encode_ordinary(text))
+    ids = len(engines.original.encode_ordinary(text))
     for counter in engines.both:
         assert counter.count(text) == ids
         assert counter.count_many([text, "", text]) == [ids, 0, ids]
@@ -96,6 +106,14 @@ def test_every_kind_of_text_is_cut_close_to_the_cap(engines: Engines, text: str,
         cut = counter.truncate(text, tokens)
         assert text.startswith(cut)
         assert cut == text or tokens - 3 <= counter.count(cut) <= tokens
+
+
+@given(text=TRICKY | PIECES | st.text(max_size=200))
+@example(text="\u0301A\u0301a'S")
+@example(text="a \t\n 'lL 12 345678 ...\r\n/\n  ")
+def test_the_quick_pattern_makes_the_pieces_of_tiktokens_own(engines: Engines, text: str) -> None:
+    """Whatever the text, the ids are those that tiktoken gives with the pattern that it ships."""
+    assert engines.tiktoken._encoding.encode_ordinary(text) == engines.original.encode_ordinary(text)
 
 
 def test_a_long_run_of_white_space_is_counted_too(engines: Engines) -> None:

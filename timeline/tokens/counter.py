@@ -35,7 +35,7 @@ _LONG_BLANK: Final = re.compile(rf"(?<!\s)\s{{{BLANKS},}}")
 
 
 class TiktokenCounter:
-    """Exact counts by tiktoken, with the vocabulary that ships in this package.
+    """Exact counts by tiktoken, with the vocabulary that ships in this package; faster than tiktoken as it comes.
 
     Args:
         name: ``o200k_base`` or ``cl100k_base``; another name is a `KeyError`.
@@ -156,8 +156,12 @@ def sliced(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise((0, *cuts, len(text)))]
 
 
-def load_encoding(name: str) -> Encoding:
+def load_encoding(name: str, *, pattern: str | None = None) -> Encoding:
     """Build tiktoken's encoding from the packed vocabulary, without its network or cache (a quarter of a second).
+
+    Args:
+        name: of the vocabulary.
+        pattern: what splits a text into pieces; the vocabulary's quick one unless given.
 
     Raises:
         KeyError: there is no pack of this name.
@@ -168,7 +172,7 @@ def load_encoding(name: str) -> Encoding:
     vocabulary = VOCABULARIES[name]
     return Encoding(
         name,
-        pat_str=vocabulary.pattern,
+        pat_str=pattern or vocabulary.quick_pattern,
         mergeable_ranks={token: rank for rank, token in enumerate(vocabulary.tokens())},
         special_tokens=dict(vocabulary.special_tokens),
     )
