@@ -88,20 +88,20 @@ async def every_form() -> Timeline:
     return timeline
 
 
-async def test_the_dump_of_projection_1_is_what_it_was() -> None:
+async def test_the_dump_of_projection_2_is_what_it_was() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     written = json.dumps(context.dump(), indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 1
-    assert written == (GOLDEN / "projection-1.json").read_text(encoding="utf-8")
+    assert PROJECTION == context.projection == 2
+    assert written == (GOLDEN / "projection-2.json").read_text(encoding="utf-8")
 
 
-async def test_the_canonical_text_of_projection_1_is_what_it_was() -> None:
+async def test_the_canonical_text_of_projection_2_is_what_it_was() -> None:
     """The bytes that are fingerprinted, of every context ever recorded under this number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
-    assert context.neutral.canonical() + "\n" == (GOLDEN / "projection-1.canonical.json").read_text(encoding="utf-8")
+    assert context.neutral.canonical() + "\n" == (GOLDEN / "projection-2.canonical.json").read_text(encoding="utf-8")
 
 
 async def test_equal_contexts_have_equal_fingerprints() -> None:

@@ -155,13 +155,18 @@ async def test_a_visible_block_that_is_sent_otherwise_says_so(blocks: list[Any],
 
 
 async def test_reasoning_behind_a_rewritten_prefix_says_that_its_signature_is_void() -> None:
-    """A hide before it is why it is not sent; the version of that hide is told."""
+    """A hide before it is why it is not sent, or sent to some models only; the version of that hide is told."""
     timeline = await opened(MemoryStore())
-    await timeline.append(prompt(5), *exchange("a", 40))
-    await timeline.append(Reasoning(data={"type": "thinking", "thinking": "hm", "signature": "c2ln"}), answer())
+    signed = Reasoning(data={"type": "thinking", "thinking": "hm", "signature": "c2ln"})
+    await timeline.append(prompt(5), *exchange("a", 40), signed, answer(), prompt(5), signed, answer())
     await hide(timeline, 4, reason="cold")
-    block = (await told(timeline))["bl:turn_1.assistant.reasoning"]
-    assert (block.rule, block.facts) == ("rewritten", {"decided_at": 7})
+    blocks = await told(timeline)
+    rules = [(blocks[f"bl:turn_{n}.assistant.reasoning"].rule, n) for n in (1, 2)]
+    assert rules == [("rewritten", 1), ("tool_loop", 2)]
+    assert blocks["bl:turn_1.assistant.reasoning"].facts == {"decided_at": 10}
+    assert blocks["bl:turn_2.assistant.reasoning"].reason.endswith(
+        "as far as the model takes it; decided at version 10"
+    )
 
 
 async def test_a_call_whose_result_is_omitted_goes_with_it() -> None:

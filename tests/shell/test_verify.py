@@ -29,6 +29,7 @@ from timeline.events import (
 )
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.policy.model import Policy
+from timeline.projection.project import PROJECTION
 from timeline.verify import VerifyReport, verify
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ async def test_a_context_that_is_not_what_was_recorded_is_found() -> None:
     timeline = await opened(store)
     await timeline.append(*turn())
     context = await timeline.render()
-    forged = ContextRendered(version=2, projection=1, fingerprint=context.fingerprint, policy=POLICY.digest())
+    forged = ContextRendered(version=2, projection=PROJECTION, fingerprint=context.fingerprint, policy=POLICY.digest())
     text = POLICY.canonical()
     event = NewEvent(id=event_id(AT), at=AT, payload=forged)
     await store.append("c", [event], values={sha256_hex(text): text})
@@ -248,7 +249,7 @@ async def test_a_policy_of_a_later_version_does_not_stop_the_verification() -> N
     timeline = await opened(store)
     await timeline.append(*turn())
     text = canonical_json({**Policy().model_dump(mode="json"), "moonphase": "full"})
-    later = ContextRendered(version=3, projection=1, fingerprint="f", policy=sha256_hex(text))
+    later = ContextRendered(version=3, projection=PROJECTION, fingerprint="f", policy=sha256_hex(text))
     await store.append("c", [NewEvent(id=event_id(AT), at=AT, payload=later)], values={sha256_hex(text): text})
     report = await timeline.verify()
     assert (broken(report), report.unverifiable) == ({}, {"policy": 1})

@@ -110,6 +110,7 @@ def hostile_entries(draw: st.DrawFn) -> list[Entry]:
         group=st.integers(0, 2),
         data=st.sampled_from(DATA),
         rewritten=st.booleans(),
+        in_loop=st.booleans(),
     )
     return draw(st.lists(entry, max_size=14))
 

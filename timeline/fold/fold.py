@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import Reasoning
 from timeline.errors import InvalidBlock
 from timeline.events import (
     BlockAppended,
@@ -78,6 +79,7 @@ class Fold:
         self._policy: str | None = None
         self._rendered: Recorded | None = None
         self._touch: Touch | None = None
+        self._model = ""
         self._lease: Lease | None = None
         self._hold: str | None = None
         self._window: Window | None = None
@@ -99,12 +101,13 @@ class Fold:
         policy: str | None,
         rendered: Recorded | None,
         touch: Touch | None,
+        model: str,
         lease: Lease | None,
         hold: str | None,
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
-        self._touch, self._lease, self._hold = touch, lease, hold
+        self._touch, self._model, self._lease, self._hold = touch, model, lease, hold
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
@@ -125,6 +128,7 @@ class Fold:
             policy=self._policy,
             rendered=self._rendered,
             touch=self._touch,
+            model=self._model,
             lease=self._lease,
             hold=self._hold,
         )
@@ -152,6 +156,7 @@ class Fold:
                     self._compact(version, payload)
             case CompactionReverted():
                 self._hold, self._setback = payload.policy, None
+                self._undo(version, since=min(payload.versions))
             case BlocksHidden():
                 # The previews that a compaction brought stand right behind it, and go with it.
                 if payload.reason != "spill" or version - 1 not in self._without:
@@ -184,6 +189,7 @@ class Fold:
                 if self._touch is None or not self._touch.called:
                     self._touch = Touch(at, CACHE_SECONDS, called=False)
             case ModelCalled():
+                self._model = payload.model or self._model
                 self._called(at, payload)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
@@ -208,6 +214,7 @@ class Fold:
                 policy=self._policy,
                 rendered=self._rendered,
                 touch=self._touch,
+                model=self._model,
                 lease=self._lease,
                 hold=self._hold,
             )
@@ -296,6 +303,12 @@ class Fold:
         self._setback = self._hold = None
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
         self._rebuild(sorted(kept, key=lambda item: item.order))
+
+    def _undo(self, version: int, *, since: int) -> None:
+        """Note of the reasoning that came since a compaction that its summary, behind which it was thought, is gone."""
+        for position, item in enumerate(self._items):
+            if type(item.block) is Reasoning and item.version > since:
+                self._items[position] = replace(item, undone_at=version)
 
     def _rebuild(self, items: Sequence[Item]) -> None:
         self._items, self._index, self._paths = [], {}, {}

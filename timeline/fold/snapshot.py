@@ -41,6 +41,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "rendered": None if window.rendered is None else list(astuple(window.rendered)),
             "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
+            "model": window.model or None,
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
             "hold": window.hold,
         },
@@ -71,6 +72,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
         "response": item.response or None,
         "answers": item.answers,
         "changed_at": item.changed_at or None,
+        "undone_at": item.undone_at or None,
         "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
     }
     flags = {name: True for name in ("carried", "pinned", "omitted", "redacted", "revealed") if getattr(item, name)}
@@ -108,6 +110,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         policy=state.get("policy"),
         rendered=None if rendered is None else Recorded(*rendered),
         touch=None if touch is None else Touch(parse_instant(touch[0]), touch[1], touch[2]),
+        model=state.get("model") or "",
         lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
         hold=state.get("hold"),
     )

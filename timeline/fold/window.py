@@ -52,6 +52,7 @@ class Item:
         pinned: pinned by an event (notes and stage digests are pinned by their type).
         replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
         hide: the decision that hid it, while it is hidden or omitted.
+        undone_at: of reasoning: version of the undo that took a summary away behind which it was thought.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
         revealed: shown again by a decision: no automatic one hides it anew.
     """
@@ -70,6 +71,7 @@ class Item:
     changed_at: int = 0
     revealed: bool = False
     hide: Hide | None = None
+    undone_at: int = 0
 
     @property
     def state(self) -> State:
@@ -190,6 +192,7 @@ class Window:
         policy: hash of the policy in force, when an event set one.
         rendered: the newest recorded context.
         touch: the last use of the provider's cache; None before the first.
+        model: id of the model that was called last; empty where none is recorded.
         lease: the compaction that somebody is writing, or gave up without saying so.
         hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
     """
@@ -205,6 +208,7 @@ class Window:
     policy: str | None = None
     rendered: Recorded | None = None
     touch: Touch | None = None
+    model: str = ""
     lease: Lease | None = None
     hold: str | None = None
 

@@ -94,17 +94,27 @@ class RenderedContext(Frozen):
         """Where cache markers go."""
         return self.neutral.cache_points
 
-    def to_wire(self, wire: str) -> dict[str, Any]:
+    def to_wire(self, wire: str, *, model: str | None = None) -> dict[str, Any]:
         """Return the request body of a wire format, by name.
+
+        Args:
+            wire: its name.
+            model: id of the model that it is for, where the provider's models differ in what they take; that of the
+                newest recorded model call unless given.
 
         Raises:
             InvalidPolicy: there is no such wire format.
         """
-        return encoder(wire)(self.neutral)
+        neutral = self.neutral if model is None else self.neutral.model_copy(update={"model": model})
+        return encoder(wire)(neutral)
 
-    def to_anthropic(self) -> dict[str, Any]:
-        """Return ``system``, ``tools`` and ``messages`` for Anthropic's messages call, cache markers included."""
-        return self.to_wire("anthropic")
+    def to_anthropic(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``system``, ``tools`` and ``messages`` for Anthropic's messages call, cache markers included.
+
+        ``model``, as for `to_wire`, decides about signed reasoning of a tool loop whose prefix was rewritten meanwhile:
+        older models demand it back, newer ones refuse it there.
+        """
+        return self.to_wire("anthropic", model=model)
 
     def to_openai_chat(self) -> dict[str, Any]:
         """Return ``messages`` and ``tools`` for OpenAI's chat completions call."""

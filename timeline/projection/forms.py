@@ -35,23 +35,24 @@ def role_of(block: Block) -> Role:
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
 
-def entry_of(item: Item, *, loose: bool, rewritten: bool) -> Entry | None:
+def entry_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> Entry | None:
     """Make the entry of an item, or None for one that shows nothing.
 
     Args:
         item: a live item.
         loose: for a result: its call is not shown.
-        rewritten: the prefix before the item was rewritten since it was made.
+        rewritten: for reasoning: the prefix before it was rewritten since it was made.
+        in_loop: for such reasoning: it is part of what was the assistant's newest turn then.
     """
     block = item.block
     stand_in = item.replacement
     says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
     if item.omitted or (stand_in is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return None
-    return _entry(item, loose=loose, rewritten=rewritten and isinstance(block, Reasoning))
+    return _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
 
 
-def _entry(item: Item, *, loose: bool, rewritten: bool) -> Entry:
+def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
     block, stand_in = item.block, item.replacement
     fields: dict[str, Any] = {
         "path": block.path,
@@ -63,6 +64,7 @@ def _entry(item: Item, *, loose: bool, rewritten: bool) -> Entry:
         "response_id": block.response_id,
         "group": item.response,
         "rewritten": rewritten,
+        "in_loop": in_loop,
     }
     if isinstance(block, Note | StageDigest) and stand_in is None:
         fields["text"] = block.countable()

@@ -6,11 +6,12 @@ recorded replacements, then the cache points are placed on what is left (seed 00
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.projection.cache_points import cache_points
 from timeline.projection.forms import entry_of
+from timeline.projection.signatures import Signatures
 from timeline.wire.neutral import Entry, NeutralContext
 
 if TYPE_CHECKING:
@@ -21,8 +22,16 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.policy.model import CachePointRule
 
-PROJECTION: Final = 1
+PROJECTION: Final = 2
 """Number of the projection's format. Another number, another fingerprint; golden files hold each number's bytes."""
+
+
+class _Made(NamedTuple):
+    """An entry, and all that it was made of: its item, and whether it is loose, rewritten, in a loop."""
+
+    item: Item
+    form: tuple[bool, bool, bool]
+    entry: Entry | None
 
 
 class Projector:
@@ -33,7 +42,7 @@ class Projector:
     """
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
+        self._made: dict[int, _Made] = {}
 
     def project(
         self,
@@ -62,6 +71,7 @@ class Projector:
             ephemeral=tuple(
                 Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()
             ),
+            model=window.model,
         )
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
@@ -69,22 +79,24 @@ class Projector:
         # A call whose result is omitted goes with it: without its result it would be told as interrupted.
         gone = {i.answers for i in window.items if i.omitted}
         calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted} - gone
-        rewritten_at = 0
-        made: dict[int, tuple[Item, bool, bool, Entry | None]] = {}
+        signatures = Signatures(window.items)
+        made: dict[int, _Made] = {}
         entries: list[Entry] = []
         shown: list[Item] = []
         for item in window.items:
             loose = isinstance(item.block, ToolResult) and item.answers not in calls
-            rewritten = item.version < rewritten_at
-            rewritten_at = max(rewritten_at, item.changed_at)
-            known = self._made.get(item.version)
-            if known is not None and known[0] is item and known[1:3] == (loose, rewritten) and item.version not in gone:
-                entry = known[3]
-            else:
-                entry = None if item.version in gone else entry_of(item, loose=loose, rewritten=rewritten)
-            made[item.version] = (item, loose, rewritten, entry)
-            if entry is not None:
-                entries.append(entry)
+            rewritten_at = signatures.rewritten_at(item)
+            in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)
+            form = (loose, rewritten_at > 0, in_loop)
+            if item.version in gone:
+                continue
+            one = self._made.get(item.version)
+            if one is None or one.item is not item or one.form != form:
+                entry = entry_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop)
+                one = _Made(item, form, entry)
+            made[item.version] = one
+            if one.entry is not None:
+                entries.append(one.entry)
                 shown.append(item)
         self._made = made
         return entries, shown

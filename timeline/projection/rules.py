@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.blocks import Attachment, ToolCall, UserPrompt
+from timeline.projection.signatures import Signatures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,7 @@ RULES: Final = {
     "result_omitted": "its result is left out, and it goes with it",
     "empty": "says nothing, so nothing is sent of it",
     "rewritten": "signed for a prefix that was rewritten, so it is not sent back",
+    "tool_loop": "signed for a prefix that was rewritten in the same turn, and sent back as far as the model takes it",
     "split_turn": "the prompt of the split turn",
     "group": "kept with its group, of which a part was open or is pinned",
     "redacted": "content erased, a tombstone stays",
@@ -60,11 +62,11 @@ class Rulings:
         self._unanswered = {item.version for item in window.unanswered()}
         self._open = {item.version for item in window.open_calls()}
         self._compactions = {compaction.block.path: compaction for compaction in window.summaries}
-        self._rewritten_at = 0
+        self._signatures = Signatures(window.items)
 
     def of(self, item: Item) -> Ruling:
         """Return the rule of an item; asked in the order of the window."""
-        before, self._rewritten_at = self._rewritten_at, max(self._rewritten_at, item.changed_at)
+        rewritten_at = self._signatures.rewritten_at(item)
         match item.state:
             case "redacted":
                 return "redacted", {"decided_at": item.changed_at}
@@ -73,7 +75,7 @@ class Rulings:
             case "carried":
                 return self._carried(item)
         compaction = self._compactions.get(item.block.path)
-        return self._visible(item, before) if compaction is None else ("summary", _covered(compaction))
+        return self._visible(item, rewritten_at) if compaction is None else ("summary", _covered(compaction))
 
     def _visible(self, item: Item, rewritten_at: int) -> Ruling:
         entry = self._entries.get(item.block.path)
@@ -82,7 +84,7 @@ class Rulings:
         if entry.loose:
             return "late_result", {}
         if entry.rewritten:
-            return "rewritten", {"decided_at": rewritten_at}
+            return ("tool_loop" if entry.in_loop else "rewritten"), {"decided_at": rewritten_at}
         if item.version in self._unanswered:
             return ("open_call" if item.version in self._open else "dead_call"), {}
         return ("pinned", {}) if item.keeps else WINDOW
@@ -142,7 +144,7 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
     if "decided_at" not in facts:
         return said
     decided = f"decided at version {facts['decided_at']}"
-    if rule in {"redacted", "rewritten"}:
+    if rule in {"redacted", "rewritten", "tool_loop"}:
         return f"{said}; {decided}"
     because = ", ".join([said, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
     became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"

@@ -47,7 +47,7 @@ _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking
 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
-    writer = _Writer()
+    writer = _Writer(takes_loops=not ANTHROPIC.binds(context.model))
     for item in gather(context.entries):
         writer.add(item)
     system = placed_markers(context, writer.parts, writer.place)
@@ -62,9 +62,14 @@ def _is_blank(value: Any) -> bool:
 
 
 class _Writer:
-    """Writes messages part by part; a part never moves once it is written."""
+    """Writes messages part by part; a part never moves once it is written.
 
-    def __init__(self) -> None:
+    Args:
+        takes_loops: whether the signed reasoning of a tool loop is sent behind a rewritten prefix, too.
+    """
+
+    def __init__(self, *, takes_loops: bool) -> None:
+        self._takes_loops = takes_loops
         self.messages: list[dict[str, Any]] = []
         self.parts: list[Part] = []
         self.place: dict[int, int] = {}
@@ -101,8 +106,16 @@ class _Writer:
                     yield number, _text_part(entry.text)
                 yield number, self._use(entry)
             else:
-                for part in _assistant_parts(said.entry):
+                for part in self._assistant_parts(said.entry):
                     yield said.number, part
+
+    def _assistant_parts(self, entry: Entry) -> list[Part]:
+        if entry.type == "assistant.reasoning":
+            holds = not entry.rewritten or (entry.in_loop and self._takes_loops)
+            return [entry.data] if holds and isinstance(entry.data, dict) and _is_signed(entry.data) else []
+        if entry.text.strip():
+            return [_text_part(entry.text)]
+        return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
 
     def _use(self, entry: Entry) -> Part:
         return {
@@ -140,14 +153,6 @@ def _media_parts(entry: Entry) -> list[Part]:
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
     return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
-
-
-def _assistant_parts(entry: Entry) -> list[Part]:
-    if entry.type == "assistant.reasoning":
-        return [entry.data] if isinstance(entry.data, dict) and _is_signed(entry.data) and not entry.rewritten else []
-    if entry.text.strip():
-        return [_text_part(entry.text)]
-    return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
 
 
 def _is_signed(data: Part) -> bool:

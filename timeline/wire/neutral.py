@@ -41,8 +41,10 @@ class Entry(Frozen):
         group: number of the entry's atomic group in this context; a wire keeps a group's calls and results together.
         data: the block's structured or opaque content, byte for byte; None where a replacement is shown.
         mime: content type.
-        rewritten: the prefix before this entry was rewritten since the block was made, so that signed reasoning may not
-            be sent.
+        rewritten: of reasoning: the prefix before this entry was rewritten since the block was made, so that a
+            provider's signature may not hold any more.
+        in_loop: of such reasoning: it belongs to the assistant's turn that was the newest one when the prefix was
+            rewritten. A provider that demands a tool loop back as it was is sent it all the same.
     """
 
     path: str
@@ -59,6 +61,7 @@ class Entry(Frozen):
     data: JsonValue = None
     mime: str = "text/plain"
     rewritten: bool = False
+    in_loop: bool = False
 
     @cached_property
     def canonical(self) -> str:
@@ -86,7 +89,8 @@ class NeutralContext(Frozen):
     """A whole context: system prompt, tools, entries, cache points, and an ephemeral tail that is never cached or kept.
 
     ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both go out as
-    they came in.
+    they came in. ``model`` is the id of the model that it is for, as far as that is known: a wire looks up what that
+    model takes. It is no part of the canonical JSON, since the log says it and nothing that is said depends on it.
     """
 
     system: JsonValue = None
@@ -94,6 +98,7 @@ class NeutralContext(Frozen):
     entries: tuple[Entry, ...] = ()
     cache_points: tuple[CachePoint, ...] = ()
     ephemeral: tuple[Entry, ...] = ()
+    model: str = ""
 
     def canonical(self) -> str:
         """Return the canonical JSON: equal texts are equal contexts."""

@@ -18,7 +18,10 @@ class ProviderFacts:
         id_pattern, id_length: what a tool call id may be.
         name_pattern, name_length: what a tool's name may be.
         signed_reasoning: content part types of reasoning that may be sent back, unaltered, while the prefix before them
-            is the one they were made with; where it was rewritten they are dropped.
+            is the one they were made with. Behind a rewritten prefix only those of a tool loop are (`Entry.in_loop`),
+            and none to a model of `prefix_bound`.
+        prefix_bound: matches the ids of models that check a signature against the whole prefix that it was made with,
+            and refuse or drop one behind another prefix.
         picture_types: picture formats that are taken as base64.
         source, as_of: where the rules were read, and when.
     """
@@ -31,9 +34,14 @@ class ProviderFacts:
     name_pattern: re.Pattern[str]
     name_length: int
     signed_reasoning: frozenset[str]
+    prefix_bound: re.Pattern[str] | None
     picture_types: frozenset[str]
     source: str
     as_of: str
+
+    def binds(self, model: str) -> bool:
+        """Say whether a model takes signed reasoning behind the very prefix only that it was made with."""
+        return self.prefix_bound is not None and self.prefix_bound.search(model) is not None
 
 
 _WORD: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -48,8 +56,12 @@ ANTHROPIC: Final = ProviderFacts(
     name_pattern=_WORD,
     name_length=128,
     signed_reasoning=frozenset({"thinking", "redacted_thinking"}),
+    # Preserved thinking: from 5.1 on, by number and not by name, since the check stays in later models. A date behind
+    # the major version (claude-opus-5-20260901) is no minor one.
+    prefix_bound=re.compile(r"claude-[a-z]+-(?:5-[1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),
     picture_types=_PICTURES,
-    source="Anthropic documentation: prompt caching, extended thinking, tool use, vision; anthropic SDK 2.12 types",
+    source="Anthropic documentation: prompt caching, extended thinking, preserved thinking and its prefix checks, "
+    "tool use, vision; anthropic SDK 2.12 types",
     as_of="2026-11",
 )
 
@@ -62,6 +74,7 @@ OPENAI_CHAT: Final = ProviderFacts(
     name_pattern=_WORD,
     name_length=64,
     signed_reasoning=frozenset(),
+    prefix_bound=None,
     picture_types=_PICTURES,
     source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them",
     as_of="2026-11",
