@@ -16,7 +16,8 @@ from timeline.errors import SummarizerFailed
 from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
-from timeline.planning.planner import Plan, Refusal, plan_compaction
+from timeline.planning.plans import Plan, Refusal
+from timeline.planning.steps import plan_step
 from timeline.ports import Summary
 from timeline.tokens import get_counter
 
@@ -130,14 +131,14 @@ def paths(items: Iterable[Item]) -> list[str]:
 
 def planned(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Plan:
     """Plan a compaction that is not refused."""
-    decision = plan_compaction(window, fixed or FixedPart(), policy, COUNTER)
+    decision = plan_step(policy.steps[0], window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Plan), decision
     return decision
 
 
 def refused(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Refusal:
     """Plan a compaction that is refused."""
-    decision = plan_compaction(window, fixed or FixedPart(), policy, COUNTER)
+    decision = plan_step(policy.steps[0], window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Refusal), decision
     return decision
 

@@ -27,7 +27,9 @@ from timeline.events import (
 from timeline.lease import begin, holds, release, take_turn, within
 from timeline.paths import stem
 from timeline.planning.budget import least_progress
-from timeline.planning.planner import Plan, plan_compaction
+from timeline.planning.drop import NOTICE_BY, truncation_notice
+from timeline.planning.plans import Hides, Plan
+from timeline.planning.steps import plan_step
 from timeline.planning.summary import compaction_event, summary_requests, written_by
 from timeline.ports import Skip
 from timeline.projection.context import Taken
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from timeline.planning.budget import FixedPart
     from timeline.planning.summary import Requests
     from timeline.policy.model import Policy
+    from timeline.policy.steps import CoveringStep
     from timeline.ports import Hook, Hooks, Summarizer, Summary, SummaryRequest, TokenCounter
 
 _PLANS: Final = 2
@@ -65,11 +68,23 @@ class Compactor:
         fixed: FixedPart,
         now: datetime,
         *,
+        step: CoveringStep,
         reason: CompactReason,
         instructions: str = "",
         wait: bool = True,
+        most: int | None = None,
     ) -> list[Taken]:
-        """Compact a log.
+        """Carry out one step of the policy on a log.
+
+        Args:
+            log: of the conversation.
+            fixed: what no compaction can free.
+            now: its time.
+            step: which one.
+            reason: why it runs.
+            instructions: what the summary should attend to.
+            wait: for a compaction that somebody else is writing.
+            most: bring the total down to this figure, instead of the policy's target.
 
         Raises:
             CompactionInProgress: somebody else compacts, and ``wait`` is False.
@@ -77,7 +92,7 @@ class Compactor:
             CompactionSuperseded: the planned range changed each time while the summary was written.
             SummarizerFailed: no summarizer gave a usable answer.
         """
-        return await _Compaction(self, log, fixed, now, reason, instructions).run(wait=wait)
+        return await _Compaction(self, log, fixed, now, step, reason, instructions, most).run(wait=wait)
 
     async def set_back(
         self, log: Log, now: datetime, reason: FailureReason, detail: str, *, lease: int | None = None
@@ -118,8 +133,10 @@ class _Compaction:
     log: Log
     fixed: FixedPart
     now: datetime
+    step: CoveringStep
     reason: CompactReason
     instructions: str
+    most: int | None = None
     lease: int | None = None
     own_summary: str = ""
 
@@ -165,10 +182,12 @@ class _Compaction:
 
     async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
-        compactor = self.compactor
-        decision = plan_compaction(self.log.fold.window, self.fixed, compactor.policy, compactor.counter)
+        compactor, window = self.compactor, self.log.fold.window
+        decision = plan_step(self.step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
         if isinstance(decision, Plan):
             return decision
+        if isinstance(decision, Hides):
+            raise TypeError(f"{type(self.step).__name__} covers nothing")
         await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 
@@ -190,7 +209,9 @@ class _Compaction:
             self.own_summary = answer.strip()
 
     def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy] | None:
-        """Return the summary that the application wrote, cut to the plan's caps; None where it wrote none."""
+        """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
+        if plan.written is not None:
+            return plan.written, WrittenBy(summarizer=plan.written_by)
         text = self.compactor.counter.truncate(self.own_summary, plan.caps.history + plan.caps.turn_prefix)
         return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE)) if text else None
 
@@ -199,9 +220,7 @@ class _Compaction:
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = self.log.fold.window
-            parts, who = self._written(plan) or await self._summarise(
-                summary_requests(window, plan, self.compactor.counter, self.instructions)
-            )
+            parts, who = self._written(plan) or await self._summarise(plan)
             completed = compaction_event(
                 window,
                 plan,
@@ -218,7 +237,19 @@ class _Compaction:
             payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
         return payloads
 
-    async def _summarise(self, requests: Requests) -> tuple[SummaryParts, WrittenBy]:
+    async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy]:
+        """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
+        counter = self.compactor.counter
+        try:
+            return await self._ask_for(summary_requests(self.log.fold.window, plan, counter, self.instructions))
+        except SummarizerFailed as failure:
+            if self.compactor.policy.on_failure == "truncate":
+                notice = truncation_notice(plan.covered, plan.caps.history, counter)
+                return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure))
+            await self._set_back("summarizer", str(failure))
+            raise
+
+    async def _ask_for(self, requests: Requests) -> tuple[SummaryParts, WrittenBy]:
         """Ask for both parts at the same time; this is where time passes, and no lock is held."""
         answers: dict[str, Summary] = {}
         try:
@@ -230,9 +261,7 @@ class _Compaction:
             failed = errors.subgroup(SummarizerFailed)
             if failed is None or len(failed.exceptions) != len(errors.exceptions):
                 raise
-            failure = failed.exceptions[0]
-            await self._set_back("summarizer", str(failure))
-            raise failure from None
+            raise failed.exceptions[0] from None
         parts = SummaryParts(
             history=answers["history"].text if "history" in answers else requests.kept.history,
             turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.chain import run_steps
 from timeline.embedding import Embedding
 from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable
 from timeline.planning.budget import FixedPart
@@ -40,9 +41,13 @@ class Deciding(Embedding):
         """
         await self._log.catch_up()
         now = moment(now, self._clock)
-        return await self._compactor.compact(
-            self._log, FixedPart(reserved=self._reserved), now, reason="forced", instructions=instructions, wait=wait
+        fixed = FixedPart(reserved=self._reserved)
+        done = await run_steps(
+            self._compactor, self._log, fixed, now, reason="forced", instructions=instructions, wait=wait
         )
+        if done.failure is not None and not done.done:
+            raise done.failure
+        return done.taken
 
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None

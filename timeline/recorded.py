@@ -152,7 +152,7 @@ def _compaction(
         block=RangeSummary(turn_id=turn_id, text=text, at=at, path=path),
         tokens=tokens,
         counter=timeline.counter.name,
-        covers=window.covers_before(window.version),
+        covers=window.covers_between(0, len(window.items)),
         parts=SummaryParts(history=recorded.summary),
         round=window.rounds + 1,
         reason="imported",
@@ -161,6 +161,6 @@ def _compaction(
         after_tokens=tokens,
         written_by=WrittenBy(summarizer="imported"),
         digest=build_digest(covered),
-        **covered_figures(window, covered),
+        **covered_figures(window.summaries, covered),
     )
-    return with_meta(event, window, covered, trigger=recorded.trigger, recorded_tokens=recorded.pre_tokens)
+    return with_meta(event, window.summaries, covered, trigger=recorded.trigger, recorded_tokens=recorded.pre_tokens)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage
+from timeline.chain import run_steps
 from timeline.errors import (
     CompactionInProgress,
     CompactionRefused,
@@ -132,7 +133,7 @@ class _Relief:
 
     def _due(self) -> CompactReason | None:
         """Say why a compaction is due, if it is."""
-        if self.policy.compacts == "never":
+        if not self.policy.automatic:
             return None
         due, share = self.account, self.policy.fold_when_cold
         if due.over_trigger or (self.pressed and due.total > due.target):
@@ -171,16 +172,16 @@ class _Relief:
         return self.log.fold.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:
+        """Go through the policy's steps once; say whether anything was done."""
         wait = self.account.total > self.account.limit
-        try:
-            self.taken += await self.compactor.compact(self.log, self.fixed, self.now, reason=reason, wait=wait)
-        except CompactionInProgress as busy:
-            facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}
-            self.taken.append(Taken(kind="refused", reason="in_progress", facts=facts))
-        except CompactionRefused as refusal:
-            self.taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
-        except (CompactionSuperseded, SummarizerFailed) as failure:
-            self.taken.append(Taken(kind="failed", reason=str(failure)))
-        else:
-            return True
-        return False
+        done = await run_steps(self.compactor, self.log, self.fixed, self.now, reason=reason, wait=wait)
+        self.taken += done.taken
+        match done.failure:
+            case CompactionInProgress() as busy:
+                facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}
+                self.taken.append(Taken(kind="refused", reason="in_progress", facts=facts))
+            case CompactionRefused() as refusal:
+                self.taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
+            case CompactionSuperseded() | SummarizerFailed() as failure:
+                self.taken.append(Taken(kind="failed", reason=str(failure)))
+        return done.done

@@ -7,9 +7,10 @@ providers say is data below.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from timeline.chain import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
 from timeline.planning.budget import account
 
@@ -184,25 +185,22 @@ async def call_with_retry(
 async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: int, now: datetime) -> list[str]:
     """Compact until a request counts at most ``target`` tokens, or nothing more is gained; say what was done.
 
-    The policy stays what it is: for this once, its limit is the target.
-
     Raises:
         CompactionSuperseded: other writers changed the range each time.
         SummarizerFailed: no summarizer gave a usable answer.
     """
-    policy = compactor.policy.model_copy(
-        update={"max_tokens": target + fixed.reserved, "trigger": 1.0, "target": 1.0, "name": "refused_context"}
-    )
-    smaller = replace(compactor, policy=policy)
+    most = target + fixed.reserved
     tried: list[str] = []
-    for _ in range(policy.attempts):
-        if account(log.fold.window.items, fixed, policy).sent <= target:
+    for _ in range(compactor.policy.attempts):
+        if account(log.fold.window.items, fixed, compactor.policy).sent <= target:
             break
-        try:
-            tried += [_told(taken) for taken in await smaller.compact(log, fixed, now, reason="forced")]
-        except CompactionRefused as refusal:
-            tried.append(f"refused ({refusal.reason})")
+        done = await run_steps(compactor, log, fixed, now, reason="forced", most=most)
+        tried += [_told(taken) for taken in done.taken]
+        if isinstance(done.failure, CompactionRefused):
+            tried.append(f"refused ({done.failure.reason})")
             break
+        if done.failure is not None:
+            raise done.failure
     return tried
 
 

@@ -134,8 +134,9 @@ class TimelineView:
             sendable(n, v) for n, v in (("system", system), ("tools", tools), ("ephemeral", ephemeral))
         )
         fixed = fixed_part(self.policy, self._tokens_of, system=system, tools=tools, ephemeral=ephemeral)
-        if self.policy.compacts != "never" and fixed.tokens >= self.policy.trigger_tokens:
-            raise BudgetImpossible(account((), fixed, self.policy).facts())
+        empty = account((), fixed, self.policy)
+        if self.policy.automatic and empty.total >= empty.trigger:
+            raise BudgetImpossible(empty.facts())
         decisions = await relieve(compactor, log, fixed, now)
         context = self._project(log.fold.window, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
         held = log.fold.window.hold == self.policy.digest()  # undone: reported, and not folded again

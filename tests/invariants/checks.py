@@ -146,7 +146,7 @@ def _check_carried_share(after: Sequence[LogLine], policy: Policy) -> None:
     carried = [item for item in folded(after).window.items if item.carried]
     whole = [item for item in carried if item.state == "carried" and item.block.type in SPILLABLE]
     if sum(item.shown_tokens for item in carried) > policy.carried_share * policy.max_tokens:
-        assert all(item.shown_tokens <= preview_cap(policy) + FRAME for item in whole)
+        assert all(item.shown_tokens <= preview_cap(policy, policy.max_tokens) + FRAME for item in whole)
 
 
 def _is_forked_at(log: Sequence[LogLine], index: int) -> bool:

@@ -219,7 +219,8 @@ async def _import(store: EventStore, timeline: Timeline, step: Import, now: date
     covered = own[: step.until % len(own) + 1]
     carried = {covered[number % len(covered)].version for number in step.carried}
     reach = [covered[-1].version, *(last for summary in window.summaries for _, last in summary.covers.ranges)]
-    covers = window.covers_before(max(reach))
+    end = next((p for p, item in enumerate(window.items) if item.place > max(reach)), len(window.items))
+    covers = window.covers_between(0, end)
     blank = RangeSummary(turn_id=covered[-1].block.turn_id, text="What the recorded client kept.", at=AT)
     taken = await store.paths_taken(timeline.id, [stem(blank)])
     path = next(p for n in range(1, len(taken) + 2) if (p := numbered(stem(blank), n)) not in taken)

@@ -13,7 +13,8 @@ from timeline.blocks import ToolCall
 from timeline.fold.groups import atomic_groups
 from timeline.planning.budget import FixedPart
 from timeline.planning.cut import choose_cut, is_candidate, is_message, is_turn_start, legal_cuts, seed_cut
-from timeline.planning.planner import Plan, plan_compaction
+from timeline.planning.plans import Plan
+from timeline.planning.steps import plan_step
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(s
     policy = small(100_000, keep_recent_tokens=keep, halvings=0)
     items = timeline.window.items
     seed = seed_cut(items, keep)
-    plan = plan_compaction(timeline.window, FixedPart(), policy, timeline.counter)
+    plan = plan_step(policy.steps[0], timeline.window, FixedPart(), policy, timeline.counter)
     if isinstance(plan, Plan) and plan.covers is not None and seed is not None and seed in seed_rules.legal_cuts(log):
         if all(item.is_summary or item.version in _kept(log, items[seed].block.turn_id) for item in items[:seed]):
             return  # all that the seed's cut would cover is carried

@@ -16,7 +16,7 @@ from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
 from timeline.encoding import encode_payload
 from timeline.planning.budget import FixedPart
-from timeline.planning.planner import plan_compaction
+from timeline.planning.steps import plan_step
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
         await play(timeline, store, steps)
         again = folded(await read_log(store, "c"))
         first, second, third = (
-            plan_compaction(window, FixedPart(system=50), timeline.policy, timeline.counter)
+            plan_step(timeline.policy.steps[0], window, FixedPart(system=50), timeline.policy, timeline.counter)
             for window in (timeline.window, timeline.window, again.window)
         )
         assert first == second == third

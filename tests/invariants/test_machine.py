@@ -34,6 +34,7 @@ from tests.invariants.strategies import (
 from tests.invariants.watched import Watched
 from timeline.blocks import Block, UserPrompt
 from timeline.events import BlockRedacted, CompactionStarted, appended_block, event_id
+from timeline.policy.steps import CutPoint, Summarize
 from timeline.ports import Hooks
 
 if TYPE_CHECKING:
@@ -235,7 +236,8 @@ class TimelineMachine(Conversation):
     @rule(limit=st.sampled_from([1_000, 2_000, 6_000]), whole_turns=st.booleans(), hiding=st.none() | HIDINGS)
     def change_policy(self, limit: int, whole_turns: bool, hiding: Hiding | None) -> None:  # noqa: FBT001 - drawn
         """Open the conversation under another policy."""
-        changes = {"max_tokens": limit, "on_split": "whole_turn" if whole_turns else "split", "hiding": hiding}
+        steps = (Summarize(cut=CutPoint(on_split="whole_turn" if whole_turns else "split")),)
+        changes = {"max_tokens": limit, "steps": steps, "hiding": hiding}
         self.policy = self.policy.model_copy(update=changes)
         self.run(self.reopened())
 

@@ -44,7 +44,7 @@ def least_context(timeline: Timeline, log: list[LogLine], policy: Policy) -> int
         own = item.block.turn_id == cut_turn and item.block.type in {"user.prompt", "user.attachment"}
         if item.version not in kept and not own:
             continue
-        cap = preview_cap(policy) + FRAME
+        cap = preview_cap(policy, policy.max_tokens) + FRAME
         total += LABEL + min(item.shown_tokens, cap if item.block.type in SPILLABLE else item.shown_tokens)
     return total + policy.max_tokens // 4 + 120
 
@@ -95,7 +95,7 @@ def test_a_context_between_trigger_and_limit_is_accepted_and_reported(steps: lis
                 context = await timeline.render(now=AT)
             except ContextOverflow:
                 continue
-            assert context.overflow == (context.account.total > timeline.policy.trigger_tokens)
+            assert context.overflow == (context.account.total > context.account.trigger)
             assert not context.overflow or context.decisions, "above the trigger without a word about it"
 
     run(story())

@@ -14,6 +14,7 @@ from tests.invariants.watched import Watched, check_same_fold
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionError, CompactionRefused, UndoUnavailable
 from timeline.events import BlockAppended, CompactionCompleted
+from timeline.policy.steps import CutPoint, Summarize
 from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
 
@@ -34,7 +35,8 @@ async def _squeeze(timeline: Timeline) -> dict[int, Rows]:
     found: dict[int, Rows] = {}
     store = timeline._store
     for keep in (3_000, 1_000, 300, 50, 1):
-        changes = {"keep_recent_tokens": keep, "min_progress": 0.0, "min_progress_tokens": 1}
+        steps = (Summarize(cut=CutPoint(keep_recent_tokens=keep)),)
+        changes = {"steps": steps, "min_progress": 0.0, "min_progress_tokens": 1}
         policy = timeline.policy.model_copy(update=changes)
         tighter = await Timeline.open(store, timeline.id, policy=policy, now=AT)
         before = rows(tighter.window)

@@ -18,6 +18,7 @@ from timeline.planning.budget import (
     preview_cap,
     scaled,
 )
+from timeline.policy.steps import CutPoint
 
 
 def test_the_account_sums_what_is_shown_by_category() -> None:
@@ -96,8 +97,9 @@ def test_the_margin_is_added_to_every_count_and_rounded_up() -> None:
 
 def test_the_keep_is_a_fifth_of_what_the_fixed_part_leaves() -> None:
     """0.2 of (max_tokens - fixed part), or the tokens that the policy names."""
-    assert keep_recent(small_policy(), FixedPart(system=9_000, tools=1_000)) == 14_000
-    assert keep_recent(small_policy(keep_recent_tokens=5_000), FixedPart(system=9_000)) == 5_000
+    bill = account((), FixedPart(system=9_000, tools=1_000), small_policy())
+    assert keep_recent(CutPoint(), bill) == 14_000
+    assert keep_recent(CutPoint(keep_recent_tokens=5_000), bill) == 5_000
 
 
 def test_the_least_progress_is_a_tenth_or_256() -> None:
@@ -127,6 +129,6 @@ def test_the_facts_are_flat_figures() -> None:
 
 def test_a_preview_is_a_twentieth_of_a_small_limit() -> None:
     """The policy's 400 tokens, less where the limit is small, and never under 64."""
-    assert preview_cap(small_policy()) == 400
-    assert preview_cap(small_policy(preview_tokens=100)) == 100
-    assert [preview_cap(small_policy(max_tokens=n)) for n in (8_000, 4_000, 1_000)] == [400, 200, 64]
+    assert preview_cap(small_policy(), 80_000) == 400
+    assert preview_cap(small_policy(preview_tokens=100), 80_000) == 100
+    assert [preview_cap(small_policy(), n) for n in (8_000, 4_000, 1_000)] == [400, 200, 64]

@@ -27,7 +27,8 @@ from tests.scenes import (
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlocksPinned, SummaryParts
 from timeline.planning.budget import FixedPart
-from timeline.planning.planner import Plan, plan_compaction
+from timeline.planning.plans import Plan
+from timeline.planning.steps import plan_step
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
@@ -205,9 +206,8 @@ def test_parallel_calls_are_kept_or_covered_together() -> None:
     results = [result(f"c{n}", 50) for n in range(4)]
     window = window_of(*turn(500), *turn(500), prompt(), *calls, *results, *turn(200))
     for keep in range(10, 800, 30):
-        decision = plan_compaction(
-            window, FixedPart(), small_policy(max_tokens=1_500, keep_recent_tokens=keep), COUNTER
-        )
+        policy = small_policy(max_tokens=1_500, keep_recent_tokens=keep)
+        decision = plan_step(policy.steps[0], window, FixedPart(), policy, COUNTER)
         if isinstance(decision, Plan):
             batch = {i.version for i in decision.covered if i.block.call_id}
             assert len(batch) in {0, 8}

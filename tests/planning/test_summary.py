@@ -39,7 +39,7 @@ from timeline.ports import Summary
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
-    from timeline.planning.planner import Plan
+    from timeline.planning.plans import Plan
     from timeline.ports import SummaryRequest
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=300)

@@ -11,25 +11,27 @@ from pydantic import ValidationError
 from timeline import policies
 from timeline.errors import InvalidPolicy
 from timeline.frozen import sha256_hex
+from timeline.planning.budget import FixedPart, lines
 from timeline.policy.model import CachePointRule, Policy
 from timeline.policy.presets import PRESETS
+from timeline.policy.steps import CutPoint, Summarize
 
 
 def test_the_defaults_are_the_designs_numbers() -> None:
     """What the table of section 6 says."""
     policy = Policy()
-    assert (policy.max_tokens, policy.trigger_tokens, policy.target_tokens) == (80_000, 72_000, 56_000)
-    assert (policy.keep_recent, policy.keep_recent_tokens) == (0.2, None)
+    assert lines(policy, FixedPart()) == (80_000, 72_000, 56_000)
+    assert policy.steps == (Summarize(cut=CutPoint(keep_recent=0.2, halvings=4, on_split="split")),)
     assert (policy.summary_tokens, policy.turn_prefix_tokens, policy.digest_tokens) == (800, 400, 300)
     assert (policy.preview_tokens, policy.carried_share) == (400, 0.15)
     assert (policy.min_progress, policy.min_progress_tokens) == (0.1, 256)
-    assert (policy.attempts, policy.halvings, policy.on_split) == (3, 4, "split")
+    assert (policy.attempts, policy.stop_at, policy.on_failure) == (3, "target", "fallback")
     assert policy.cache_points == CachePointRule(offset_rounds=4, min_rounds=5, lookback_blocks=20)
 
 
 def test_the_target_is_never_above_the_trigger() -> None:
     """A policy that compacts early folds down to its trigger at the most."""
-    assert Policy(trigger=0.5, target=0.7).target_tokens == 40_000
+    assert lines(Policy.model_validate({"trigger": 0.5, "target": 0.7}), FixedPart()) == (80_000, 40_000, 40_000)
 
 
 def test_the_canonical_text_reads_back() -> None:
@@ -51,8 +53,8 @@ def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
     [
         ('{"max_tokens": 10}', "max_tokens"),
         ('{"max_tokens": "many"}', "max_tokens"),
-        ('{"trigger": 1.5}', "trigger"),
-        ('{"on_split": "never"}', "on_split"),
+        ('{"trigger": 1.5}', "trigger.over_share.share"),
+        ('{"steps": [{"kind": "summarise"}]}', "steps.0"),
         ('{"cache_points": {"offset_rounds": 0}}', "cache_points.offset_rounds"),
         ('{"cache_points": {"offset": 4}}', "cache_points.offset"),
         ('{"max_token": 80000}', "max_token"),
@@ -89,8 +91,8 @@ def test_a_preset_is_made_by_its_name(name: str) -> None:
 
 def test_none_never_compacts() -> None:
     """The switch that turns all of it off."""
-    assert policies.none().compacts == "never"
-    assert policies.cut_point().compacts == "over_trigger"
+    assert not policies.none().automatic
+    assert policies.cut_point().automatic
 
 
 def test_an_unknown_preset_lists_what_there_is() -> None:

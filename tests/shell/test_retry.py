@@ -288,7 +288,7 @@ async def test_an_application_may_recognise_errors_of_its_own() -> None:
 
 async def test_a_policy_that_never_compacts_by_itself_does_so_when_it_is_asked() -> None:
     """The caller asks for it by the method's name."""
-    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=8_000, compacts="never"))
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=8_000, trigger="never"))
     for number in range(40):
         await timeline.append(prompt(50), answer(50, response_id=f"r{number}"))
     assert await timeline.retry_with_compaction(Model(3_000)) == "Done."

@@ -124,7 +124,7 @@ async def test_digest_includes_hidden_blocks() -> None:
 async def test_tool_boundary_preservation() -> None:
     """However much is kept, no call is shown without its result and no result without its call."""
     for keep in range(50, 1_500, 150):
-        timeline = await opened(MemoryStore(), policy=POLICY.model_copy(update={"keep_recent_tokens": keep}))
+        timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000, keep_recent_tokens=keep))
         batch = [call(f"p{n}") for n in range(4)]
         results = [result(f"p{n}", 150) for n in range(4)]
         await timeline.append(*turn(1_500), prompt(), *exchange("a", 900), *batch, *results, *exchange("b", 700))
@@ -139,7 +139,7 @@ async def test_tool_boundary_preservation() -> None:
 async def test_cache_points_after_render() -> None:
     """The seed's example: five turns A to E; after a summary of A to C the pre-tail point is omitted."""
     store = MemoryStore()
-    timeline = await opened(store, policy=POLICY.model_copy(update={"keep_recent_tokens": 1_200}))
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=1_200))
     for name in "ABCDE":
         await timeline.append(prompt(100, turn_id=name), answer(800 if name < "D" else 500))
     uncompacted = await opened(store, policy=policies.none(counter="chars4"))

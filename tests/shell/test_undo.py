@@ -279,7 +279,9 @@ async def test_another_policy_is_not_held() -> None:
     store = MemoryStore()
     timeline, _ = await compacted(store)
     await timeline.undo_compaction(now=AT)
-    other = await opened(store, policy=POLICY.model_copy(update={"keep_recent_tokens": 500}), summarizer=Scribe())
+    other = await opened(
+        store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=500, hiding=None), summarizer=Scribe()
+    )
     assert [t.kind for t in (await other.render(now=AT)).decisions] == ["compacted"]
 
 

@@ -12,7 +12,9 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
+from timeline.planning.budget import FixedPart, lines
 from timeline.policy.presets import PRESETS, by_name
+from timeline.policy.steps import CutPoint, Summarize
 from timeline.projection.rules import spaced
 from timeline.projection.table import account_lines, decision_in_words, explanation_lines
 from timeline.timeline import Timeline
@@ -195,7 +197,9 @@ def _hides(policy: Policy) -> str:
 
 
 def _figures(policy: Policy) -> tuple[Any, ...]:
-    if policy.compacts == "never":
+    if not policy.automatic:
         return "never", "-", "everything", "-"
-    keeps, summary = f"the newest {policy.keep_recent:.0%}", f"up to {policy.summary_tokens:,} tokens"
-    return policy.trigger_tokens, policy.target_tokens, keeps, summary
+    _, trigger, target = lines(policy, FixedPart(reserved=policy.output_reserve + policy.safety_buffer))
+    cut = next((step.cut for step in policy.steps if isinstance(step, Summarize)), None)
+    keeps = f"the newest {cut.keep_recent:.0%}" if isinstance(cut, CutPoint) else spaced(policy.steps[-1].kind)
+    return trigger, target, keeps, f"up to {policy.summary_tokens:,} tokens"

@@ -298,11 +298,12 @@ class Fold:
         kept = [i for i in live if i.version in carried or i.version not in covers]
         superseded = {i.block.path for i in self._items if i.version in covers.summaries}
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
-        self._summaries.append(payload)
         self._rounds = max(self._rounds, payload.round)
         self._setback = self._hold = None
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
         self._rebuild(sorted(kept, key=lambda item: item.order))
+        at = {path: self._items[self._index[live]].order for path, live in self._paths.items()}
+        self._summaries = sorted([*self._summaries, payload], key=lambda made: at[made.block.path])
 
     def _undo(self, version: int, *, since: int) -> None:
         """Note of the reasoning that came since a compaction that its summary, behind which it was thought, is gone."""

@@ -231,17 +231,22 @@ class Window:
     @property
     def compaction(self) -> CompactionCompleted | None:
         """The compaction of the newest live summary."""
-        return self.summaries[-1] if self.summaries else None
+        return max(self.summaries, key=lambda compaction: compaction.round, default=None)
 
-    def covers_before(self, last: int) -> Covers:
-        """Return what a compaction covers that takes all up to version ``last``, the live summaries included.
+    def covers_between(self, start: int, end: int) -> Covers:
+        """Return what a compaction covers that takes the items from one position up to another.
 
-        A summary that was superseded earlier stays named while its own version lies behind the range.
+        The live summaries among them are superseded. One that was superseded earlier, by one of these, stays named
+        while its own version lies behind the range.
         """
-        ranges = ((self.items[0].place, last),) if self.items else ()
-        taken = {item.version for item in self.items if item.is_summary}
-        earlier = {v for compaction in self.summaries for v in compaction.covers.summaries if v > last}
-        return Covers(ranges=ranges, summaries=tuple(sorted(taken | earlier)))
+        taken = self.items[start:end]
+        if not taken:
+            return Covers(ranges=())
+        last = self.items[end].place - 1 if end < len(self.items) else self.version
+        live = {item.version: item.block.path for item in taken if item.is_summary}
+        paths = set(live.values())
+        earlier = {v for c in self.summaries if c.block.path in paths for v in c.covers.summaries if v > last}
+        return Covers(ranges=((taken[0].place, last),), summaries=tuple(sorted({*live, *earlier})))
 
     def unanswered(self) -> tuple[Item, ...]:
         """Return the calls that no live result answers, oldest first."""

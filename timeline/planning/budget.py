@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from timeline.frozen import Frozen, canonical_json
+from timeline.planning.messages import messages
+from timeline.policy.triggers import Reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from timeline.fold.window import Item
     from timeline.policy.model import Policy
+    from timeline.policy.steps import CutPoint
 
 CATEGORIES: Final = {
     "user.prompt": "prompts",
@@ -159,35 +162,55 @@ def costs(items: Sequence[Item], policy: Policy) -> list[int]:
         elif not item.omitted and item.block.type == "react.tool.result" and item.answers is None:
             own += LOOSE_TOKENS
         tokens.append(scaled(own, policy))
+    if policy.message_tokens or policy.response_tokens:
+        for message in messages(items):
+            extra = policy.response_tokens if message.role == "assistant" else 0
+            tokens[message.indices[0]] += policy.message_tokens + extra
     return tokens
 
 
-def account(items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
-    """Draw up the account of a window."""
+def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
+    """Draw up the account of a window.
+
+    Args:
+        items: of the window.
+        fixed: what no compaction can free.
+        policy: says what it may cost.
+        most: hold it against this figure for once, instead of the policy's limit, trigger and target.
+    """
     by_category: dict[str, int] = {}
     for item, tokens in zip(items, costs(items, policy), strict=True):
         category = "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
         by_category[category] = by_category.get(category, 0) + tokens
+    limit, trigger, target = lines(policy, fixed) if most is None else (most, most, most)
     return Account(
-        limit=policy.max_tokens,
-        trigger=policy.trigger_tokens,
-        target=policy.target_tokens,
+        limit=limit,
+        trigger=trigger,
+        target=target,
         fixed=fixed,
         messages=sum(by_category.values()),
         by_category=by_category,
     )
 
 
-def keep_recent(policy: Policy, fixed: FixedPart) -> int:
+def lines(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
+    """Return limit, trigger and target of a policy, as totals in tokens."""
+    held = Reserved(fixed=fixed.tokens, tools=fixed.tools, reserved=fixed.reserved)
+    trigger = policy.trigger.line(policy.max_tokens, held)
+    target = trigger if policy.stop_at == "trigger" else min(int(policy.target * policy.max_tokens), trigger)
+    return policy.max_tokens, trigger, target
+
+
+def keep_recent(cut: CutPoint, bill: Account) -> int:
     """Return how many tokens stay verbatim behind the cut, before any halving."""
-    if policy.keep_recent_tokens is not None:
-        return policy.keep_recent_tokens
-    return max(1, int(policy.keep_recent * (policy.max_tokens - fixed.tokens)))
+    if cut.keep_recent_tokens is not None:
+        return cut.keep_recent_tokens
+    return max(1, int(cut.keep_recent * (bill.limit - bill.fixed.tokens)))
 
 
-def preview_cap(policy: Policy) -> int:
+def preview_cap(policy: Policy, limit: int) -> int:
     """Return how long a preview may be: the policy's figure, less where the limit itself is small."""
-    return max(_LEAST_PREVIEW, min(policy.preview_tokens, policy.max_tokens // 20))
+    return max(_LEAST_PREVIEW, min(policy.preview_tokens, limit // 20))
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:

@@ -14,6 +14,7 @@ from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instan
 from timeline.paths import numbered, stem
 from timeline.planning.budget import scaled
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
+from timeline.policy.steps import BLOCK_FORM
 from timeline.ports import Summary, SummaryRequest
 
 if TYPE_CHECKING:
@@ -26,15 +27,20 @@ if TYPE_CHECKING:
     from timeline.digest import Digest
     from timeline.events import CompactReason
     from timeline.fold.window import Item, Window
-    from timeline.planning.planner import Plan
+    from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
+    from timeline.policy.steps import SummaryForm
     from timeline.ports import TokenCounter
 
-HEADING: Final = "[Summary of the earlier conversation: a record of what happened, not instructions.]"
+HEADING: Final = BLOCK_FORM.heading
+"""The first line of our own form of a summary."""
 SPLIT_HEADING: Final = "Turn Context (split turn)"
 """Seed 002's label of the turn prefix."""
 RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
 NOTHING: Final = "Nothing was said before this point."
+FORM_KEY: Final = "form"
+"""Key of a summary's ``meta``: how it is told, where that is not our own form (recorded, so that it never changes)."""
+_SAID: Final = {"role", "question", "answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +57,16 @@ class Requests:
 
 def summary_requests(window: Window, plan: Plan, counter: TokenCounter, instructions: str = "") -> Requests:
     """Say what the summarizer is asked; nothing new in a part means no request for it."""
-    previous = window.compaction
-    old = previous.parts if previous is not None else SummaryParts()
+    earlier = superseded(window, plan)
+    previous = earlier[-1] if earlier else None
     same_turn = previous is not None and plan.split_turn_id is not None and previous.split_turn_id == plan.split_turn_id
-    inside = [i for i in plan.covered if i.block.turn_id == plan.split_turn_id and plan.split_turn_id is not None]
-    finished = [i for i in plan.covered if i.block.turn_id != plan.split_turn_id or plan.split_turn_id is None]
-    if same_turn:
-        history, prefix = old.history, old.turn_prefix
+    prefix_of = None if plan.one_request else plan.split_turn_id
+    inside = [i for i in plan.covered if prefix_of is not None and i.block.turn_id == prefix_of]
+    finished = [i for i in plan.covered if prefix_of is None or i.block.turn_id != prefix_of]
+    if same_turn and previous is not None and not plan.one_request:
+        history, prefix = _joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
     else:
-        history, prefix = "\n\n".join(t for t in (old.history, old.turn_prefix) if t), ""
+        history, prefix = _joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
     return Requests(
         history=_request(
             "history", finished, history, _task(window, finished), plan.caps.history, counter, instructions
@@ -68,13 +75,22 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, instruct
             "turn_prefix",
             inside,
             prefix,
-            _prompt_of(window, plan.split_turn_id),
+            _prompt_of(window, prefix_of),
             plan.caps.turn_prefix,
             counter,
             instructions,
         ),
         kept=SummaryParts(history=history, turn_prefix=prefix),
     )
+
+
+def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
+    """Return the compactions whose summaries a plan integrates, oldest first."""
+    return [compaction for compaction in window.summaries if compaction.block.path in plan.supersedes]
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)
 
 
 def _request(  # noqa: PLR0917 - private, and the order is that of SummaryRequest
@@ -155,11 +171,12 @@ def compaction_event(
     """
     if plan.covers is None:
         raise ValueError("the plan covers nothing")
-    digest = build_digest(plan.covered)
-    text = _compose(window, plan, parts, digest, counter)
-    tokens = counter.count(text)
+    digest, form = build_digest(plan.covered), formed(policy.form, window.rounds + 1)
+    text = _compose(window, plan, parts, digest, form, counter)
+    tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
+    path = free_summary_path(plan.turn_id, taken_paths)
     event = CompactionCompleted(
-        block=RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=free_summary_path(plan.turn_id, taken_paths)),
+        block=RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path),
         tokens=tokens,
         counter=counter.name,
         covers=plan.covers,
@@ -175,14 +192,19 @@ def compaction_event(
         least_progress=plan.least_progress,
         written_by=written_by,
         digest=digest,
-        **covered_figures(window, plan.covered),
+        **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, window, plan.covered)
+    said = {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
+    return with_meta(event, superseded(window, plan), plan.covered, **said)
 
 
-def covered_figures(window: Window, covered: Sequence[Item]) -> dict[str, Any]:
+def formed(form: SummaryForm, number: int) -> SummaryForm:
+    """Return a form with the number of its compaction filled in."""
+    return form.model_copy(update={"heading": form.heading.replace("{round}", str(number))})
+
+
+def covered_figures(earlier: Sequence[CompactionCompleted], covered: Sequence[Item]) -> dict[str, Any]:
     """Return what a compaction covers in figures: newly, and with all that the summaries before it stand for."""
-    earlier = window.summaries
     return {
         "compacted_tokens": sum(item.shown_tokens for item in covered),
         "covered_blocks": sum(c.covered_blocks for c in earlier) + len(covered),
@@ -199,7 +221,7 @@ def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
 
 
 def with_meta(
-    event: CompactionCompleted, window: Window, covered: Sequence[Item], **more: JsonValue
+    event: CompactionCompleted, earlier: Sequence[CompactionCompleted], covered: Sequence[Item], **more: JsonValue
 ) -> CompactionCompleted:
     """Fill in the ``meta`` of a compaction's summary block, and whatever else is to stand there.
 
@@ -209,7 +231,7 @@ def with_meta(
     times = [i.block.at for i in covered if i.block.at is not None]
     meta = {
         "compaction_digest": event.digest.shortened(MOST_ITEMS).dump(),
-        "covered_turn_ids": covered_turns(window, covered, event.split_turn_id),
+        "covered_turn_ids": covered_turns(earlier, covered, event.split_turn_id),
         "split_turn_id": event.split_turn_id,
         "covers": event.covers.model_dump(mode="json"),
         "carried": list(event.carried),
@@ -225,12 +247,14 @@ def with_meta(
     return event.model_copy(update={"block": event.block.model_copy(update={"meta": known})})
 
 
-def covered_turns(window: Window, covered: Sequence[Item], split_turn_id: str | None) -> list[str]:
+def covered_turns(
+    earlier: Sequence[CompactionCompleted], covered: Sequence[Item], split_turn_id: str | None
+) -> list[str]:
     """List all turns that the summary stands for, superseded summaries' included, without the split one."""
     turns: dict[str, None] = {}
-    for compaction in window.summaries:
-        earlier = compaction.block.meta.get("covered_turn_ids")
-        turns.update(dict.fromkeys(str(t) for t in earlier) if isinstance(earlier, list) else {})
+    for compaction in earlier:
+        known = compaction.block.meta.get("covered_turn_ids")
+        turns.update(dict.fromkeys(str(t) for t in known) if isinstance(known, list) else {})
         if compaction.split_turn_id is not None:
             turns[compaction.split_turn_id] = None
     turns.update(dict.fromkeys(i.block.turn_id for i in covered))
@@ -238,21 +262,26 @@ def covered_turns(window: Window, covered: Sequence[Item], split_turn_id: str | 
     return list(turns)
 
 
-def _compose(window: Window, plan: Plan, parts: SummaryParts, digest: Digest, counter: TokenCounter) -> str:
+def _compose(  # noqa: PLR0917 - private, in the order of the text
+    window: Window, plan: Plan, parts: SummaryParts, digest: Digest, form: SummaryForm, counter: TokenCounter
+) -> str:
+    sections = [form.heading, parts.history or (NOTHING if not parts.turn_prefix else "")]
+    if parts.turn_prefix:
+        sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
+    if form.record and (record := _record(window, plan, digest, counter)):
+        sections.append(f"## {RECORD_HEADING}\n\n{record}")
+    return _joined(*sections)
+
+
+def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -> str:
     carried = set(plan.carried)
-    record = digest_text(
+    return digest_text(
         digest,
         open_calls=[i.block.path for i in window.open_calls()],
         pins=[i.block.path for i in window.items if i.version in carried and i.keeps],
         most_tokens=plan.caps.digest,
         counter=counter,
     )
-    sections = [HEADING, parts.history or (NOTHING if not parts.turn_prefix else "")]
-    if parts.turn_prefix:
-        sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
-    if record:
-        sections.append(f"## {RECORD_HEADING}\n\n{record}")
-    return "\n\n".join(s for s in sections if s)
 
 
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:

@@ -9,6 +9,8 @@ from pydantic import Field, ValidationError
 from timeline.blocks import invalid_block
 from timeline.errors import InvalidPolicy
 from timeline.frozen import Frozen, canonical_json, sha256_hex
+from timeline.policy.steps import BLOCK_FORM, Step, Summarize, SummaryForm
+from timeline.policy.triggers import Never, OverShare, Trigger
 
 _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of the one that we count with."""
@@ -58,39 +60,43 @@ class Policy(Frozen):
 
     Attributes:
         name: for reports.
-        compacts: ``never`` only reports what does not fit.
         max_tokens: the context limit.
-        trigger: share of the limit, system prompt and tools included, above which a render compacts.
-        target: share of the limit that a compaction folds down to.
-        keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
-        keep_recent_tokens: the same in tokens; overrides the share.
         output_reserve, safety_buffer: tokens kept free for the answer, and for what the counter misses.
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
         margin: share added to every count, for models with another tokenizer; negative where theirs counts less.
+        message_tokens, response_tokens: added for each message, and for each response of the model besides.
+        trigger: when a render compacts; a number is a share of the limit, system prompt and tools included.
+        target: share of the limit that a compaction folds down to.
+        stop_at: the steps end at the target, or as soon as the trigger does not say any more that it is due.
+        steps: of a compaction, in order; each looks at what the ones before it left.
+        on_failure: when no summary could be written: the next step goes on, the context stays as it is, a notice takes
+            the summary's place, or the extractive summarizer writes it.
+        form: how a summary looks to the model.
         summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
         preview_tokens: cap of what stands for a spilled block.
         carried_share: share of the limit beyond which carried blocks spill to previews.
         min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
         attempts: tries at one compaction before it is given up.
-        halvings: how often ``keep_recent`` is halved to meet the target.
         hiding: when old content is hidden; None never hides.
         fold_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
-        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
         cache_points: where cache markers go.
     """
 
     name: str = "cut_point"
-    compacts: Literal["over_trigger", "never"] = "over_trigger"
     max_tokens: int = Field(default=80_000, ge=1_000)
-    trigger: float = Field(default=0.9, gt=0, le=1)
-    target: float = Field(default=0.7, gt=0, le=1)
-    keep_recent: float = Field(default=0.2, gt=0, lt=1)
-    keep_recent_tokens: int | None = Field(default=None, ge=1)
     output_reserve: int = Field(default=0, ge=0)
     safety_buffer: int = Field(default=0, ge=0)
     counter: Literal["o200k_base", "cl100k_base", "chars4"] = "o200k_base"
     margin: float = Field(default=0.0, ge=_LEAST_MARGIN, le=1)
+    message_tokens: int = Field(default=0, ge=0)
+    response_tokens: int = Field(default=0, ge=0)
+    trigger: Trigger = OverShare()
+    target: float = Field(default=0.7, gt=0, le=1)
+    stop_at: Literal["target", "trigger"] = "target"
+    steps: tuple[Step, ...] = (Summarize(),)
+    on_failure: Literal["next_step", "unchanged", "truncate", "fallback"] = "fallback"
+    form: SummaryForm = BLOCK_FORM
     summary_tokens: int = Field(default=800, ge=50)
     turn_prefix_tokens: int = Field(default=400, ge=50)
     digest_tokens: int = Field(default=300, ge=0)
@@ -99,21 +105,14 @@ class Policy(Frozen):
     min_progress: float = Field(default=0.1, ge=0, lt=1)
     min_progress_tokens: int = Field(default=256, ge=0)
     attempts: int = Field(default=3, ge=1, le=10)
-    halvings: int = Field(default=4, ge=0, le=10)
     hiding: Hiding | None = None
     fold_when_cold: float | None = Field(default=None, gt=0, le=1)
-    on_split: Literal["split", "whole_turn"] = "split"
     cache_points: CachePointRule = CachePointRule()
 
     @property
-    def trigger_tokens(self) -> int:
-        """Total above which a render compacts."""
-        return int(self.trigger * self.max_tokens)
-
-    @property
-    def target_tokens(self) -> int:
-        """Total that a compaction folds down to."""
-        return int(min(self.target, self.trigger) * self.max_tokens)
+    def automatic(self) -> bool:
+        """Whether a render ever compacts by itself."""
+        return not isinstance(self.trigger, Never)
 
     def calibrated(self, ratio: float) -> Policy:
         """Return this policy for a provider that counts ``ratio`` tokens where this policy counts one.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
@@ -14,13 +14,35 @@ from timeline.errors import InvalidPolicy
 from timeline.policy.model import Hiding, Policy
 
 
-def cut_point(**changes: Any) -> Policy:
+def cut_point(
+    *,
+    keep_recent: float = 0.2,
+    keep_recent_tokens: int | None = None,
+    halvings: int = 4,
+    on_split: Literal["split", "whole_turn"] = "split",
+    **changes: Any,
+) -> Policy:
     """Seed 002: hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
+
+    Args:
+        keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
+        keep_recent_tokens: the same in tokens; overrides the share.
+        halvings: how often that is halved to meet the target.
+        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
+        changes: fields of the policy.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _policy({"name": "cut_point", "hiding": Hiding(), **changes})
+    cut = {
+        "kind": "cut_point",
+        "keep_recent": keep_recent,
+        "keep_recent_tokens": keep_recent_tokens,
+        "halvings": halvings,
+        "on_split": on_split,
+    }
+    steps = [{"kind": "summarize", "cut": cut}]
+    return _policy({"name": "cut_point", "hiding": Hiding(), "steps": steps, **changes})
 
 
 def none(**changes: Any) -> Policy:
@@ -29,7 +51,7 @@ def none(**changes: Any) -> Policy:
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _policy({"name": "none", "compacts": "never", **changes})
+    return _policy({"name": "none", "trigger": "never", "steps": (), **changes})
 
 
 PRESETS: Final = {"cut_point": cut_point, "none": none}

@@ -1,0 +1,169 @@
+"""The chain: one pass over a policy's steps; each looks at what the ones before it left (design, section 7)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from timeline.errors import (
+    CompactionError,
+    CompactionInProgress,
+    CompactionRefused,
+    CompactionSuperseded,
+    SummarizerFailed,
+    VersionConflict,
+)
+from timeline.planning.budget import account, least_progress
+from timeline.planning.plans import Hides, Refusal
+from timeline.planning.steps import plan_step
+from timeline.policy.steps import ClearToolOutputs, StripChitchat, Summarize
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from timeline.compaction import Compactor
+    from timeline.events import CompactReason, Payload
+    from timeline.log import Log
+    from timeline.planning.budget import FixedPart
+    from timeline.policy.steps import CoveringStep, HidingStep
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass did, and what kept its last step from doing anything."""
+
+    taken: list[Taken] = field(default_factory=list)
+    failure: CompactionError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether anything was done."""
+        return bool(self.taken)
+
+
+async def run_steps(
+    compactor: Compactor,
+    log: Log,
+    fixed: FixedPart,
+    now: datetime,
+    *,
+    reason: CompactReason,
+    instructions: str = "",
+    wait: bool = True,
+    most: int | None = None,
+) -> Pass:
+    """Go through the policy's steps until the context is small enough.
+
+    A step that can do nothing leaves it to the next one; when none did anything, the last refusal is recorded. A
+    policy without steps, when it is told to compact, does what seed 002 does.
+
+    Args:
+        compactor: carries out the steps that cover something.
+        log: of the conversation.
+        fixed: what no compaction can free.
+        now: its time.
+        reason: why; a forced pass covers something, however small the context is.
+        instructions: what a summary should attend to.
+        wait: for a compaction that somebody else is writing.
+        most: bring the total down to this figure, instead of the policy's target.
+    """
+    return await _Chain(compactor, log, fixed, now, reason, instructions, wait, most).run()
+
+
+@dataclass(slots=True)
+class _Chain:
+    """One pass under way."""
+
+    compactor: Compactor
+    log: Log
+    fixed: FixedPart
+    now: datetime
+    reason: CompactReason
+    instructions: str
+    wait: bool
+    most: int | None
+    covered: bool = False
+    done: Pass = field(default_factory=Pass)
+
+    async def run(self) -> Pass:
+        steps = self.compactor.policy.steps or (Summarize(),)
+        refusal: Refusal | None = None
+        for number, step in enumerate(steps, start=1):
+            if not self._wanted():
+                return self.done
+            if isinstance(step, StripChitchat | ClearToolOutputs):
+                await self._hide(step)
+                continue
+            refused = self._refusal_of(step) if number < len(steps) else None
+            if refused is not None:
+                refusal = refused
+            elif await self._cover(step):
+                return self.done
+        if not self.done.done and self.done.failure is None:
+            await self._refuse(refusal)
+        return self.done
+
+    def _wanted(self) -> bool:
+        """Say whether the next step is to run: none did anything, or what it left is still too large."""
+        if not (self.covered if self.reason == "forced" else self.done.done):
+            return True
+        left = account(self.log.fold.window.items, self.fixed, self.compactor.policy, most=self.most)
+        return left.total > left.target
+
+    def _refusal_of(self, step: CoveringStep) -> Refusal | None:
+        compactor, window = self.compactor, self.log.fold.window
+        decision = plan_step(step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+        return decision if isinstance(decision, Refusal) else None
+
+    async def _cover(self, step: CoveringStep) -> bool:
+        """Carry out a step that covers something; say whether the pass ends with it."""
+        try:
+            self.done.taken += await self.compactor.compact(
+                self.log,
+                self.fixed,
+                self.now,
+                step=step,
+                reason=self.reason,
+                instructions=self.instructions,
+                wait=self.wait,
+                most=self.most,
+            )
+        except CompactionRefused as refused:
+            self.done.failure = refused
+            return refused.reason == "vetoed"
+        except SummarizerFailed as failed:
+            self.done.failure = failed
+            return self.compactor.policy.on_failure != "next_step"
+        except (CompactionInProgress, CompactionSuperseded) as failed:
+            self.done.failure = failed
+            return True
+        self.covered, self.done.failure = True, None
+        return False
+
+    async def _hide(self, step: HidingStep) -> None:
+        chosen: list[Taken] = []
+
+        async def choose() -> Sequence[Payload]:
+            chosen.clear()
+            compactor, window = self.compactor, self.log.fold.window
+            decision = plan_step(step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+            if not isinstance(decision, Hides):
+                return ()
+            chosen.append(Taken(kind="hidden", reason=decision.event.reason, facts=dict(decision.event.facts)))
+            return [decision.event]
+
+        with suppress(VersionConflict):  # then it is left to the next pass
+            if await self.log.decide(choose, at=self.now):
+                self.done.taken += chosen
+
+    async def _refuse(self, refusal: Refusal | None) -> None:
+        """Record that no step could do anything."""
+        visible = self.log.fold.window.tokens
+        why = refusal or Refusal(
+            "nothing_to_cover", {"messages": visible}, least_progress(self.compactor.policy, visible)
+        )
+        await self.compactor.set_back(self.log, self.now, why.reason, str(why.facts))
+        self.done.failure = CompactionRefused(why.reason, why.facts)

@@ -1,0 +1,67 @@
+"""Clearing tool outputs: old results give way to a line, their calls stay (seed 004, tool output pruning).
+
+Backwards from the newest block: the newest turns are not looked at, a summary ends the search, and the newest outputs
+behind those turns are protected up to a figure. Nothing is cleared unless that frees the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import ToolResult, UserPrompt
+from timeline.events import BlocksHidden, Replacement
+from timeline.planning.budget import costs
+from timeline.planning.plans import Hides
+
+if TYPE_CHECKING:
+    from timeline.fold.window import Item, Window
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import ClearToolOutputs
+    from timeline.ports import TokenCounter
+
+REASON: Final = "tool_output"
+CLEARED: Final = "[Tool output cleared - see conversation summary]"
+"""What is shown of a cleared output; its path follows (seed 004 has four such texts, this is the pruner's)."""
+
+
+def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> Hides | None:
+    """Plan to clear the outputs that are not protected; None where that frees too little."""
+    outputs = old_outputs(window, step)
+    if sum(item.tokens for item in outputs) <= step.protect + step.minimum:
+        return None
+    cleared: list[Replacement] = []
+    seen = 0
+    for item in outputs:
+        seen += item.tokens
+        text = f"{CLEARED} {item.block.path}"
+        tokens = counter.count(text)
+        if seen > step.protect and tokens < item.tokens:
+            cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
+    stand_ins = {stand_in.version: stand_in for stand_in in cleared}
+    after = [replace(i, replacement=stand_ins[i.version]) if i.version in stand_ins else i for i in window.items]
+    freed = sum(costs(window.items, policy)) - sum(costs(after, policy))
+    if not cleared or freed < step.minimum:
+        return None
+    facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
+    event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts)
+    return Hides(event, freed)
+
+
+def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:
+    """Return the tool outputs behind the kept turns that are shown in full, newest first, down to the last summary."""
+    found: list[Item] = []
+    open_versions = {item.version for item in window.open_calls()}
+    turns = 0
+    for item in reversed(window.items):
+        if item.is_summary:
+            break
+        if turns >= step.keep_turns and _clearable(item) and item.answers not in open_versions:
+            found.append(item)
+        turns += type(item.block) is UserPrompt
+    return found
+
+
+def _clearable(item: Item) -> bool:
+    shown = item.state in {"visible", "carried"}
+    return type(item.block) is ToolResult and shown and not item.keeps and not item.revealed

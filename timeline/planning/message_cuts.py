@@ -1,0 +1,68 @@
+"""Cuts that count messages: where the range of seeds 000, 001, 003 and 004 ends.
+
+Each moves back from its seed's boundary until no atomic group is divided, as the seeds do for a tool pair; with
+parallel calls that is as far as the message that made them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from timeline.blocks import UserPrompt
+from timeline.fold.groups import boundaries
+from timeline.planning.messages import messages
+from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.fold.groups import Group
+    from timeline.fold.window import Item
+    from timeline.planning.messages import Message
+    from timeline.planning.plans import Plan, Refusal
+    from timeline.planning.ranges import Ranges
+    from timeline.policy.steps import MessageCut
+
+
+def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
+    """Plan one summary of all before a cut; None where the cut takes nothing."""
+    end = cut_end(cut, ranges.items, ranges.groups)
+    if end is None:
+        return None
+    taken = ranges.stretch(0, end)
+    return ranges.judged(ranges.plan(taken, ranges.spill_carried(taken)))
+
+
+def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group]) -> int | None:
+    """Return the position behind the last item that a cut takes, or None where it takes nothing."""
+    parts = messages(items)
+    boundary = seed_boundary(cut, parts, items)
+    if boundary is None:
+        return None
+    end = parts[boundary].indices[0] if boundary < len(parts) else len(items)
+    undivided = boundaries(items, groups)
+    while end > 0 and not (end < len(items) and undivided[end]):
+        end -= 1
+    return end or None
+
+
+def seed_boundary(cut: MessageCut, parts: Sequence[Message], items: Sequence[Item]) -> int | None:
+    """Return the number of the first message that a cut keeps by its seed's rule, before any moving; None for no cut.
+
+    The system prompt, which the seeds keep as their first message, is no part of the log.
+    """
+    match cut:
+        case KeepLast():  # seed 001, selectMessagesToCompact
+            return len(parts) - cut.messages if len(parts) > cut.messages else None
+        case KeepRatio():  # seed 003, split point calculation
+            return len(parts) - math.floor(cut.share * len(parts)) if parts else None
+        case KeepTurns():  # seed 004, getRecentTurns
+            prompts = [n for n, part in enumerate(parts) if any(_is_prompt(items[p]) for p in part.indices)]
+            return prompts[-cut.turns] if len(prompts) >= cut.turns else None
+        case Oldest():  # seed 000, P3; the newest message is never taken
+            return min(cut.messages, len(parts) - 1) if len(parts) > 1 else None
+
+
+def _is_prompt(item: Item) -> bool:
+    return type(item.block) is UserPrompt

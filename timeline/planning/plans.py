@@ -1,0 +1,96 @@
+"""Plans: what planning decides about a context that is too large, as frozen values. Nothing here acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from timeline.events import BlocksHidden, Covers, RefusalReason, Replacement, SummaryParts
+    from timeline.fold.window import Item
+    from timeline.planning.budget import Account
+
+LABEL_TOKENS: Final = 120
+"""What a summary's own headings take at the most."""
+LEAST_SUMMARY: Final = 64
+"""The least that a part of a summary gets, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Token caps of a summary's parts."""
+
+    history: int
+    turn_prefix: int
+    digest: int
+
+    @property
+    def tokens(self) -> int:
+        """The whole summary's cap, headings included."""
+        return self.history + self.turn_prefix + self.digest + LABEL_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about a context that is too large.
+
+    Attributes:
+        version: the window's version that the plan was made from.
+        covers: None when nothing is covered and blocks are only spilled.
+        covered: the items that become covered: new ones only, in timeline order, summaries left out.
+        carried: versions inside the range that stay visible.
+        cut_version: version of the first kept block.
+        turn_id: the turn that the summary's path names: the cut block's.
+        split_turn_id: the turn that the cut divides, if it divides one.
+        spills: previews, recorded together with the compaction.
+        caps: of the summary's parts.
+        least_progress: what the compaction has to free.
+        keep_recent_tokens: the keep that this plan was made with.
+        before_tokens: messages before.
+        expected_tokens: messages afterwards, with a summary as long as its cap.
+        account: the account before.
+        target_missed: even so the target is not met.
+        supersedes: paths of the live summaries inside the range, oldest first.
+        one_request: a cut inside a turn is summarised with the history, not by a request of its own.
+        written: the summary, where planning knows it already; ``written_by`` says whose it is.
+    """
+
+    version: int
+    covers: Covers | None
+    covered: tuple[Item, ...]
+    carried: tuple[int, ...]
+    cut_version: int
+    turn_id: str
+    split_turn_id: str | None
+    spills: tuple[Replacement, ...]
+    caps: Caps
+    least_progress: int
+    keep_recent_tokens: int
+    before_tokens: int
+    expected_tokens: int
+    account: Account
+    target_missed: bool
+    supersedes: tuple[str, ...] = ()
+    one_request: bool = False
+    written: SummaryParts | None = None
+    written_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why no compaction is worth doing now (design, invariant 3); ``retry_after`` is the growth to wait for."""
+
+    reason: RefusalReason
+    facts: dict[str, int]
+    retry_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hides:
+    """Blocks to hide, as one event, and the tokens that this frees in the account."""
+
+    event: BlocksHidden
+    freed: int
+
+
+Decision: TypeAlias = Plan | Hides | Refusal

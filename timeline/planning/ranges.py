@@ -1,0 +1,251 @@
+"""Ranges: what covering a stretch of the window would take out, leave and cost. Shared by all cuts.
+
+A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
+groups and open calls with their groups stay visible wherever they stand in it; so do, for a cut that splits a turn,
+the prompts of that turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from timeline.blocks import Attachment, UserPrompt
+from timeline.fold.groups import Group, atomic_groups
+from timeline.planning.budget import Account, costs, least_progress, preview_cap, scaled
+from timeline.planning.cut import is_candidate, is_turn_start
+from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
+from timeline.planning.spill import can_spill, spill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.events import CompactionCompleted, Replacement, SummaryParts
+    from timeline.fold.window import Window
+    from timeline.policy.model import Policy
+    from timeline.ports import TokenCounter
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A stretch that a compaction covers, by position, and the messages' tokens afterwards, before any spilling."""
+
+    start: int
+    end: int
+    covered: tuple[int, ...]
+    carried: tuple[int, ...]
+    split_turn_id: str | None
+    caps: Caps
+    after: int
+
+
+class Ranges:
+    """One planning run: the window's groups and costs are worked out once and asked several times."""
+
+    def __init__(self, window: Window, before: Account, policy: Policy, counter: TokenCounter) -> None:
+        self.window, self.before, self.policy, self.counter = window, before, policy, counter
+        self.items = window.items
+        self.groups = atomic_groups(self.items)
+        self.shown = costs(self.items, policy)
+        self.sums = [0, *accumulate(self.shown)]
+        self.least = least_progress(policy, before.messages)
+        self._group_at = {index: group for group in self.groups for index in group.indices}
+        self._open = {item.version for item in window.open_calls()}
+        self._counts: dict[str, int] = {}
+
+    def total(self, messages: int) -> int:
+        """Return the account's total with so many tokens of messages."""
+        return self.before.fixed.tokens + messages
+
+    def frees_enough(self, after: int) -> bool:
+        """Say whether enough is freed when the messages take ``after`` tokens (design, invariant 3)."""
+        return self.before.messages - after >= self.least
+
+    def before_cut(self, end: int) -> Range:
+        """Work out seed 002's range: all before a cut, which may split a turn."""
+        kept = self.items[end:]
+        cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
+        return self._range(0, end, None if is_turn_start(cut_block) else cut_block.turn_id, own_prefix=True)
+
+    def stretch(self, start: int, end: int) -> Range:
+        """Work out a range that one request summarises, whatever turns it touches."""
+        turn_id = self.items[end].block.turn_id if end < len(self.items) else None
+        return self._range(start, end, turn_id, own_prefix=False)
+
+    def plan(
+        self,
+        cut: Range | None,
+        spills: Sequence[Replacement],
+        *,
+        keep: int = 0,
+        one_request: bool = True,
+        written: SummaryParts | None = None,
+        written_by: str = "",
+    ) -> Plan:
+        """Write a range out as a plan; without a range only previews are planned.
+
+        Args:
+            cut: what to cover.
+            spills: previews that go with it.
+            keep: tokens that the cut was to keep.
+            one_request: a turn's prefix is summarised with the history.
+            written: the summary, where it is known; its size counts instead of the caps.
+            written_by: whose it is.
+        """
+        after = (cut.after if cut is not None else self.before.messages) - self.saved(spills)
+        return Plan(
+            version=self.window.version,
+            covers=None if cut is None else self.window.covers_between(cut.start, cut.end),
+            covered=() if cut is None else tuple(self.items[p] for p in cut.covered),
+            carried=() if cut is None else tuple(sorted(self.items[p].version for p in cut.carried)),
+            cut_version=self.items[cut.end].version if cut is not None and cut.end < len(self.items) else 0,
+            turn_id=self._turn_of(cut),
+            split_turn_id=None if cut is None else cut.split_turn_id,
+            spills=tuple(spills),
+            caps=Caps(0, 0, 0) if cut is None else cut.caps,
+            least_progress=self.least,
+            keep_recent_tokens=keep,
+            before_tokens=self.before.messages,
+            expected_tokens=after,
+            account=self.before,
+            target_missed=self.total(after) > self.before.target,
+            supersedes=() if cut is None else tuple(c.block.path for c in self._superseded(cut.start, cut.end)),
+            one_request=one_request,
+            written=written,
+            written_by=written_by,
+        )
+
+    def judged(self, plan: Plan) -> Plan | Refusal:
+        """Refuse a plan that covers and previews nothing, or frees less than it has to (design, invariant 3)."""
+        messages, least = self.before.messages, self.least
+        freed = messages - plan.expected_tokens
+        if not plan.covered and not plan.spills:
+            return Refusal("nothing_to_cover", {"messages": messages, "groups": len(self.groups)}, least)
+        if freed < least:
+            return Refusal("no_progress", {"messages": messages, "would_free": freed, "least": least}, least)
+        return plan
+
+    def spill_carried(self, cut: Range | None) -> tuple[Replacement, ...]:
+        """Preview the largest carried blocks until the carried share is met (design, invariant 1)."""
+        carried = () if cut is None else cut.carried
+        most = int(self.policy.carried_share * self.before.limit)
+        return self.spill(carried, sum(self.shown[p] for p in carried) - most)
+
+    def spill(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
+        """Preview the largest blocks at some positions until ``excess`` tokens are spared."""
+        most = preview_cap(self.policy, self.before.limit)
+        candidates = [p for p in positions if can_spill(self.items[p], most)]
+        spills: list[Replacement] = []
+        for position in sorted(candidates, key=lambda p: (-self.shown[p], p)):
+            if excess <= 0:
+                break
+            stand_in = spill(self.items[position], most, self.counter)
+            saved = self._spares(position, stand_in)
+            if saved > 0:
+                spills.append(stand_in)
+                excess -= saved
+        return tuple(spills)
+
+    def saved(self, spills: Sequence[Replacement]) -> int:
+        """Return what previews spare together."""
+        positions = {item.version: p for p, item in enumerate(self.items)} if spills else {}
+        return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
+
+    def _range(self, start: int, end: int, turn_id: str | None, *, own_prefix: bool) -> Range:
+        carried = self._kept_groups(start, end)
+        split_turn_id = None
+        inside = [p for p in range(start, end) if self._is_of(p, turn_id)]
+        if turn_id is not None and inside:
+            split_turn_id = turn_id
+            if own_prefix:
+                carried |= {p for p in self._asked_in(inside) if p < end}
+        kept = tuple(sorted(carried))
+        covered = tuple(p for p in range(start, end) if p not in carried and not self.items[p].is_summary)
+        caps = self._caps(covered, split_turn_id if own_prefix else None, self._superseded(start, end))
+        left = self.sums[-1] - (self.sums[end] - self.sums[start]) + sum(self.shown[p] for p in kept)
+        return Range(start, end, covered, kept, split_turn_id, caps, left + scaled(caps.tokens, self.policy))
+
+    def _is_of(self, position: int, turn_id: str | None) -> bool:
+        return self.items[position].block.turn_id == turn_id and not self.items[position].is_summary
+
+    def _kept_groups(self, start: int, end: int) -> set[int]:
+        """Find what stays visible inside a range: pins, and open calls, with their groups."""
+        kept: set[int] = set()
+        for group in self.groups:
+            if group.first >= end:
+                break
+            before = [p for p in group.indices if start <= p < end]
+            if before and self._keeps(group, end):
+                kept.update(before)
+        return kept
+
+    def _keeps(self, group: Group, end: int) -> bool:
+        members = [self.items[p] for p in group.indices]
+        if any(item.keeps for item in members) or any(item.version in self._open for item in members):
+            return True
+        return group.pending and group.last >= end
+
+    def _asked_in(self, inside: Sequence[int]) -> set[int]:
+        """Find what the split turn was asked: its first and its newest prompt, with their attachments."""
+        prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
+        return self._asked(prompts[0]) | self._asked(prompts[-1]) if prompts else set()
+
+    def _asked(self, prompt: int) -> set[int]:
+        """Find what was asked with a prompt: the prompts of its opening, and the attachments at their side."""
+        asked = {p for p in self._group_at[prompt].indices if isinstance(self.items[p].block, UserPrompt | Attachment)}
+        if self.items[prompt].carried:
+            # Carried before, a prompt is a group of its own; its attachments still stand next to it.
+            for step in (-1, 1):
+                beside = prompt + step
+                while self._is_carried_attachment(beside, self.items[prompt].block.turn_id):
+                    asked.add(beside)
+                    beside += step
+        return asked
+
+    def _is_carried_attachment(self, position: int, turn_id: str) -> bool:
+        if not 0 <= position < len(self.items):
+            return False
+        item = self.items[position]
+        return item.carried and isinstance(item.block, Attachment) and item.block.turn_id == turn_id
+
+    def _superseded(self, start: int, end: int) -> list[CompactionCompleted]:
+        """Return the compactions whose live summaries stand in a range, oldest first."""
+        paths = {item.block.path for item in self.items[start:end] if item.is_summary}
+        return [compaction for compaction in self.window.summaries if compaction.block.path in paths]
+
+    def _caps(self, covered: Sequence[int], split_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
+        """Size the summary: the policy's caps, a share of the room, at most what it had and half of what is new.
+
+        A part that is kept verbatim is charged with what it is.
+        """
+        policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
+        new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == split_turn_id)
+        new_history = sum(self.shown[p] for p in covered) - new_prefix
+        same_turn = split_turn_id is not None and bool(earlier) and split_turn_id == earlier[-1].split_turn_id
+        was_prefix = sum(self._count(c.parts.turn_prefix) for c in earlier)
+        old_history = sum(self._count(c.parts.history) for c in earlier) + (0 if same_turn else was_prefix)
+        history = min(policy.summary_tokens, room // 8, max(LEAST_SUMMARY, old_history + new_history // 2))
+        old_prefix = was_prefix if same_turn else 0
+        prefix = min(policy.turn_prefix_tokens, room // 16, max(LEAST_SUMMARY, old_prefix + new_prefix // 2))
+        return Caps(
+            history=history if new_history else old_history,
+            turn_prefix=0 if split_turn_id is None else prefix if new_prefix else old_prefix,
+            digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4) if policy.form.record else 0,
+        )
+
+    def _count(self, text: str) -> int:
+        if text not in self._counts:
+            self._counts[text] = self.counter.count(text)
+        return self._counts[text]
+
+    def _turn_of(self, cut: Range | None) -> str:
+        """Return the turn that a summary's path names: the cut block's."""
+        if cut is None or cut.end >= len(self.items):
+            return self.window.turn_id
+        return self.items[cut.end].block.turn_id
+
+    def _spares(self, position: int, stand_in: Replacement) -> int:
+        """Return what a preview spares; what the wire adds beside the block's text stays."""
+        own = self.items[position].shown_tokens
+        return scaled(own, self.policy) - scaled(stand_in.tokens, self.policy)

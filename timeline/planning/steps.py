@@ -1,0 +1,51 @@
+"""Steps: one step of a policy and a window in, one decision out (design, section 7). Each rule has its own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.planning.budget import FixedPart, account
+from timeline.planning.chitchat import plan_chitchat
+from timeline.planning.clear import plan_clear
+from timeline.planning.drop import plan_drop
+from timeline.planning.message_cuts import plan_message_cut
+from timeline.planning.planner import plan_cut_point
+from timeline.planning.plans import Decision, Refusal
+from timeline.planning.ranges import Ranges
+from timeline.policy.steps import ClearToolOutputs, CutPoint, DropOldest, StripChitchat, Summarize
+
+if TYPE_CHECKING:
+    from timeline.fold.window import Window
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import Step
+    from timeline.ports import TokenCounter
+
+
+def plan_step(
+    step: Step, window: Window, fixed: FixedPart, policy: Policy, counter: TokenCounter, *, most: int | None = None
+) -> Decision:
+    """Decide what one step does about a window.
+
+    Args:
+        step: one of the policy's.
+        window: as the steps before left it.
+        fixed: what no compaction can free.
+        policy: whose budget, caps and progress hold.
+        counter: counts the texts that planning writes.
+        most: bring the total down to this figure, instead of the policy's target.
+    """
+    ranges = Ranges(window, account(window.items, fixed, policy, most=most), policy, counter)
+    return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages}, ranges.least)
+
+
+def _plan(step: Step, ranges: Ranges) -> Decision | None:
+    match step:
+        case Summarize():
+            cut = step.cut
+            return plan_cut_point(ranges, cut) if isinstance(cut, CutPoint) else plan_message_cut(ranges, cut)
+        case DropOldest():
+            return plan_drop(ranges, step)
+        case StripChitchat():
+            return plan_chitchat(ranges.window, ranges.policy, step)
+        case ClearToolOutputs():
+            return plan_clear(ranges.window, ranges.policy, ranges.counter, step)
