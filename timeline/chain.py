@@ -14,7 +14,7 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.planning.budget import account, least_progress
+from timeline.planning.budget import account
 from timeline.planning.plans import Hides, Refusal
 from timeline.planning.steps import plan_step
 from timeline.policy.steps import ClearToolOutputs, StripChitchat, Summarize
@@ -162,8 +162,6 @@ class _Chain:
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""
         visible = self.log.fold.window.tokens
-        why = refusal or Refusal(
-            "nothing_to_cover", {"messages": visible}, least_progress(self.compactor.policy, visible)
-        )
+        why = refusal or Refusal("nothing_to_cover", {"messages": visible}, 0)
         await self.compactor.set_back(self.log, self.now, why.reason, str(why.facts))
         self.done.failure = CompactionRefused(why.reason, why.facts)

@@ -26,7 +26,7 @@ from timeline.events import (
 )
 from timeline.lease import begin, holds, release, take_turn, within
 from timeline.paths import stem
-from timeline.planning.budget import least_progress
+from timeline.planning.budget import retry_growth
 from timeline.planning.drop import NOTICE_BY, truncation_notice
 from timeline.planning.plans import Hides, Plan
 from timeline.planning.steps import plan_step
@@ -102,7 +102,7 @@ class Compactor:
         The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
         """
         window, policy = log.fold.window, self.policy.digest()
-        growth = least_progress(self.policy, window.tokens)
+        growth = retry_growth(self.policy, window.tokens)
         known = window.setback
         repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
             reason,

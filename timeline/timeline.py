@@ -115,7 +115,9 @@ class Timeline(Deciding):
             with suppress(VersionConflict):  # somebody else began it first: then it is theirs that is opened
                 await store.append(conversation, [event], expected=Expected.NO_STREAM)
             log = await StoredLog.load(store, conversation)
-        compactor = Compactor(policy, counter or get_counter(policy.counter), _chain(summarizer), hooks or Hooks())
+        compactor = Compactor(
+            policy, counter or get_counter(policy.counter), _chain(summarizer, policy), hooks or Hooks()
+        )
         return cls(log, store, policy, compactor, clock)
 
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
@@ -345,9 +347,11 @@ class Timeline(Deciding):
         await log.commit([rendered], at=now, values=values)
 
 
-def _chain(summarizer: Summarizer | None) -> Summarizer:
-    """Put the extractive summarizer behind the one that is given: it needs no model and always answers."""
+def _chain(summarizer: Summarizer | None, policy: Policy) -> Summarizer:
+    """Put the extractive summarizer behind the one that is given, where the policy wants it: it always answers."""
     from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package itself
 
     extractive = summarizers.ExtractiveSummarizer()
-    return extractive if summarizer is None else summarizers.FallbackSummarizer(summarizer, extractive)
+    if summarizer is None:
+        return extractive
+    return summarizers.FallbackSummarizer(summarizer, extractive) if policy.on_failure == "fallback" else summarizer

@@ -97,7 +97,7 @@ def test_none_never_compacts() -> None:
 
 def test_an_unknown_preset_lists_what_there_is() -> None:
     """The cure is in the message."""
-    with pytest.raises(InvalidPolicy, match=r"cut_point, none"):
+    with pytest.raises(InvalidPolicy, match=r"cut_point, keep_last, keep_ratio, none"):
         policies.by_name("balancd")
 
 

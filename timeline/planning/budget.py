@@ -38,6 +38,8 @@ LOOSE_TOKENS: Final = 40
 
 
 _LEAST_PREVIEW: Final = 64
+_GROWTH: Final = 0.1
+_LEAST_GROWTH: Final = 256
 
 
 class FixedPart(Frozen):
@@ -211,6 +213,11 @@ def keep_recent(cut: CutPoint, bill: Account) -> int:
 def preview_cap(policy: Policy, limit: int) -> int:
     """Return how long a preview may be: the policy's figure, less where the limit itself is small."""
     return max(_LEAST_PREVIEW, min(policy.preview_tokens, limit // 20))
+
+
+def retry_growth(policy: Policy, visible_tokens: int) -> int:
+    """Return by how much the visible tokens must grow after a refusal, before another try (design, invariant 3)."""
+    return max(least_progress(policy, visible_tokens), math.ceil(_GROWTH * visible_tokens), _LEAST_GROWTH)
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:

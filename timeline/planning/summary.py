@@ -14,7 +14,7 @@ from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instan
 from timeline.paths import numbered, stem
 from timeline.planning.budget import scaled
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
-from timeline.policy.steps import BLOCK_FORM
+from timeline.policy.steps import BLOCK_FORM, FORM_KEY
 from timeline.ports import Summary, SummaryRequest
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ SPLIT_HEADING: Final = "Turn Context (split turn)"
 """Seed 002's label of the turn prefix."""
 RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
 NOTHING: Final = "Nothing was said before this point."
-FORM_KEY: Final = "form"
-"""Key of a summary's ``meta``: how it is told, where that is not our own form (recorded, so that it never changes)."""
 _SAID: Final = {"role", "question", "answer"}
 
 
@@ -265,12 +263,13 @@ def covered_turns(
 def _compose(  # noqa: PLR0917 - private, in the order of the text
     window: Window, plan: Plan, parts: SummaryParts, digest: Digest, form: SummaryForm, counter: TokenCounter
 ) -> str:
-    sections = [form.heading, parts.history or (NOTHING if not parts.turn_prefix else "")]
+    sections = [parts.history or (NOTHING if not parts.turn_prefix else "")]
     if parts.turn_prefix:
         sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
     if form.record and (record := _record(window, plan, digest, counter)):
         sections.append(f"## {RECORD_HEADING}\n\n{record}")
-    return _joined(*sections)
+    text = _joined(*sections)
+    return form.heading + text if form.heading.endswith("\n") else _joined(form.heading, text)
 
 
 def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -> str:

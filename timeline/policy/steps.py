@@ -6,7 +6,7 @@ told. Figures are the ones of the design that a step was taken from.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -135,7 +135,7 @@ class SummaryForm(Frozen):
 
     Attributes:
         role: who says the summary.
-        heading: its first line; where an earlier summary is told by it, too.
+        heading: what it begins with; an empty line follows unless it ends a line itself.
         question: what the user asks before it, where it is told as an answer.
         answer: what the assistant says behind it.
         record: whether the digest's facts stand at its end.
@@ -153,5 +153,7 @@ class SummaryForm(Frozen):
         return self.role == "user" and not self.question and not self.answer
 
 
-BLOCK_FORM = SummaryForm()
+BLOCK_FORM: Final = SummaryForm()
 """Ours: labelled text of the user's."""
+FORM_KEY: Final = "form"
+"""Key of a summary's ``meta``: how it is told, where that is not our own form. Recorded, so that it never changes."""

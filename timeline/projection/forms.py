@@ -1,4 +1,4 @@
-"""Forms: how each kind of block looks to the model. One neutral entry a live item that is shown.
+"""Forms: how each kind of block looks to the model. One neutral entry a live item that is shown, save for summaries.
 
 What decides is recorded in the log (replacements, summary texts); nothing here is re-derived with a later version's
 taste except through a new projection number (design, invariant 5).
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timeline.blocks import Attachment, Note, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import Attachment, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
+from timeline.policy.steps import FORM_KEY, SummaryForm
 from timeline.wire.neutral import Entry
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def role_of(block: Block) -> Role:
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
 
-def entry_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> Entry | None:
-    """Make the entry of an item, or None for one that shows nothing.
+def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> tuple[Entry, ...]:
+    """Make the entries of an item: one, none for one that shows nothing, or a summary's with what is said around it.
 
     Args:
         item: a live item.
@@ -48,8 +49,19 @@ def entry_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool 
     stand_in = item.replacement
     says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
     if item.omitted or (stand_in is None and not says and not isinstance(block, ToolCall | ToolResult)):
-        return None
-    return _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
+        return ()
+    entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
+    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
+    return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
+
+
+def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
+    """Tell a summary in the form that was recorded with it; it is never part of a response that follows it."""
+    own = {"response_id": summary.path}
+    question = summary.model_copy(update={"role": "user", "text": form.question, **own})
+    answer = summary.model_copy(update={"role": "assistant", "text": form.answer, **own})
+    said = (question, summary.model_copy(update={"role": form.role, **own}), answer)
+    return tuple(entry for entry in said if entry.text)
 
 
 def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:

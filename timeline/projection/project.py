@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.projection.cache_points import cache_points
-from timeline.projection.forms import entry_of
+from timeline.projection.forms import entries_of
 from timeline.projection.signatures import Signatures
 from timeline.wire.neutral import Entry, NeutralContext
 
@@ -27,11 +27,11 @@ PROJECTION: Final = 2
 
 
 class _Made(NamedTuple):
-    """An entry, and all that it was made of: its item, and whether it is loose, rewritten, in a loop."""
+    """Entries, and all that they were made of: their item, and whether it is loose, rewritten, in a loop."""
 
     item: Item
     form: tuple[bool, bool, bool]
-    entry: Entry | None
+    entries: tuple[Entry, ...]
 
 
 class Projector:
@@ -75,7 +75,7 @@ class Projector:
         )
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
-        """Return the entries of a window, and the items that they show."""
+        """Return the entries of a window, and for each the item that it shows."""
         # A call whose result is omitted goes with it: without its result it would be told as interrupted.
         gone = {i.answers for i in window.items if i.omitted}
         calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted} - gone
@@ -92,11 +92,10 @@ class Projector:
                 continue
             one = self._made.get(item.version)
             if one is None or one.item is not item or one.form != form:
-                entry = entry_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop)
-                one = _Made(item, form, entry)
+                said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop)
+                one = _Made(item, form, said)
             made[item.version] = one
-            if one.entry is not None:
-                entries.append(one.entry)
-                shown.append(item)
+            entries += one.entries
+            shown += [item] * len(one.entries)
         self._made = made
         return entries, shown
