@@ -2,7 +2,8 @@
 
 What the model asks may be wrong in every way, and the tool's answer is the only thing it learns by: so what cannot be
 read is said in plain words, with the nearest paths that exist. Long content comes in pieces, by characters: unlike
-lines they divide anything, and unlike tokens they mean the same to everyone.
+lines they divide anything, and unlike tokens they mean the same to everyone. Pictures come as pictures, in a block that
+each wire sends in its own way: inside the result, or, where a result is text only, as the user's next message.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
-from timeline.wire.media import content_parts
+from timeline.wire.media import anthropic_media, content_parts, openai_media
+from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
 from timeline.wire.responses import CUT_CALLS
 
 if TYPE_CHECKING:
@@ -26,8 +28,12 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.ports import TokenCounter
+    from timeline.wire.media import Part
 
 RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses"]
+
+StandIn: TypeAlias = "Callable[[Part], str]"
+"""Says what stands in a text for a content part that is none."""
 
 NAME: Final = "recall"
 _DESCRIPTION: Final = (
@@ -42,6 +48,12 @@ _PROPERTIES: Final[dict[str, JsonValue]] = {
     "limit": {"type": ["integer", "null"], "description": "Most characters to give."},
 }
 _EXAMPLE: Final = '{"path": "tc:turn_2.call_1.result"}'
+_PLACES: Final[dict[RecallWire, str]] = {
+    "anthropic": "inside this result",
+    "openai_chat": "in the message behind this result",
+    "openai_responses": "inside this result",
+}
+"""Where a picture is shown."""
 _KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """What a path is quoted in or followed by."""
@@ -49,8 +61,12 @@ _MOST_LIKELY: Final = 3
 _MOST_COMPARED: Final = 200
 _FRAME_TOKENS: Final = 80
 """What the lines before and after the content may take."""
-_MEDIA: Final = frozenset({"image", "image_url", "input_image", "document", "input_file", "file", "audio"})
+_MEDIA: Final = frozenset(
+    {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio"}
+)
 """Types of content parts that hold no text."""
+_MOST_MEDIA: Final = 5_000_000
+"""Characters of encoded pictures and documents in one answer: what the providers take of a single one."""
 _LONGEST_WORD: Final = 2_000
 """A string in data that is longer, and has no space, is encoded: it means nothing to a reader."""
 
@@ -106,6 +122,7 @@ class RecallTool:
         max_tokens: int,
     ) -> None:
         self.schema = schema(wire)
+        self._wire = wire
         self.max_tokens = max_tokens
         self._read = read
         self._paths = paths
@@ -113,7 +130,9 @@ class RecallTool:
         self._counter = counter
 
     async def handle(self, arguments: Any) -> str:
-        """Answer a call of the model; what cannot be read is said in words, not raised.
+        """Answer a call of the model in text; what cannot be read is said in words, not raised.
+
+        Pictures are named only: `answer` shows them.
 
         Args:
             arguments: as the model wrote them: an object, or its JSON text.
@@ -121,24 +140,64 @@ class RecallTool:
         Raises:
             StoreError: the store cannot be read.
         """
+        found = await self._find(arguments)
+        return found if isinstance(found, str) else await self._tell(*found, _unshown)
+
+    async def answer(self, call: ToolCall) -> ToolResult:
+        """Answer a call of the model as the block to append, with the pictures and documents that are at its path.
+
+        They stand in the result's ``data`` as they were recorded, as far as the wire has a form for them and together
+        at most 5 MB, encoded. A wire sends them inside the result; that of OpenAI's chat completions, whose results are
+        text only, in the user's next message.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        found = await self._find(call.arguments)
+        if isinstance(found, str):
+            return ToolResult(call_id=call.call_id, name=call.name, text=found)
+        shown, note = self._media(found[0])
+        text = await self._tell(*found, note)
+        data = shown if shown and found[1].offset == 0 else None
+        return ToolResult(call_id=call.call_id, name=call.name, text=text, data=data)
+
+    async def _find(self, arguments: Any) -> tuple[Block, _Asked] | str:
+        """Return the block that is asked for, or in words why there is none."""
         asked = _asked(arguments)
         if isinstance(asked, str):
             return asked
         for path in dict.fromkeys((asked.path, asked.path.strip(_AROUND_PATH))):
             try:
-                return await self._answer(await self._read(path), asked)
+                return await self._read(path), asked
             except BlockNotFound:
                 continue
             except HistoryUnavailable as gone:
                 return f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
         return await self._unknown(asked.path.strip(_AROUND_PATH))
 
-    async def _answer(self, block: Block, asked: _Asked) -> str:
+    def _media(self, block: Block) -> tuple[list[JsonValue], StandIn]:
+        """Return the parts of a block that are shown, and what is said in the place of each part in its text."""
+        shown: list[JsonValue] = []
+        notes: dict[int, str] = {}
+        room = _MOST_MEDIA
+        for part in content_parts(block.data):
+            size = len(compact_json(part))
+            if not _has_form(part, self._wire):
+                continue
+            if size > room:
+                notes[id(part)] = f"[{part['type']}: too large to be shown, {size:,} characters of encoded data]"
+                continue
+            room -= size
+            shown.append(part)
+            notes[id(part)] = f"[{part['type']}: comes with offset 0, {_PLACES[self._wire]}]"
+        return shown, lambda part: notes.get(id(part)) or _unshown(part)
+
+    async def _tell(self, block: Block, asked: _Asked, note: StandIn) -> str:
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
             return f"[{block.path} · redacted] The content was erased for good and cannot be read back.{reason}"
         [tokens] = await self._count([block])
-        content = content_of(block)
+        content = content_of(block, note)
         head = f"[{block.path} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
         if not content:
             return f"{head}\n[no content]"
@@ -233,10 +292,11 @@ def _what(block: Block) -> str:
     return named + failed + (f" · exit status {block.exit_status}" if block.exit_status is not None else "")
 
 
-def content_of(block: Block) -> str:
+def content_of(block: Block, note: StandIn) -> str:
     """Return all that can be read of a block: its text, its arguments or data as JSON, and a summary's whole record.
 
-    Signed reasoning gives its text alone: what is encrypted is of use to nobody but its provider.
+    Signed reasoning gives its text alone: what is encrypted is of use to nobody but its provider. ``note`` says what
+    stands in the place of a picture or document.
     """
     parts = [block.text]
     if isinstance(block, ToolCall):
@@ -246,20 +306,30 @@ def content_of(block: Block) -> str:
         parts.append(f"Exact record of what it covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
     elif block.data is not None and not isinstance(block, Reasoning):
         data: Any = content_parts(block.data) if block.text else block.data
-        parts.append(compact_json(_readable(data)) if data else "")
+        parts.append(compact_json(_readable(data, note)) if data else "")
     if cut := block.meta.get(CUT_CALLS):
         parts.append(f"[cut off in the middle of these calls, which were never run: {compact_json(cut)}]")
     return "\n\n".join(part for part in parts if part)
 
 
-def _readable(value: Any) -> Any:
+def _unshown(part: Part) -> str:
+    return f"[{part['type']}: it is not text, so that only the application can look at it]"
+
+
+def _has_form(part: Part, wire: RecallWire) -> bool:
+    """Say whether a wire can show a content part. OpenAI's two wires take the same kinds."""
+    form = anthropic_media(part, ANTHROPIC) if wire == "anthropic" else openai_media(part, OPENAI_CHAT)
+    return form is not None
+
+
+def _readable(value: Any, note: StandIn) -> Any:
     """Put a note in the place of every picture and document, and of every string that is encoded data."""
     if isinstance(value, dict) and value.get("type") in _MEDIA:
-        return f"[{value['type']}: it is not text, so that only the application can look at it]"
+        return note(value)
     if isinstance(value, dict):
-        return {key: _readable(inner) for key, inner in value.items()}
+        return {key: _readable(inner, note) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_readable(inner) for inner in value]
+        return [_readable(inner, note) for inner in value]
     if isinstance(value, str) and len(value) > _LONGEST_WORD and not any(c.isspace() for c in value[:_LONGEST_WORD]):
         return f"[{len(value)} characters of encoded data]"
     return value

@@ -115,6 +115,7 @@ class RecallTool(Twin):
 
     name = AsyncRecallTool.name
     handle = blocking(AsyncRecallTool.handle)
+    answer = blocking(AsyncRecallTool.answer)
 
     @property
     def schema(self) -> dict[str, Any]:

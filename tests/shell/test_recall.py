@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
-from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolResult
+from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.errors import HistoryUnavailable, InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
 from timeline.recall import RecallTool, schema
@@ -110,6 +110,77 @@ async def test_data_is_given_as_json_without_what_is_encoded() -> None:
     assert '{"a":[1]}' in await told(timeline, "bl:turn_0.x.part")
     assert (await told(timeline, "bl:turn_0.assistant.reasoning")).splitlines()[1:] == ["Hm."]
     assert (await told(timeline, "tc:turn_0.c.result")).count("seen") == 1
+
+
+def picture_of(size: int) -> Any:
+    """Return a picture part whose data has so many characters."""
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * size}}
+
+
+def asking(path: str, **more: Any) -> ToolCall:
+    """Return the model's call of the tool."""
+    return ToolCall(call_id="r1", name="recall", arguments={"path": path, **more}, response_id="m9")
+
+
+async def with_picture() -> Timeline:
+    """Return a conversation whose picture is hidden."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(), Attachment(data=picture_of(20), mime="image/png"), answer())
+    await timeline.hide("fi:turn_1.attachment")
+    return timeline
+
+
+async def test_a_picture_is_shown_again_inside_the_result() -> None:
+    """The Messages API takes pictures there; the part is what was recorded."""
+    timeline = await with_picture()
+    asked = asking("fi:turn_1.attachment")
+    await timeline.append(asked, await timeline.recall_tool("anthropic").answer(asked))
+    [told_result] = (await timeline.render()).to_anthropic()["messages"][-1]["content"]
+    [text, shown] = told_result["content"]
+    assert (told_result["tool_use_id"], shown["source"]) == ("r1", picture_of(20)["source"])
+    assert "[image: comes with offset 0, inside this result]" in text["text"]
+
+
+async def test_a_picture_is_shown_behind_a_result_that_is_text_only() -> None:
+    """A tool message of the chat completions has no pictures: it says where to look."""
+    timeline = await with_picture()
+    asked = asking("fi:turn_1.attachment")
+    await timeline.append(asked, await timeline.recall_tool("openai_chat").answer(asked))
+    tool, user = (await timeline.render()).to_openai_chat()["messages"][-2:]
+    assert (tool["role"], user["role"], user["content"][1]["type"]) == ("tool", "user", "image_url")
+    assert "[image: comes with offset 0, in the message behind this result]" in tool["content"]
+
+
+async def test_pictures_together_are_bounded_and_what_has_no_form_is_named() -> None:
+    """What does not come says why; text beside it comes all the same."""
+    timeline = await opened(MemoryStore())
+    audio = {"type": "audio", "data": "B" * 40}
+    parts = [picture_of(3_000_000), picture_of(3_000_000), audio, picture_of(9)]
+    await timeline.append(prompt(), Attachment(text="three views", data=parts))
+    answered = await timeline.recall_tool("anthropic").answer(asking("fi:turn_1.attachment"))
+    assert answered.data == [parts[0], parts[3]]
+    assert "three views" in answered.text
+    assert "[image: too large to be shown, 3,000,0" in answered.text
+    assert "[audio: it is not text, so that only the application can look at it]" in answered.text
+
+
+async def test_only_the_first_piece_brings_the_pictures() -> None:
+    """Whoever goes on reading has seen them."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(), Attachment(text=words(50), data=[picture_of(9)]))
+    tool = timeline.recall_tool("anthropic")
+    answered = [await tool.answer(asking("fi:turn_1.attachment", offset=offset)) for offset in (0, 20)]
+    assert [answer_.data for answer_ in answered] == [[picture_of(9)], None]
+
+
+@pytest.mark.parametrize("arguments", ["{broken", {"path": "tc:turn_9.x.result"}, {"path": "ar:turn_1.user.prompt"}])
+async def test_an_answer_without_pictures_says_what_the_handler_says(arguments: Any) -> None:
+    """It answers the call that was made, also where there is nothing to be read."""
+    timeline = await with_picture()
+    tool = timeline.recall_tool("anthropic")
+    answered = await tool.answer(ToolCall(call_id="r1", name="recall", arguments=arguments))
+    assert (answered.call_id, answered.name, answered.data) == ("r1", "recall", None)
+    assert answered.text == await tool.handle(arguments)
 
 
 async def test_a_call_that_was_cut_off_can_be_read_back() -> None:

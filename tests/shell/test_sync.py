@@ -14,7 +14,7 @@ from store.sqlite import SQLiteStore
 from tests.scenes import AT, exchange, prompt, small_policy
 from tests.sdks import ANTHROPIC_EVENTS, CHAT_EVENTS, anthropic_message
 from timeline import policies, sync
-from timeline.blocks import UserPrompt
+from timeline.blocks import ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, ConversationNotFound, InvalidBlock, StoreClosed, StoreError
 from timeline.ports import EventStore
 from timeline.recall import RecallTool
@@ -233,4 +233,6 @@ def test_the_recall_tool_answers(store: sync.Store) -> None:
     timeline.append(prompt(text="Hello."))
     tool = timeline.recall_tool("openai_chat", max_tokens=500)
     assert (tool.name, tool.max_tokens, tool.schema["type"]) == ("recall", 500, "function")
-    assert tool.handle({"path": "ar:turn_1.user.prompt"}).endswith("Hello.")
+    asked: Any = {"path": "ar:turn_1.user.prompt"}
+    assert tool.handle(asked).endswith("Hello.")
+    assert tool.answer(ToolCall(call_id="r", name="recall", arguments=asked)).text == tool.handle(asked)
