@@ -6,13 +6,14 @@ stays verbatim and one request integrates the old prefix with the new rounds; wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, ToolCall, UserPrompt
-from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, instant_text
+from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, instant_text
+from timeline.fold.window import Item
 from timeline.paths import numbered, stem
-from timeline.planning.budget import scaled
+from timeline.planning.budget import costs
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
 from timeline.policy.steps import BLOCK_FORM, FORM_KEY
 from timeline.ports import Summary, SummaryRequest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.digest import Digest
     from timeline.events import CompactReason
-    from timeline.fold.window import Item, Window
+    from timeline.fold.window import Window
     from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
     from timeline.policy.steps import SummaryForm
@@ -173,8 +174,9 @@ def compaction_event(
     text = _compose(window, plan, parts, digest, form, counter)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     path = free_summary_path(plan.turn_id, taken_paths)
+    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
     event = CompactionCompleted(
-        block=RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path),
+        block=block,
         tokens=tokens,
         counter=counter.name,
         covers=plan.covers,
@@ -186,7 +188,7 @@ def compaction_event(
         keep_recent_tokens=plan.keep_recent_tokens,
         target_missed=plan.target_missed,
         before_tokens=plan.account.messages,
-        after_tokens=plan.expected_tokens - scaled(plan.caps.tokens, policy) + scaled(tokens, policy),
+        after_tokens=_left(window, plan, block, tokens, policy),
         least_progress=plan.least_progress,
         written_by=written_by,
         digest=digest,
@@ -194,6 +196,20 @@ def compaction_event(
     )
     said = {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
     return with_meta(event, superseded(window, plan), plan.covered, **said)
+
+
+def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
+    """Return the messages' tokens behind a compaction: what the account of the window will say then."""
+    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
+    place = covers.ranges[0][0] if covers.ranges else window.version
+    stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
+    left = [
+        replace(i, carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
+        for i in window.items
+        if i.version in carried or i.version not in covers
+    ]
+    left.append(Item(window.version + 1, place, summary, tokens))
+    return sum(costs(sorted(left, key=lambda item: item.order), policy))
 
 
 def formed(form: SummaryForm, number: int) -> SummaryForm:
