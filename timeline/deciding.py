@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline import arguments
 from timeline.chain import run_steps
 from timeline.embedding import Embedding
 from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable
@@ -38,7 +39,9 @@ class Deciding(Embedding):
             CompactionRefused: nothing would be gained; ``reason`` says why.
             CompactionSuperseded: other writers changed the range each time.
             SummarizerFailed: no summarizer gave a usable answer.
+            InvalidArgument: the instructions are no text.
         """
+        arguments.text("instructions", instructions)
         await self._log.catch_up()
         now = moment(now, self._clock)
         fixed = FixedPart(reserved=self._reserved)
@@ -66,7 +69,10 @@ class Deciding(Embedding):
         Raises:
             UndoUnavailable: no such compaction stands, or its originals are gone.
             CompactionCovered: a later one covers it, and ``cascade`` is False.
+            InvalidArgument: ``version`` is no version.
         """
+        if version is not None:
+            arguments.version_number("version", version)
         at = moment(now, self._clock)
 
         async def choose() -> list[int]:
@@ -93,8 +99,11 @@ class Deciding(Embedding):
         Raises:
             BlockNotFound: the conversation has no such block.
             BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
-            InvalidBlock: a text is given for what is to show nothing.
+            InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
         """
+        arguments.choice("mode", mode, ("replace", "omit"))
+        if text is not None:
+            arguments.text("text", text)
         most = (self.policy.hiding or Hiding()).replacement_tokens
         await self._decide_about(
             path, now, lambda window, item: hide(window, item, mode=mode, text=text, most=most, counter=self.counter)

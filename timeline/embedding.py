@@ -10,10 +10,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio.to_thread
+from pydantic import ValidationError
 
+from timeline import arguments
 from timeline.blocks import with_media
 from timeline.calibration import FACTS, Calibration, calibrate
-from timeline.errors import DuplicateEvent, InvalidBlock
+from timeline.errors import DuplicateEvent, InvalidArgument
 from timeline.events import ModelCalled, appended_block, derived_event_id, event_id, event_ids
 from timeline.injection import QUESTION, injected_pair
 from timeline.log import Draft
@@ -144,15 +146,14 @@ class Embedding(TimelineView):
             now: the time of the blocks.
 
         Raises:
-            InvalidBlock: one of them is no message, or the keys do not name each of them; nothing was written.
+            InvalidBlock: one of them is no message; nothing was written.
+            InvalidArgument: there is no such form, or the keys do not name each of them.
             StoreError: the store refused; nothing was written.
         """
         at = moment(now, self._clock)
-        if keys is not None and len(keys) != len(messages):
-            raise InvalidBlock("keys", f"there are {len(keys)} for {len(messages)} messages")
-        if keys is not None and len({*keys}) != len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise InvalidBlock("keys", f"{twice!r} names two messages; a key names one for ever")
+        arguments.listed("messages", messages)
+        if keys is not None:
+            _check_keys(keys, len(messages))
         batch = str(event_id(at))
         names = keys or [f"{batch}_{number}" for number in range(len(messages))]
         read = read_messages(messages, wire=wire, names=names)
@@ -186,11 +187,12 @@ class Embedding(TimelineView):
             The blocks that were appended, none for a text that is kept nowhere.
 
         Raises:
-            InvalidBlock: the text or the question is blank, or ``keep`` is something else.
+            InvalidArgument: the text or the question is blank, or ``keep`` is something else.
             StoreError: the store refused; nothing was written.
         """
-        if keep not in {"nowhere", "pair"}:
-            raise InvalidBlock("keep", f"is 'nowhere' or 'pair', not {keep!r}")
+        arguments.choice("keep", keep, ("nowhere", "pair"))
+        arguments.text("text", text)
+        arguments.text("question", question)
         blocks = injected_pair(text, self.window, question=question)
         if keep == "nowhere":
             self._injected = (*self._injected, text)
@@ -209,7 +211,10 @@ class Embedding(TimelineView):
 
         Raises:
             InvalidPolicy: there is no such wire.
+            InvalidArgument: ``max_tokens`` is no number of tokens.
         """
+        if max_tokens is not None:
+            arguments.positive("max_tokens", max_tokens)
         return RecallTool(
             wire,
             read=self.read,
@@ -237,9 +242,18 @@ class Embedding(TimelineView):
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one."""
+        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one.
+
+        Raises:
+            InvalidArgument: one of them is nothing that can be recorded.
+            StoreError: the store refused; nothing was written.
+        """
         fields: dict[str, Any] = {} if usage is None else {"usage": usage}
-        called = ModelCalled(model=model, response_id=response_id, finish_reason=finish_reason, **fields)
+        try:
+            called = ModelCalled(model=model, response_id=response_id, finish_reason=finish_reason, **fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
         await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
 
     async def _record_response(self, response: ModelResponse, started_at: datetime | None, at: datetime) -> list[Block]:
@@ -271,10 +285,19 @@ class Embedding(TimelineView):
         rendered = self.window.rendered
         return called.model_copy(
             update={
-                "started_at": None if started_at is None else moment(started_at, self._clock),
+                "started_at": None if started_at is None else moment(started_at, self._clock, "started_at"),
                 "answers": None if rendered is None else rendered.version,
             }
         )
+
+
+def _check_keys(keys: Sequence[str], messages: int) -> None:
+    arguments.texts("keys", keys)
+    if len(keys) != messages:
+        raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
+    if len({*keys}) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidArgument("keys", f"{twice!r} names two messages; a key names one for ever")
 
 
 def stable_ids(count: int, *parts: str) -> list[UUID]:

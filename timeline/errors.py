@@ -2,6 +2,7 @@
 
 TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
+│   └── InvalidArgument                  an argument of a method that cannot be used
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
@@ -55,7 +56,15 @@ class InvalidBlock(TimelineError, ValueError):
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
         self.problem = problem
-        super().__init__(f"Invalid block, field {field!r}: {problem}. Nothing was written.")
+        super().__init__(f"{self._what} {field!r}: {problem}. Nothing was written.")
+
+    _what = "Invalid block, field"
+
+
+class InvalidArgument(InvalidBlock):
+    """An argument of a method cannot be used, and was refused before anything was written; ``field`` names it."""
+
+    _what = "Invalid argument"
 
 
 class InvalidPolicy(TimelineError, ValueError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import CustomBlock
-from timeline.errors import InvalidBlock
+from timeline.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -28,11 +28,11 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
     which wait for their results still get them.
 
     Raises:
-        InvalidBlock: the text or the question is blank.
+        InvalidArgument: the text or the question is blank.
     """
     for field, told in (("text", text), ("question", question)):
         if not told.strip():
-            raise InvalidBlock(field, "is blank")
+            raise InvalidArgument(field, "is blank")
     newest = window.items[-1].block if window.items else None
     model_is_next = newest is not None and (newest.author != "assistant" or bool(window.open_calls()))
     pair: list[Block] = [

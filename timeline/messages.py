@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import UserPrompt
-from timeline.errors import InvalidBlock
+from timeline.errors import InvalidArgument, InvalidBlock
 from timeline.importers.chat import dialect_of
 from timeline.wire import anthropic, openai_chat
 from timeline.wire.foreign import plain
@@ -31,12 +31,13 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
         names: for each message the id of the response that it is, where it brings none.
 
     Raises:
-        InvalidBlock: one of them is no message, or there is no such wire; the field says where.
+        InvalidBlock: one of them is no message; the field says which.
+        InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
     dialect = wire or dialect_of(told)
     if dialect not in _DECODERS:
-        raise InvalidBlock("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
+        raise InvalidArgument("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
     decoder = _DECODERS[dialect]()
     return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
 

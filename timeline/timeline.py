@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
+from timeline import arguments
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
 from timeline.deciding import Deciding
@@ -100,8 +101,14 @@ class Timeline(Deciding):
 
         Raises:
             ConversationNotFound: ``create`` is False and there is no such conversation.
+            InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
             StoreError: the store cannot be read or written.
         """
+        arguments.parts(store, policy, summarizer, hooks, counter)
+        for name, told in (("conversation", conversation), ("title", title), ("source", source)):
+            arguments.text(name, told)
+        if parent is not None:
+            arguments.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
         policy = policy or presets.cut_point()
         clock = clock or SystemClock()
         try:
@@ -181,8 +188,11 @@ class Timeline(Deciding):
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
+            InvalidArgument: one of the arguments is something else, or has no form in JSON.
             StoreError: the store refused.
         """
+        arguments.choice("record", record, ("full", "hash", True, False))
+        arguments.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
         await self._log.catch_up()
         log: Log = self._log if record else self._log.dry()
@@ -228,8 +238,10 @@ class Timeline(Deciding):
 
         Raises:
             ContextRefused: the smaller context was refused too, or none could be made.
-            ContextOverflow, BudgetImpossible: as `render`.
+            ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
         """
+        arguments.choice("record", record, ("full", "hash"))
+        arguments.texts("ephemeral", ephemeral)
         injected = self._injected
         injected_again = iter(((), injected))  # the first render uses them up by itself
 
@@ -254,7 +266,9 @@ class Timeline(Deciding):
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
+            InvalidArgument: it is no version.
         """
+        arguments.version_number("version", version)
         fold = await fold_past(self._store, self.id, version)
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
@@ -277,7 +291,13 @@ class Timeline(Deciding):
         Raises:
             HistoryUnavailable: the log does not hold that version.
             VersionConflict: there is a conversation of that id.
+            InvalidArgument: ``at`` is no version, or the id no text.
         """
+        arguments.text("title", title)
+        if at is not None:
+            arguments.version_number("at", at)
+        if conversation is not None:
+            arguments.text("conversation", conversation)
         await self._log.catch_up()
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
@@ -315,7 +335,9 @@ class Timeline(Deciding):
             ContextNotFound: there is no recorded context of one of the names.
             ContextUnavailable: one of them cannot be built again.
             InvalidPolicy: there is no such wire format.
+            InvalidArgument: ``wires`` is no list.
         """
+        arguments.texts("wires", wires)
         recorded = await recorded_contexts(self._store, self.id)
         chosen = [find_context(recorded, str(name)) for name in (before, after)]
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)

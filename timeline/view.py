@@ -6,11 +6,13 @@ Rendering here is a dry run: it takes the decisions that a recorded render would
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline import arguments
 from timeline.blocks import Block, RangeSummary, utc
 from timeline.dry import DryLog
-from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidBlock
+from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
 from timeline.frozen import compact_json, repair_json
@@ -22,7 +24,6 @@ from timeline.relief import relieve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from pydantic import JsonValue
 
@@ -130,6 +131,10 @@ class TimelineView:
         now: datetime,
     ) -> RenderedContext:
         """Take the decisions that are due, through the log, and project what is left."""
+        if system is not None and not isinstance(system, str):
+            arguments.listed("system", system)
+        arguments.listed("tools", tools)
+        arguments.texts("ephemeral", ephemeral)
         system, tools, ephemeral = (
             sendable(n, v) for n, v in (("system", system), ("tools", tools), ("ephemeral", ephemeral))
         )
@@ -184,27 +189,30 @@ class TimelineView:
         )
 
 
-def moment(now: datetime | None, clock: Clock) -> datetime:
+def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
     """Return the moment of a call: the one that it was given, in UTC, or the clock's.
 
     Raises:
-        InvalidBlock: the moment has no time zone.
+        InvalidArgument: it is no moment, or has no time zone.
     """
+    if now is None:
+        return clock.now()
+    arguments.of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
     try:
-        return utc(now) if now is not None else clock.now()
+        return utc(now)
     except ValueError as error:
-        raise InvalidBlock("now", str(error)) from None
+        raise InvalidArgument(argument, str(error)) from None
 
 
 def sendable(name: str, value: Any) -> Any:
     """Repair what a caller wants sent beside the log.
 
     Raises:
-        InvalidBlock: it has no form in JSON.
+        InvalidArgument: it has no form in JSON.
     """
     try:
         repaired = repair_json(value)
         compact_json(repaired)
     except (TypeError, ValueError) as error:
-        raise InvalidBlock(name, str(error)) from None
+        raise InvalidArgument(name, str(error)) from None
     return repaired

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline.blocks import Note, StageDigest, ToolCall
-from timeline.errors import BlockProtected, InvalidBlock
+from timeline.errors import BlockProtected, InvalidArgument
 from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
 from timeline.fold.groups import atomic_groups
 from timeline.frozen import canonical_json, repair_text
@@ -39,11 +39,11 @@ def hide(
 
     Raises:
         BlockProtected: it may not be hidden now.
-        InvalidBlock: a text is given for what is to show nothing.
+        InvalidArgument: a text is given for what is to show nothing.
     """
     if mode == "omit":
         if text is not None:
-            raise InvalidBlock("text", "what is omitted shows no text; leave one of the two out")
+            raise InvalidArgument("text", "what is omitted shows no text; leave one of the two out")
         members = group_of(window, item)
         for member in members:
             _check_may_hide(window, member)

@@ -1,0 +1,114 @@
+"""Arguments that cannot be used: one typed error with the cure, before anything is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from store.memory import MemoryStore
+from tests.scenes import AT, opened, turn
+from timeline import Timeline
+from timeline.errors import InvalidArgument, InvalidBlock, TimelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+PROMPT = "ar:turn_1.user.prompt"
+MESSAGE = {"role": "user", "content": "x"}
+
+
+async def nothing(context: Any) -> None:
+    """Call no model."""
+    del context
+
+
+METHODS: list[tuple[str, str, Callable[[Any], Awaitable[Any]]]] = [
+    ("record", "'full', 'hash', True or False, not 'maybe'", lambda t: t.render(record="maybe")),
+    ("record", "not None", lambda t: t.render(record=None)),
+    ("record", "not False", lambda t: t.retry_with_compaction(nothing, record=False)),
+    ("system", "a list, not an object of type int", lambda t: t.render(system=5)),
+    ("tools", "brackets", lambda t: t.render(tools={"name": "run"})),
+    ("tools", "brackets", lambda t: t.render(tools="run")),
+    ("ephemeral", "not 'noon'; put a single one into brackets", lambda t: t.render(ephemeral="noon")),
+    ("ephemeral", "type int", lambda t: t.render(ephemeral=[5])),
+    ("ephemeral", "brackets", lambda t: t.retry_with_compaction(nothing, ephemeral="noon")),
+    ("now", "datetime.now", lambda t: t.render(now="today")),
+    ("now", "time zone", lambda t: t.render(now=AT.replace(tzinfo=None))),
+    ("version", "such as 120, not 'x'", lambda t: t.at("x")),
+    ("version", "not None", lambda t: t.at(None)),
+    ("version", "not 1.5", lambda t: t.at(1.5)),
+    ("version", "not True", lambda t: t.at(True)),
+    ("at", "not '3'", lambda t: t.fork(at="3")),
+    ("conversation", "a text", lambda t: t.fork(conversation=5)),
+    ("title", "a text", lambda t: t.fork(title=5)),
+    ("mode", "'replace' or 'omit', not 'gone'", lambda t: t.hide(PROMPT, mode="gone")),
+    ("text", "a text", lambda t: t.hide(PROMPT, text=5)),
+    ("version", "not 'last'", lambda t: t.undo_compaction("last")),
+    ("instructions", "a text", lambda t: t.compact(instructions=5)),
+    ("text", "a text", lambda t: t.inject(5)),
+    ("question", "a text", lambda t: t.inject("So.", keep="pair", question=5)),
+    ("messages", "a list", lambda t: t.append_messages(None)),
+    ("messages", "brackets", lambda t: t.append_messages(MESSAGE)),
+    ("keys", "brackets", lambda t: t.append_messages([MESSAGE], keys="a")),
+    ("keys", "type int", lambda t: t.append_messages([MESSAGE], keys=[5])),
+    ("wire", "there are anthropic", lambda t: t.append_messages([MESSAGE], wire="morse")),
+    ("started_at", "datetime.now", lambda t: t.record_model_call(started_at="now")),
+    ("usage", "Usage", lambda t: t.record_model_call("many")),
+    ("model", "string", lambda t: t.record_model_call(model=5)),
+    ("wires", "brackets", lambda t: t.diff(wires="anthropic")),
+]
+
+
+@pytest.mark.parametrize(("field", "cure", "method"), METHODS, ids=[f"{n}-{m[0]}" for n, m in enumerate(METHODS)])
+async def test_an_argument_that_cannot_be_used_is_refused_with_the_cure(
+    field: str, cure: str, method: Callable[[Any], Awaitable[Any]]
+) -> None:
+    """The error names the argument and what it should be, and nothing was written."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*turn())
+    version = timeline.version
+    with pytest.raises(InvalidArgument) as caught:
+        await method(timeline)
+    assert caught.value.field == field
+    assert cure in str(caught.value)
+    assert timeline.version == version
+
+
+@pytest.mark.parametrize(
+    ("field", "cure", "given"),
+    [
+        ("store", "open_store", {"store": "agent.db"}),
+        ("policy", "policies.cut_point()", {"policy": "cut_point"}),
+        ("summarizer", "CallableSummarizer(function)", {"summarizer": nothing}),
+        ("hooks", "Hooks(", {"hooks": {}}),
+        ("counter", "get_counter", {"counter": "o200k_base"}),
+        ("conversation", "a text", {"conversation": 5}),
+        ("title", "a text", {"title": 5}),
+        ("parent", "ParentLink(conversation=", {"parent": "other"}),
+    ],
+    ids=str,
+)
+async def test_a_name_in_place_of_the_thing_is_refused_when_opening(field: str, cure: str, given: Any) -> None:
+    """A path is no store and a preset's name no policy; the message says how to get one."""
+    store = MemoryStore()
+    with pytest.raises(InvalidArgument) as caught:
+        await Timeline.open(**{"store": store, "conversation": "c", **given})
+    assert caught.value.field == field
+    assert cure in str(caught.value)
+    assert [info async for info in store.conversations()] == []
+
+
+@pytest.mark.parametrize("tokens", [0, -1, "many", True])
+async def test_a_recall_answer_has_a_size(tokens: Any) -> None:
+    """At least one token."""
+    timeline = await opened(MemoryStore())
+    with pytest.raises(InvalidArgument, match="from 1 on"):
+        timeline.recall_tool("anthropic", max_tokens=tokens)
+
+
+def test_an_invalid_argument_is_what_was_called_an_invalid_block() -> None:
+    """Whoever catches the general one goes on doing so."""
+    error = InvalidArgument("at", "is a version")
+    assert isinstance(error, InvalidBlock | TimelineError)
+    assert str(error) == "Invalid argument 'at': is a version. Nothing was written."
