@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic import ValidationError
-from pydantic_core import PydanticUndefined, to_json
+from pydantic_core import PydanticUndefined
 
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
 from timeline.encoding import checksum, decode_payload, encode_payload
@@ -36,7 +35,7 @@ from timeline.events import (
     appended_block,
     instant_text,
 )
-from timeline.frozen import canonical_json, compact_json, sha256_hex
+from timeline.frozen import canonical_json, compact_json, json_string, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ def payload_text(payload: Payload, at: datetime, at_text: str) -> str:
     if type(payload) is not BlockAppended or type(payload.block) not in _FIELDS:
         return encode_payload(payload)
     block = _block_text(payload.block, at, at_text)
-    return f'{{"block":{block},"counter":{encode_basestring(payload.counter)},"tokens":{payload.tokens}}}'
+    return f'{{"block":{block},"counter":{json_string(payload.counter)},"tokens":{payload.tokens}}}'
 
 
 _FAST: Final[tuple[type[Block], ...]] = (*KNOWN_TYPES.values(), CustomBlock, NewerBlock)
@@ -268,8 +267,7 @@ def _block_text(block: Block, at: datetime, at_text: str) -> str:
         if value == default:
             continue
         if type(value) is str:
-            # The two writers escape alike; the second is faster on a long text, the first on a short one.
-            text = encode_basestring(value) if len(value) < 100 else to_json(value).decode()
+            text = json_string(value)
         elif name == "at":
             # Blocks say no microseconds where there are none, events always do.
             moment = at_text if value == at else instant_text(value.astimezone(UTC))

@@ -317,6 +317,8 @@ def with_media(block: Block, counted: int) -> int:
     Pictures and documents are sent of inputs only. Encrypted reasoning costs what the model once thought, which no
     counter can see: it is charged by its size where its readable text counts less.
     """
+    if block.data is None:
+        return counted
     if isinstance(block, Reasoning):
         return max(counted, _opaque_characters(block.data) * 3 // 16)
     if not isinstance(block, UserPrompt | Attachment | ToolResult):

@@ -379,22 +379,25 @@ def new_event(id_: UUID, at: datetime, payload: Payload) -> NewEvent:
 
 def event_id(at: datetime) -> UUID:
     """Make a UUIDv7: milliseconds of ``at``, then randomness."""
-    return _uuid7(at, secrets.randbits(74))
+    return _uuid7(_milliseconds(at), secrets.randbits(74))
 
 
 def event_ids(at: datetime, count: int) -> list[UUID]:
     """Make several UUIDv7 of one moment, which rise in their order; randomness is asked for once."""
-    first = secrets.randbits(73)
-    return [_uuid7(at, first + n) for n in range(count)]
+    milliseconds, first = _milliseconds(at), secrets.randbits(73)
+    return [_uuid7(milliseconds, bits) for bits in range(first, first + count)]
 
 
 def derived_event_id(at: datetime, *parts: str) -> UUID:
     """Make the UUIDv7 that belongs to a recorded thing: importing it again gives the same id."""
-    return _uuid7(at, int(sha256_hex(canonical_json(parts)), 16) & ((1 << 74) - 1))
+    return _uuid7(_milliseconds(at), int(sha256_hex(canonical_json(parts)), 16) & ((1 << 74) - 1))
 
 
-def _uuid7(at: datetime, bits: int) -> UUID:
-    milliseconds = int(at.timestamp() * 1000) & ((1 << 48) - 1)
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000) & ((1 << 48) - 1)
+
+
+def _uuid7(milliseconds: int, bits: int) -> UUID:
     return UUID(int=(milliseconds << 80) | (7 << 76) | ((bits >> 62) << 64) | (0b10 << 62) | (bits & ((1 << 62) - 1)))
 
 

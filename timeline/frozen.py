@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from json.encoder import encode_basestring
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class Frozen(BaseModel):
@@ -40,6 +43,29 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensu
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+_LONG: Final = 100
+"""Characters from which on pydantic's writer of texts is faster than Python's; at 1,000 ten times as fast."""
+
+
+def json_string(text: str) -> str:
+    """Write a text as `canonical_json` and `compact_json` do, by one of two writers that escape alike."""
+    if len(text) < _LONG:
+        return encode_basestring(text)
+    try:
+        return to_json(text).decode()
+    except ValueError:  # a lone surrogate: whoever wants UTF-8 of it will say so
+        return encode_basestring(text)
+
+
+_FLAT: Final[Mapping[type, Callable[[Any], str]]] = {
+    str: json_string,
+    int: int.__repr__,
+    bool: {True: "true", False: "false"}.__getitem__,
+    NoneType: {None: "null"}.__getitem__,
+}
+"""Writers of what the arguments of a call mostly hold."""
+
+
 def canonical_json(value: Any) -> str:
     """Write JSON in the one form that is hashed: sorted keys, no spaces, no NaN, no escapes beyond the necessary.
 
@@ -47,7 +73,8 @@ def canonical_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    return _CANONICAL.encode(value)
+    flat = _flat_json(sorted(value.items())) if type(value) is dict else None
+    return _CANONICAL.encode(value) if flat is None else flat
 
 
 def compact_json(value: Any) -> str:
@@ -57,7 +84,22 @@ def compact_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    return _COMPACT.encode(value)
+    flat = _flat_json(value.items()) if type(value) is dict else None
+    return _COMPACT.encode(value) if flat is None else flat
+
+
+def _flat_json(items: Iterable[tuple[Any, Any]]) -> str | None:
+    """Write an object of texts, whole numbers and constants; None: it holds something else.
+
+    The arguments of a call are written twice on their way into the log, and are a long text in a small object.
+    """
+    parts = []
+    for key, value in items:
+        write = _FLAT.get(type(value))
+        if write is None or type(key) is not str:
+            return None
+        parts.append(f"{json_string(key)}:{write(value)}")
+    return "{" + ",".join(parts) + "}"
 
 
 def sha256_hex(text: str) -> str:

@@ -1,12 +1,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from timeline.frozen import Frozen, canonical_json, repair_json, repair_text, sha256_hex, without_empty
+from timeline.frozen import (
+    Frozen,
+    canonical_json,
+    compact_json,
+    json_string,
+    repair_json,
+    repair_text,
+    sha256_hex,
+    without_empty,
+)
+
+TEXTS = st.text(st.characters(), max_size=300)  # lone surrogates included
+ARGUMENTS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False))
 
 
 class Pair(Frozen):
@@ -35,6 +51,26 @@ def test_canonical_json_sorts_keys_and_writes_no_spaces() -> None:
     assert canonical_json({"b": [1, 2.5, None, True], "a": {"z": 1, "y": "é"}}) == (
         '{"a":{"y":"é","z":1},"b":[1,2.5,null,true]}'
     )
+
+
+@given(value=ARGUMENTS.map(lambda flat: {k: v for k, v in flat.items() if v not in {math.inf, -math.inf}}))
+def test_an_object_is_written_as_the_json_module_writes_it(value: dict[str, Any]) -> None:
+    """The quick way for flat objects makes the same text, in either order of keys."""
+    written = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    assert compact_json(value) == written
+    assert canonical_json(value) == json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+@given(text=TEXTS)
+def test_a_text_is_written_alike_whatever_its_length(text: str) -> None:
+    """The writer of long texts escapes what the writer of short ones does."""
+    assert json_string(text * 3) == json.dumps(text * 3, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, {True: 1}, {"a": 10**30, "b": {"c": 0.1}}])
+def test_other_objects_are_written_as_the_json_module_writes_them(value: dict[Any, Any]) -> None:
+    """Keys that are no texts, and values inside values, take the long way."""
+    assert compact_json(value) == json.dumps(value, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
