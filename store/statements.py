@@ -13,7 +13,7 @@ from typing import Final
 
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
 """Condition of the partial index of files."""
-RARE_WHERE: Final = "type NOT IN ('block.appended', 'context.rendered', 'model.called')"
+RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
 """Condition of the two partial indexes; SQLite uses them only where a query repeats it word for word."""
 
 FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})

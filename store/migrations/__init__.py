@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from .. import statements
-from . import create, digests, forks
+from . import create, digests, forks, rare
 
 if TYPE_CHECKING:
     import sqlite3
@@ -22,6 +22,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("create the tables", create.apply),
     ("let forks share what was appended before them", forks.apply),
     ("keep digests as rows", digests.apply),
+    ("let appended blocks pass the indexes of rare events", rare.apply),
 )
 """In order; the first has number 1. A step that was released is never changed."""
 

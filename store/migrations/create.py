@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import sqlite3
 
-_STATEMENTS: Final = (
+STATEMENTS: Final = (
     """
     CREATE TABLE conversations (
         "key" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -69,5 +69,5 @@ _STATEMENTS: Final = (
 
 def apply(connection: sqlite3.Connection) -> None:
     """Create every table and index of the first release."""
-    for statement in _STATEMENTS:
+    for statement in STATEMENTS:
         connection.execute(statement)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli import sessions
+from tests.downgrade import before_digest_rows
 from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -147,8 +146,5 @@ def test_a_database_of_an_earlier_version_is_brought_up_to_date(
     run: Callable[..., Done], simulated: dict[str, Any], db: Path
 ) -> None:
     """A command that only reads works too on what an earlier version wrote, and finds its compactions."""
-    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
-        for table in ("digest_entries", "compactions", "search_progress"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM migrations WHERE number >= 3")
+    before_digest_rows(db)
     assert len(run("digests", "--json").json) == simulated["compactions"]

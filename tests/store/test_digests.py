@@ -20,6 +20,7 @@ from store.sqlite import SQLiteStore
 from store.tables import CompactionRow, DigestEntryRow
 from store.testing import compaction, event, events
 from store.testing.samples import START
+from tests.downgrade import before_digest_rows
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.events import CompactionCompleted, CompactionReverted
 
@@ -267,7 +268,7 @@ async def test_a_store_of_the_schema_before_gets_its_rows(tmp_path: Path, damage
         await store.append("b", [*events(2), compaction(1, 1)])
         await store.append("a", [event(CompactionReverted(versions=(250, 249)))])
         before = [digest async for digest in store.digests(reverted=None)]
-    _downgrade(file)
+    before_digest_rows(file)
     if damaged:
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute("UPDATE events SET payload = 'x' WHERE version = 7 AND conversation = 1")
@@ -277,14 +278,6 @@ async def test_a_store_of_the_schema_before_gets_its_rows(tmp_path: Path, damage
         assert [digest.version async for digest in store.digests(command="make 200")] == [201]
         assert [digest.version async for digest in store.digests(reverted=True)] == [249, 250]
         assert [found.conversation async for found in store.search("hello 1")] == ["b"]
-
-
-def _downgrade(file: Path) -> None:
-    """Make the store what the schema before the digests' rows made of it."""
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        for table in ("digest_entries", "compactions", "search_progress"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM migrations WHERE number >= 3")
 
 
 def test_entries_come_list_by_list() -> None:

@@ -1,0 +1,23 @@
+"""Stores as earlier versions of the library left them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from store.migrations import create
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def before_digest_rows(file: Path) -> None:
+    """Make a store what the schema before the digests' rows made of it."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for table in ("digest_entries", "compactions", "search_progress"):
+            connection.execute(f"DROP TABLE {table}")
+        for index in ("events_rare", "events_rare_within"):
+            connection.execute(f"DROP INDEX {index}")
+            connection.execute(next(s for s in create.STATEMENTS if f"CREATE INDEX {index} " in s))
+        connection.execute("DELETE FROM migrations WHERE number >= 3")
