@@ -139,7 +139,7 @@ class Timeline(Deciding):
         """
         at = moment(now, self._clock)
         checked = [parse_block(block) for block in blocks]
-        if any(isinstance(block, RangeSummary) for block in checked):
+        if any(type(block) is RangeSummary for block in checked):
             raise InvalidBlock(
                 "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
             )
