@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from store.memory import MemoryStore
 from tests.invariants import reference
-from tests.invariants.hide_checks import age, batches, check_untouched
+from tests.invariants.hide_checks import AUTOMATIC, age, batches, check_untouched
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import HIDINGS, LONG_RUNS, ORDERLY_LOGS, Call, Manual, Say, Step, Wait, small
 from tests.invariants.watched import Watched
-from timeline.blocks import Attachment, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, Attachment, ToolResult, UserPrompt
+from timeline.planning.hide import is_notice
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -79,6 +80,33 @@ def test_once_the_cache_is_cold_all_old_tool_output_is_hidden_in_one_batch(steps
         assert due <= hidden
         assert len(made) <= 1
         assert not any(isinstance(blocks[v], UserPrompt | Attachment) for v in hidden if age(log, v, hiding) == 0)
+
+    run(story())
+
+
+@search(25)
+@given(LONG_RUNS, HIDINGS, st.sampled_from([3_000, ROOMY]))
+def test_the_model_is_told_of_every_hide_and_never_inside_a_response(
+    steps: list[Step], hiding: Hiding, limit: int
+) -> None:
+    """Once the newest response is complete, a message stands behind the last hide, or a summary came since."""
+    complete = Say((AssistantCompletion(text="done", response_id="done"), UserPrompt(text="later")))
+
+    async def story() -> None:
+        watched = await _watched(hiding, limit)
+        for step in steps:
+            if not isinstance(step, Manual):
+                await watched.play(step, Wait(5_000))
+                await watched.outcome()
+        await watched.play(complete)
+        await watched.render()
+        items = watched.timeline.window.items
+        told = [n for n, item in enumerate(items) if is_notice(item.block)]
+        for place in told:
+            before, behind = ({item.response for item in part} for part in (items[:place], items[place:]))
+            assert not (before & behind) - {0}
+        hides = [i.hide.version for i in items if i.hide is not None and i.hide.reason in AUTOMATIC]
+        assert told or not hides or max(hides) < max((i.version for i in items if i.is_summary), default=0)
 
     run(story())
 
