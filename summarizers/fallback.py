@@ -42,20 +42,9 @@ class FallbackSummarizer:
             except Exception as error:  # noqa: BLE001 - whatever an application's summarizer raises, the next one answers
                 problems.append(f"{summarizer.name}: {type(error).__name__}: {error}")
             else:
-                problem = _problem(summary, request)
+                problem = request.problem_with(summary.text)
                 if problem is None:
                     reasons = [*problems, summary.fallback_reason] if summary.fallback_reason else problems
                     return replace(summary, fallback_reason="; ".join(reasons) or None)
                 problems.append(f"{summarizer.name}: {problem}")
         raise SummarizerFailed(problems)
-
-
-def _problem(summary: Summary, request: SummaryRequest) -> str | None:
-    if not summary.text.strip():
-        return "the answer is empty"
-    tokens = request.counter.count(summary.text)
-    return (
-        f"the answer has {tokens} tokens where {request.max_tokens} are allowed"
-        if tokens > request.max_tokens
-        else None
-    )

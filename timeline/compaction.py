@@ -5,11 +5,11 @@ The decisions are the planner's; this file asks the summarizers and the hooks, a
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-
+from timeline.asking import ask
 from timeline.blocks import RangeSummary
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
 from timeline.events import (
@@ -28,9 +28,12 @@ from timeline.lease import begin, holds, release, take_turn, within
 from timeline.paths import stem
 from timeline.planning.budget import retry_growth
 from timeline.planning.drop import NOTICE_BY, truncation_notice
+from timeline.planning.messages import messages
 from timeline.planning.plans import Hides, Plan
+from timeline.planning.requests import Wanted, summary_requests
 from timeline.planning.steps import plan_step
-from timeline.planning.summary import compaction_event, summary_requests, written_by
+from timeline.planning.summary import compaction_event
+from timeline.policy.steps import Summarize
 from timeline.ports import Skip
 from timeline.projection.context import Taken
 
@@ -41,11 +44,11 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, FailureReason, Payload
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
-    from timeline.planning.summary import Requests
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
-    from timeline.ports import Hook, Hooks, Summarizer, Summary, SummaryRequest, TokenCounter
+    from timeline.ports import Hook, Hooks, Summarizer, TokenCounter
 
+_LOG: Final = logging.getLogger("timeline")
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
 _BEFORE: Final = "on_before_compaction"
@@ -154,7 +157,7 @@ class _Compaction:
                         plan = await self._plan()
                     payloads = await self._carry_out(plan)
                     if await self._commit(plan, payloads):
-                        return await self._report(payloads)
+                        return await self._report(plan, payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
             await release(self.log, self.lease, error, self.now)
@@ -208,19 +211,20 @@ class _Compaction:
         if isinstance(answer, str):
             self.own_summary = answer.strip()
 
-    def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy] | None:
+    def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
         """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
+        number = self.log.fold.window.rounds + 1
         if plan.written is not None:
-            return plan.written, WrittenBy(summarizer=plan.written_by)
+            return plan.written, WrittenBy(summarizer=plan.written_by), number
         text = self.compactor.counter.truncate(self.own_summary, plan.caps.history + plan.caps.turn_prefix)
-        return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE)) if text else None
+        return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:
         """Turn a plan into the events that will carry it out."""
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = self.log.fold.window
-            parts, who = self._written(plan) or await self._summarise(plan)
+            parts, who, number = self._written(plan) or await self._summarise(plan)
             completed = compaction_event(
                 window,
                 plan,
@@ -231,45 +235,42 @@ class _Compaction:
                 policy=self.compactor.policy,
                 counter=self.compactor.counter,
                 now=self.now,
+                number=number,
             )
             payloads.append(completed.model_copy(update={"lease": self.lease}))
         if plan.spills:
             payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
         return payloads
 
-    async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy]:
+    async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
         """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
-        counter = self.compactor.counter
+        policy, counter = self.compactor.policy, self.compactor.counter
+        requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
         try:
-            return await self._ask_for(summary_requests(self.log.fold.window, plan, counter, self.instructions))
+            parts, who = await ask(self.compactor.summarizer, requests, policy.form)
         except SummarizerFailed as failure:
-            if self.compactor.policy.on_failure == "truncate":
+            _LOG.warning("conversation %s: %s (on_failure=%s)", self.log.fold.conversation, failure, policy.on_failure)
+            if policy.on_failure == "truncate":
                 notice = truncation_notice(plan.covered, plan.caps.history, counter)
-                return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure))
+                return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure)), requests.round
             await self._set_back("summarizer", str(failure))
             raise
+        if who.fallback_reason is not None:
+            _LOG.warning(
+                "conversation %s: summary by %s: %s", self.log.fold.conversation, who.summarizer, who.fallback_reason
+            )
+        return parts, who, requests.round
 
-    async def _ask_for(self, requests: Requests) -> tuple[SummaryParts, WrittenBy]:
-        """Ask for both parts at the same time; this is where time passes, and no lock is held."""
-        answers: dict[str, Summary] = {}
-        try:
-            async with anyio.create_task_group() as group:
-                for request in (requests.history, requests.turn_prefix):
-                    if request is not None:
-                        group.start_soon(self._ask, request, answers)
-        except BaseExceptionGroup as errors:
-            failed = errors.subgroup(SummarizerFailed)
-            if failed is None or len(failed.exceptions) != len(errors.exceptions):
-                raise
-            raise failed.exceptions[0] from None
-        parts = SummaryParts(
-            history=answers["history"].text if "history" in answers else requests.kept.history,
-            turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
+    async def _wanted(self) -> Wanted:
+        """Say what the step asks of its summary."""
+        if not isinstance(self.step, Summarize):
+            return Wanted(instructions=self.instructions)
+        return Wanted(
+            prompt=self.step.prompt,
+            language=self.step.language,
+            original_task=await self.log.first_prompt(),
+            instructions=self.instructions,
         )
-        return parts, written_by(list(answers.values()))
-
-    async def _ask(self, request: SummaryRequest, answers: dict[str, Summary]) -> None:
-        answers[request.kind] = await self.compactor.summarizer.summarize(request)
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
         """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
@@ -282,7 +283,7 @@ class _Compaction:
         except VersionConflict:
             return False
 
-    async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
+    async def _report(self, plan: Plan, payloads: Sequence[Payload]) -> list[Taken]:
         """Call the hook and say what was done."""
         taken: list[Taken] = []
         for payload in payloads:
@@ -292,6 +293,14 @@ class _Compaction:
                     "after_tokens": payload.after_tokens,
                     "compacted_tokens": payload.compacted_tokens,
                 }
+                _LOG.info(
+                    "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
+                    self.log.fold.conversation,
+                    payload.round,
+                    payload.before_tokens,
+                    payload.after_tokens,
+                    len(messages(plan.covered)),
+                )
                 await self._call("on_after_compaction", dict(facts))
                 detail: dict[str, int | str] = {"round": payload.round, **facts, "summary": payload.block.path}
                 if payload.split_turn_id is not None:

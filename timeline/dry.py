@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.events import appended_block
+from timeline.history import first_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -42,6 +43,10 @@ class DryLog:
         """Return the paths in use that begin with one of the stems."""
         own = {path for path in self._paths if path.startswith(tuple(stems))}
         return own | await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        return await first_prompt(self._store, self._fold.conversation)
 
     async def commit(
         self,

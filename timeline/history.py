@@ -6,10 +6,11 @@ cost is the history's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import UserPrompt
 from timeline.errors import HistoryUnavailable
-from timeline.events import CompactionReverted
+from timeline.events import CompactionReverted, appended_block
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from timeline.ports import EventStore
+
+_BEGINNING: Final = 16
+"""Events of a page where only the beginning of a log is wanted."""
 
 
 async def load_fold(store: EventStore, conversation: str) -> Fold:
@@ -30,6 +34,18 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
         return restore(conversation, stored.snapshot, stored.events)
     except HistoryNeeded:  # taken back by a writer that took no snapshot with it
         return await fold_history(store, conversation)
+
+
+async def first_prompt(store: EventStore, conversation: str) -> str | None:
+    """Return the text of the first prompt of a log, covered or not: the task that all the rest is about (seed 001).
+
+    It is looked up rather than kept: the beginning of a log is near at hand, and what was erased there is not repeated.
+    """
+    async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
+        block = appended_block(event.payload)
+        if type(block) is UserPrompt and block.text.strip():
+            return block.text
+    return None
 
 
 async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:

@@ -19,7 +19,7 @@ from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, Timeli
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
-from timeline.history import fold_history, load_fold
+from timeline.history import first_prompt, fold_history, load_fold
 from timeline.paths import stem
 from timeline.ports import Expected
 from timeline.shielding import shielded
@@ -91,6 +91,10 @@ class Log(Protocol):
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
+        ...
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with, see `timeline.history.first_prompt`."""
         ...
 
     async def commit(
@@ -174,6 +178,10 @@ class StoredLog:
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
         return await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        return await first_prompt(self._store, self._fold.conversation)
 
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -224,6 +224,11 @@ class TokenCounter(Protocol):
 
 
 SummaryKind: TypeAlias = Literal["history", "turn_prefix"]
+PromptName: TypeAlias = Literal["generic", "sections", "continuation", "bullets"]
+"""What a summarizer is asked for: prose under plain headings, seed 001's sections, seed 004's five headings, seed 000's
+three to five bullet points."""
+HIDDEN_KEY: Final = "hidden"
+"""Key of a block's ``meta`` in a request: why the model saw a replacement instead of it. No stored block has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +238,16 @@ class SummaryRequest:
     Attributes:
         kind: finished history, or the prefix of the turn that goes on after the summary.
         blocks: what to summarise, in timeline order, each as the model saw it; never empty.
-        previous: the summary to integrate, if there is one.
+        previous: the whole summary to integrate, in the shape that it was written in, if there is one.
         task: the prompt of the split turn (``turn_prefix``) or of the conversation's newest covered turn.
-        max_tokens: hard cap of the answer.
+        max_tokens: hard cap of the answer. A summary has at most half of what is new to it, and what the one before it
+            had, so that an answer within the cap never grows the context.
         counter: the policy's counter, to keep the cap with.
         instructions: extra wishes of the caller, such as what to focus on.
+        prompt: the shape of the answer; a turn prefix has one of its own.
+        language: of the answer, in words such as ``Indonesian``; that of the conversation where it is empty.
+        round: number of the compaction, counted from 1.
+        original_task: the first prompt of the log, however long ago it was covered.
     """
 
     kind: SummaryKind
@@ -247,6 +257,19 @@ class SummaryRequest:
     max_tokens: int
     counter: TokenCounter
     instructions: str = ""
+    prompt: PromptName = "generic"
+    language: str = ""
+    round: int = 1
+    original_task: str | None = None
+
+    def problem_with(self, text: str) -> str | None:
+        """Say why a text is no answer to this request: it is empty or above the cap; None where it is one."""
+        if not text.strip():
+            return "the answer is empty"
+        tokens = self.counter.count(text)
+        if tokens > self.max_tokens:
+            return f"the answer has {tokens} tokens where {self.max_tokens} are allowed"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

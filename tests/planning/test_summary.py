@@ -26,15 +26,8 @@ from tests.scenes import (
 )
 from timeline.blocks import Note, ToolCall, TurnHeader
 from timeline.events import BlocksHidden, CompactionCompleted, Replacement, SummaryParts, WrittenBy
-from timeline.planning.summary import (
-    HEADING,
-    NOTHING,
-    SPLIT_HEADING,
-    compaction_event,
-    shown_block,
-    summary_requests,
-    written_by,
-)
+from timeline.planning.requests import Wanted, shown_block, summary_requests
+from timeline.planning.summary import HEADING, NOTHING, SPLIT_HEADING, compaction_event, written_by
 from timeline.ports import Summary
 
 if TYPE_CHECKING:
@@ -110,7 +103,7 @@ def test_a_request_has_its_cap_and_the_callers_wishes() -> None:
     """The cap is the plan's for that part; instructions go to both."""
     window = split_window()
     plan = planned(window, POLICY)
-    requests = summary_requests(window, plan, COUNTER, "mind the tests")
+    requests = summary_requests(window, plan, COUNTER, Wanted(instructions="mind the tests"))
     assert requests.history is not None
     assert requests.turn_prefix is not None
     assert (requests.history.max_tokens, requests.turn_prefix.max_tokens) == (plan.caps.history, plan.caps.turn_prefix)

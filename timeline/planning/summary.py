@@ -1,22 +1,19 @@
-"""From a plan to summary requests, and from their answers to the summary block (seed 002, what compaction produces).
-
-History and turn prefix are two requests that may run at the same time. When the same turn is split again, the history
-stays verbatim and one request integrates the old prefix with the new rounds; when the turn is over, both are history.
-"""
+"""From a plan and its summary to the summary block and its event (seed 002, what compaction produces)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import RangeSummary, ToolCall, UserPrompt
-from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, instant_text
+from timeline.blocks import RangeSummary
+from timeline.events import CompactionCompleted, Covers, WrittenBy, instant_text
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
 from timeline.planning.budget import costs
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
+from timeline.planning.requests import joined, superseded
 from timeline.policy.steps import BLOCK_FORM, FORM_KEY
-from timeline.ports import Summary, SummaryRequest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -24,14 +21,13 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.blocks import Block
     from timeline.digest import Digest
-    from timeline.events import CompactReason
+    from timeline.events import CompactReason, SummaryParts
     from timeline.fold.window import Window
     from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
     from timeline.policy.steps import SummaryForm
-    from timeline.ports import TokenCounter
+    from timeline.ports import Summary, TokenCounter
 
 HEADING: Final = BLOCK_FORM.heading
 """The first line of our own form of a summary."""
@@ -40,107 +36,6 @@ SPLIT_HEADING: Final = "Turn Context (split turn)"
 RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
 NOTHING: Final = "Nothing was said before this point."
 _SAID: Final = {"role", "question", "answer"}
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """What has to be asked, and what is known without asking.
-
-    A part without a request keeps its text: ``kept``.
-    """
-
-    history: SummaryRequest | None
-    turn_prefix: SummaryRequest | None
-    kept: SummaryParts
-
-
-def summary_requests(window: Window, plan: Plan, counter: TokenCounter, instructions: str = "") -> Requests:
-    """Say what the summarizer is asked; nothing new in a part means no request for it."""
-    earlier = superseded(window, plan)
-    previous = earlier[-1] if earlier else None
-    same_turn = previous is not None and plan.split_turn_id is not None and previous.split_turn_id == plan.split_turn_id
-    prefix_of = None if plan.one_request else plan.split_turn_id
-    inside = [i for i in plan.covered if prefix_of is not None and i.block.turn_id == prefix_of]
-    finished = [i for i in plan.covered if prefix_of is None or i.block.turn_id != prefix_of]
-    if same_turn and previous is not None and not plan.one_request:
-        history, prefix = _joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
-    else:
-        history, prefix = _joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
-    return Requests(
-        history=_request(
-            "history", finished, history, _task(window, finished), plan.caps.history, counter, instructions
-        ),
-        turn_prefix=_request(
-            "turn_prefix",
-            inside,
-            prefix,
-            _prompt_of(window, prefix_of),
-            plan.caps.turn_prefix,
-            counter,
-            instructions,
-        ),
-        kept=SummaryParts(history=history, turn_prefix=prefix),
-    )
-
-
-def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
-    """Return the compactions whose summaries a plan integrates, oldest first."""
-    return [compaction for compaction in window.summaries if compaction.block.path in plan.supersedes]
-
-
-def _joined(*texts: str) -> str:
-    return "\n\n".join(text for text in texts if text)
-
-
-def _request(  # noqa: PLR0917 - private, and the order is that of SummaryRequest
-    kind: Any,
-    items: Sequence[Item],
-    previous: str,
-    task: str | None,
-    max_tokens: int,
-    counter: TokenCounter,
-    instructions: str,
-) -> SummaryRequest | None:
-    blocks = tuple(shown for item in items if (shown := shown_block(item)) is not None)
-    if not blocks:
-        return None
-    return SummaryRequest(
-        kind=kind,
-        blocks=blocks,
-        previous=previous or None,
-        task=task,
-        max_tokens=max_tokens,
-        counter=counter,
-        instructions=instructions,
-    )
-
-
-def shown_block(item: Item) -> Block | None:
-    """Return a block as the model saw it: its replacement where it is hidden, None where nothing was shown."""
-    block = item.block
-    if item.omitted:
-        return None
-    if item.replacement is not None:
-        changes: dict[str, Any] = {"text": item.replacement.text, "data": None}
-        if isinstance(block, ToolCall):
-            changes["arguments"] = item.replacement.arguments or {}
-        return block.model_copy(update=changes)
-    return block if block.countable() or block.data is not None else None
-
-
-def _task(window: Window, items: Sequence[Item]) -> str | None:
-    """Return the newest prompt among items, else the newest prompt that is live."""
-    for source in (items, window.items):
-        for item in reversed(source):
-            if isinstance(item.block, UserPrompt):
-                return item.block.text
-    return None
-
-
-def _prompt_of(window: Window, turn_id: str | None) -> str | None:
-    return next(
-        (i.block.text for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt)), None
-    )
 
 
 def compaction_event(
@@ -154,6 +49,7 @@ def compaction_event(
     policy: Policy,
     counter: TokenCounter,
     now: datetime,
+    number: int | None = None,
 ) -> CompactionCompleted:
     """Build the compaction with its summary block.
 
@@ -167,10 +63,12 @@ def compaction_event(
         policy: the policy of the plan.
         counter: counts the finished block.
         now: its time.
+        number: of the compaction; the next one unless given.
     """
     if plan.covers is None:
         raise ValueError("the plan covers nothing")
-    digest, form = build_digest(plan.covered), formed(policy.form, window.rounds + 1)
+    number = number or window.rounds + 1
+    digest, form = build_digest(plan.covered), formed(policy.form, number)
     text = _compose(window, plan, parts, digest, form, counter)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     path = free_summary_path(plan.turn_id, taken_paths)
@@ -183,7 +81,7 @@ def compaction_event(
         carried=plan.carried,
         parts=parts,
         split_turn_id=plan.split_turn_id,
-        round=window.rounds + 1,
+        round=number,
         reason=reason,
         keep_recent_tokens=plan.keep_recent_tokens,
         target_missed=plan.target_missed,
@@ -215,6 +113,14 @@ def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy
 def formed(form: SummaryForm, number: int) -> SummaryForm:
     """Return a form with the number of its compaction filled in."""
     return form.model_copy(update={"heading": form.heading.replace("{round}", str(number))})
+
+
+def unheaded(text: str, form: SummaryForm) -> str:
+    """Take the form's own heading off a summary that its author began with it: the form puts it there."""
+    label = re.split(r"[({]", form.heading, maxsplit=1)[0].strip("# \n[]")
+    if not label:
+        return text.strip()
+    return re.sub(rf"\A\s*[#*\[]+\s*{re.escape(label)}[^\n\]]*\]?", "", text, count=1).strip()
 
 
 def covered_figures(earlier: Sequence[CompactionCompleted], covered: Sequence[Item]) -> dict[str, Any]:
@@ -284,8 +190,8 @@ def _compose(  # noqa: PLR0917 - private, in the order of the text
         sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
     if form.record and (record := _record(window, plan, digest, counter)):
         sections.append(f"## {RECORD_HEADING}\n\n{record}")
-    text = _joined(*sections)
-    return form.heading + text if form.heading.endswith("\n") else _joined(form.heading, text)
+    text = joined(*sections)
+    return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
 def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -> str:

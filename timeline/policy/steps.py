@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field
 
 from timeline.frozen import Frozen
+from timeline.ports import PromptName
 
 
 class CutPoint(Frozen):
@@ -62,10 +63,6 @@ Cut: TypeAlias = Annotated[CutPoint | KeepLast | KeepRatio | KeepTurns | Oldest,
 """Where a summary's range ends."""
 MessageCut: TypeAlias = KeepLast | KeepRatio | KeepTurns | Oldest
 """A cut that counts messages."""
-
-PromptName: TypeAlias = Literal["generic", "sections", "continuation", "bullets"]
-"""What a summarizer is asked for: prose under plain headings, seed 001's sections, seed 004's five headings, seed 000's
-three to five bullet points."""
 
 
 class Summarize(Frozen):

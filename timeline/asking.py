@@ -1,0 +1,65 @@
+"""Asking for summaries: both parts at the same time, and every answer judged, whoever gave it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from timeline.errors import SummarizerFailed
+from timeline.events import SummaryParts
+from timeline.planning.summary import unheaded, written_by
+
+if TYPE_CHECKING:
+    from timeline.events import WrittenBy
+    from timeline.planning.requests import Requests
+    from timeline.policy.steps import SummaryForm
+    from timeline.ports import Summarizer, Summary, SummaryRequest
+
+
+async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> tuple[SummaryParts, WrittenBy]:
+    """Ask for the parts of a summary; this is where time passes, and no lock is held.
+
+    Args:
+        summarizer: who is asked.
+        requests: what about.
+        form: puts its heading before the summary, so that a heading in an answer is taken off.
+
+    Raises:
+        SummarizerFailed: there is no usable answer to one of them: an error of whatever kind, a text that is empty, or
+            one that is longer than it may be.
+    """
+    answers: dict[str, Summary] = {}
+
+    async def answer(request: SummaryRequest) -> None:
+        answers[request.kind] = await _judged(summarizer, request)
+
+    try:
+        async with anyio.create_task_group() as group:
+            for request in (requests.history, requests.turn_prefix):
+                if request is not None:
+                    group.start_soon(answer, request)
+    except BaseExceptionGroup as errors:
+        failed = errors.subgroup(SummarizerFailed)
+        if failed is None or len(failed.exceptions) != len(errors.exceptions):
+            raise
+        raise failed.exceptions[0] from None
+    parts = SummaryParts(
+        history=unheaded(answers["history"].text, form) if "history" in answers else requests.kept.history,
+        turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
+    )
+    return parts, written_by(list(answers.values()))
+
+
+async def _judged(summarizer: Summarizer, request: SummaryRequest) -> Summary:
+    """Ask a summarizer; what an application's raises, and what it answers, is judged as in a chain of several."""
+    try:
+        summary = await summarizer.summarize(request)
+    except SummarizerFailed:
+        raise
+    except Exception as error:
+        raise SummarizerFailed([f"{summarizer.name}: {type(error).__name__}: {error}"]) from error
+    problem = request.problem_with(summary.text)
+    if problem is not None:
+        raise SummarizerFailed([f"{summarizer.name}: {problem}"])
+    return summary

@@ -1,0 +1,194 @@
+"""From a plan to summary requests: what the summarizer is shown of a range, and what it is asked for.
+
+History and turn prefix are two requests that may run at the same time. When the same turn is split again, the history
+stays verbatim and one request integrates the old prefix with the new rounds; when the turn is over, both are history.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
+from timeline.events import SummaryParts
+from timeline.ports import HIDDEN_KEY, SummaryRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import CompactionCompleted
+    from timeline.fold.window import Item, Window
+    from timeline.planning.plans import Plan
+    from timeline.ports import PromptName, SummaryKind, TokenCounter
+
+FAILED_KEYS: Final = ("interrupted", "error")
+"""Keys of a block's ``meta`` that mark a response of the model as broken off, or as failed."""
+_SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\n?")
+"""Seed 001's heading, by which it knows an earlier summary among plain messages."""
+_BEGINNING: Final = 2
+"""An earlier summary among plain messages is one of the first so many (seed 001: the one behind the system prompt)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a summary is to be, whatever it is about.
+
+    Attributes:
+        prompt: its shape.
+        language: it is written in.
+        original_task: the first prompt of the log.
+        instructions: extra wishes of the caller.
+    """
+
+    prompt: PromptName = "generic"
+    language: str = ""
+    original_task: str | None = None
+    instructions: str = ""
+
+
+ANYTHING: Final = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What has to be asked, and what is known without asking.
+
+    A part without a request keeps its text: ``kept``. ``round`` is the number of the compaction.
+    """
+
+    history: SummaryRequest | None
+    turn_prefix: SummaryRequest | None
+    kept: SummaryParts
+    round: int = 1
+
+
+def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING) -> Requests:
+    """Say what the summarizer is asked; nothing new in a part means no request for it."""
+    earlier = superseded(window, plan)
+    previous = earlier[-1] if earlier else None
+    same_turn = previous is not None and plan.split_turn_id is not None and previous.split_turn_id == plan.split_turn_id
+    prefix_of = None if plan.one_request else plan.split_turn_id
+    useful = without_failures(plan.covered)
+    inside = [i for i in useful if prefix_of is not None and i.block.turn_id == prefix_of]
+    finished = [i for i in useful if prefix_of is None or i.block.turn_id != prefix_of]
+    if same_turn and previous is not None and not plan.one_request:
+        history, prefix = joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
+    else:
+        history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
+    found = None if history or wanted.prompt != "sections" else _told_summary(finished)
+    number = max(window.rounds, 0 if found is None else _round_of(found.block.text)) + 1
+    before = _SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
+    asking = _Asking(counter, wanted, number)
+    about = [item for item in finished if item is not found]
+    return Requests(
+        history=asking.request("history", about, before, _task(window, finished), plan.caps.history),
+        turn_prefix=asking.request("turn_prefix", inside, prefix, _prompt_of(window, prefix_of), plan.caps.turn_prefix),
+        kept=SummaryParts(history=before, turn_prefix=prefix),
+        round=number,
+    )
+
+
+def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
+    """Return the compactions whose summaries a plan integrates, oldest first."""
+    return [compaction for compaction in window.summaries if compaction.block.path in plan.supersedes]
+
+
+def joined(*texts: str) -> str:
+    """Put texts together, an empty line between them."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def without_failures(items: Sequence[Item]) -> list[Item]:
+    """Leave out responses that failed before they said or called anything (seed 004, gap 1).
+
+    One that was broken off stays with what it said. Both are marked in ``meta``, see `FAILED_KEYS`.
+    """
+    failed = {_response(item) for item in items if any(item.block.meta.get(key) for key in FAILED_KEYS)}
+    said = {_response(item) for item in items if _says(item.block)}
+    return [item for item in items if _response(item) not in failed - said]
+
+
+def _response(item: Item) -> tuple[str, int]:
+    """Return what tells a response from the others; a block that is part of none is one by itself."""
+    return ("response", item.response) if item.response else ("block", item.version)
+
+
+def _says(block: Block) -> bool:
+    """Say whether a block of a response is content: text or a call, not mere reasoning."""
+    return type(block) is ToolCall or (type(block) is AssistantCompletion and bool(block.text.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """What the requests of one compaction share."""
+
+    counter: TokenCounter
+    wanted: Wanted
+    round: int
+
+    def request(
+        self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
+    ) -> SummaryRequest | None:
+        """Ask about some items; None where nothing was shown of them."""
+        blocks = tuple(shown for item in items if (shown := shown_block(item)) is not None)
+        if not blocks:
+            return None
+        return SummaryRequest(
+            kind=kind,
+            blocks=blocks,
+            previous=previous or None,
+            task=task,
+            max_tokens=max_tokens,
+            counter=self.counter,
+            instructions=self.wanted.instructions,
+            prompt=self.wanted.prompt,
+            language=self.wanted.language,
+            round=self.round,
+            original_task=self.wanted.original_task,
+        )
+
+
+def shown_block(item: Item) -> Block | None:
+    """Return a block as the model saw it: its replacement where it is hidden, None where nothing was shown."""
+    block = item.block
+    if item.omitted:
+        return None
+    if item.replacement is not None:
+        why = item.hide.reason if item.hide is not None else HIDDEN_KEY
+        changes: dict[str, Any] = {
+            "text": item.replacement.text,
+            "data": None,
+            "meta": {**block.meta, HIDDEN_KEY: why},
+        }
+        if isinstance(block, ToolCall):
+            changes["arguments"] = item.replacement.arguments or {}
+        return block.model_copy(update=changes)
+    return block if block.countable() or block.data is not None else None
+
+
+def _told_summary(items: Sequence[Item]) -> Item | None:
+    """Find the summary that a conversation of plain messages begins with (seed 001, chaining rule 1)."""
+    beginning = items[:_BEGINNING]
+    return next((i for i in beginning if _says(i.block) and _SESSION_SUMMARY.match(i.block.text)), None)
+
+
+def _round_of(told: str) -> int:
+    found = _SESSION_SUMMARY.match(told)
+    return int(found["round"] or 1) if found else 0
+
+
+def _task(window: Window, items: Sequence[Item]) -> str | None:
+    """Return the newest prompt among items, else the newest prompt that is live."""
+    for source in (items, window.items):
+        for item in reversed(source):
+            if isinstance(item.block, UserPrompt):
+                return item.block.text
+    return None
+
+
+def _prompt_of(window: Window, turn_id: str | None) -> str | None:
+    return next(
+        (i.block.text for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt)), None
+    )
