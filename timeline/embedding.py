@@ -160,11 +160,7 @@ class Embedding(TimelineView):
         ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
         known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
         new = [n for n, own in enumerate(ids) if not known.intersection(own)]
-        placed = placed_in_turns([read[n] for n in new], self._log.fold.turns)
-        if not placed:
-            return []
-        drafts = await self._drafts(placed, list(chain.from_iterable(ids[n] for n in new)), at)
-        return await self._log.append(drafts, counter=self.counter.name)
+        return await self._append_read([read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new)))
 
     async def inject(
         self,
@@ -267,6 +263,16 @@ class Embedding(TimelineView):
             if stored is None:
                 raise
             return stored
+
+    async def _append_read(
+        self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
+    ) -> list[Block]:
+        """Append the blocks of messages, in the turns that they open or belong to; with ``ids``, under these."""
+        placed = placed_in_turns(messages, self._log.fold.turns)
+        if not placed:
+            return []
+        drafts = await self._drafts(placed, ids or event_ids(at, len(placed)), at)
+        return await self._log.append(drafts, counter=self.counter.name)
 
     async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
         """Return the blocks of a response that is in the log already: they stand right before its `model.called`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import UserPrompt
 from timeline.errors import InvalidArgument, InvalidBlock
@@ -13,13 +13,19 @@ from timeline.wire.foreign import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
     from timeline.fold.turns import Turns
+
+MessageWire: TypeAlias = Literal["anthropic", "openai_chat"]
+"""Wires whose message lists are read."""
 
 _DECODERS: Final[dict[str, Callable[[], anthropic.MessageDecoder | openai_chat.MessageDecoder]]] = {
     "anthropic": anthropic.MessageDecoder,
     "openai_chat": openai_chat.MessageDecoder,
 }
+_SYSTEM_ROLES: Final = {"system", "developer"}
 
 
 def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[str]) -> list[list[Block]]:
@@ -40,6 +46,24 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
         raise InvalidArgument("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
     decoder = _DECODERS[dialect]()
     return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
+
+
+def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:
+    """Part a list into its system prompt and the rest: OpenAI's chat has the prompt as its leading messages.
+
+    Returns:
+        The prompt (one message's content as it is, several messages' as parts; None without any), and the other
+        messages as plain values.
+
+    Raises:
+        InvalidBlock: one of them is no message; the field says where.
+    """
+    told = [_message(message, number) for number, message in enumerate(messages)]
+    leading = next((n for n, message in enumerate(told) if message["role"] not in _SYSTEM_ROLES), len(told))
+    contents = [message.get("content") for message in told[:leading]]
+    if len(contents) <= 1:
+        return (contents[0] if contents else None), told[leading:]
+    return [part for content in contents for part in openai_chat.parts_of(content)], told[leading:]
 
 
 def _message(message: Any, number: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import timeline
 from timeline.blocking import Twin, blocking, calling, iterating, like
 from timeline.ports import EventStore
 from timeline.recall import RecallTool as AsyncRecallTool
+from timeline.step_hook import StepHook as AsyncStepHook
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
 
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
+    from timeline.projection.context import RenderedContext
     from timeline.streaming import StreamRecording
 
-__all__ = ["RecallTool", "Recording", "Store", "Timeline", "TimelineView", "open_store"]
+__all__ = ["RecallTool", "Recording", "StepHook", "Store", "Timeline", "TimelineView", "open_store"]
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -126,6 +128,18 @@ class RecallTool(Twin):
     def max_tokens(self) -> int:
         """Most tokens of an answer."""
         return int(self._inner.max_tokens)
+
+
+class StepHook(Twin):
+    """The adapter of a loop that asks for messages; see `timeline.step_hook.StepHook`."""
+
+    prepare_step = blocking(AsyncStepHook.prepare_step)
+    on_step_finish = blocking(AsyncStepHook.on_step_finish)
+
+    @property
+    def context(self) -> RenderedContext | None:
+        """Of the step that was prepared last; None before the first."""
+        return cast("RenderedContext | None", self._inner.context)
 
 
 class Recording(Twin):
@@ -239,3 +253,8 @@ class Timeline(TimelineView):
     def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
         """See `timeline.Timeline.recall_tool`."""
         return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
+
+    @like(AsyncTimeline.step_hook)
+    def step_hook(self, wire: Any, **options: Any) -> StepHook:
+        """See `timeline.Timeline.step_hook`."""
+        return StepHook(self._portal, self._inner.step_hook(wire, **options))

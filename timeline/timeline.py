@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 from timeline import arguments
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.compaction import Compactor
-from timeline.deciding import Deciding
 from timeline.dry import DryLog
 from timeline.errors import (
     ConversationNotFound,
@@ -27,6 +26,7 @@ from timeline.events import (
 from timeline.frozen import compact_json, sha256_hex
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
+from timeline.looping import Looping
 from timeline.policy import presets
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
@@ -58,7 +58,7 @@ Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 
 
-class Timeline(Deciding):
+class Timeline(Looping):
     """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
 
     Attributes:

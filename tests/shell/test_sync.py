@@ -19,6 +19,7 @@ from timeline.errors import BlockNotFound, ConversationNotFound, InvalidBlock, S
 from timeline.ports import EventStore
 from timeline.recall import RecallTool
 from timeline.retry import ContextLimit
+from timeline.step_hook import StepHook
 from timeline.streaming import StreamRecording
 from timeline.timeline import Timeline
 from timeline.view import TimelineView
@@ -34,6 +35,7 @@ FACES: list[tuple[type, type]] = [
     (sync.TimelineView, TimelineView),
     (sync.Store, EventStore),
     (sync.RecallTool, RecallTool),
+    (sync.StepHook, StepHook),
 ]
 IN_THE_CALLERS_THREAD = {"take", "save", "aclose"}
 """What an iteration or a ``with`` block does by itself."""

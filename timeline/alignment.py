@@ -1,0 +1,82 @@
+"""Alignment: which blocks of a message list are in the log already, told by what they say and in which order.
+
+Lists of messages carry no ids, and a log's blocks come in several ways: as messages, as a recorded reply, one by one.
+What they have in common is their content, so that is what is compared; repeated content is told apart by its order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.wire.responses import CUT_CALLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from timeline.blocks import Block
+
+
+def signature(block: Block) -> str:
+    """Return what a block says, as a hash: two blocks of one signature say the same to a model."""
+    said: list[Any] = [block.type, block.text, block.data]
+    if isinstance(block, ToolCall | ToolResult):
+        said.append(block.call_id)
+    if isinstance(block, ToolCall):
+        said += [block.name, block.arguments]
+    return sha256_hex(canonical_json(said))
+
+
+def signatures(blocks: Iterable[Block]) -> Iterator[str]:
+    """Return the signatures of a log's blocks in order: summaries left out, calls that were cut off among them."""
+    cut: list[Block] = []
+    response: str | None = None
+    for block in blocks:
+        if isinstance(block, RangeSummary):
+            continue
+        if block.response_id != response:
+            yield from map(signature, cut)
+            cut, response = [], block.response_id
+        if not isinstance(block, AssistantCompletion) or block.text:
+            yield signature(block)
+        cut += _cut_calls(block)
+    yield from map(signature, cut)
+
+
+def _cut_calls(block: Block) -> list[Block]:
+    """Return the calls that the mark of an interrupted response keeps; in its messages they stand at the end."""
+    told = block.meta.get(CUT_CALLS)
+    kept = [call for call in told if isinstance(call, dict)] if isinstance(told, list) else []
+    return [
+        ToolCall.model_validate({**call, "name": call.get("name") or "unknown"}) for call in kept if call.get("call_id")
+    ]
+
+
+def unknown(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
+    """Return the blocks of messages that are not known, message by message, those without any left out.
+
+    Args:
+        messages: the blocks of each message, in order.
+        known: signatures of what is in the log, in its order. A block is known where its signature comes behind that
+            of the last known block before it.
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, known_signature in enumerate(known):
+        places[known_signature].append(place)
+    new: list[list[Block]] = []
+    behind = 0
+    for blocks in messages:
+        fresh: list[Block] = []
+        for block in blocks:
+            own = places.get(signature(block), [])
+            found = bisect_left(own, behind)
+            if found < len(own):
+                behind = own[found] + 1
+            else:
+                fresh.append(block)
+        if fresh:
+            new.append(fresh)
+    return new
