@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import summarizers
     from store import open_store
+    from timeline import policies
     from timeline.errors import TimelineError
-    from timeline.policy import presets as policies
     from timeline.policy.model import Policy
     from timeline.ports import Hooks, Skip
     from timeline.projection.context import RenderedContext
@@ -46,7 +46,7 @@ _LAZY: Final = {
     "Timeline": ("timeline.timeline", "Timeline"),
     "TimelineError": ("timeline.errors", "TimelineError"),
     "open_store": ("store", "open_store"),
-    "policies": ("timeline.policy.presets", None),
+    "policies": ("timeline.policies", None),
     "summarizers": ("summarizers", None),
 }
 

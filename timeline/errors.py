@@ -68,12 +68,31 @@ class InvalidArgument(InvalidBlock):
 
 
 class InvalidPolicy(TimelineError, ValueError):
-    """A policy field does not hold; ``field`` names it."""
+    """A policy field does not hold; ``field`` names it, and ``file`` the file that it stands in, if it does.
 
-    def __init__(self, field: str, problem: str) -> None:
+    ``field`` is empty where the file as a whole cannot be used.
+    """
+
+    def __init__(self, field: str, problem: str, *, file: str = "") -> None:
         self.field = field
         self.problem = problem
-        super().__init__(f"Invalid policy, field {field!r}: {problem}.")
+        self.file = file
+        where = f" in {file}" if file else ""
+        super().__init__(f"Invalid policy{where}{_field(field)}: {problem}.")
+
+
+class InvalidLimits(TimelineError, ValueError):
+    """A file with model limits cannot be used; ``field`` is empty where it cannot as a whole."""
+
+    def __init__(self, file: str, field: str, problem: str) -> None:
+        self.file = file
+        self.field = field
+        self.problem = problem
+        super().__init__(f"Invalid limits in {file}{_field(field)}: {problem}.")
+
+
+def _field(name: str) -> str:
+    return f", field {name!r}" if name else ""
 
 
 class UnknownResponse(TimelineError, TypeError):

@@ -6,10 +6,10 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from timeline.blocks import invalid_block
-from timeline.errors import InvalidPolicy
 from timeline.frozen import Frozen, canonical_json, sha256_hex
+from timeline.policy.problems import invalid_policy
 from timeline.policy.steps import BLOCK_FORM, Step, Summarize, SummaryForm
+from timeline.policy.toml import toml_text
 from timeline.policy.triggers import Never, OverShare, Trigger
 
 _LEAST_MARGIN: Final = -0.3
@@ -130,6 +130,10 @@ class Policy(Frozen):
         """Return the sha256 of the canonical text."""
         return sha256_hex(self.canonical())
 
+    def to_toml(self) -> str:
+        """Return the policy as the text of a TOML file, which `policies.load` reads back as an equal policy."""
+        return toml_text(self.model_dump(mode="json"))
+
     @classmethod
     def parse(cls, text: str) -> Policy:
         """Read a policy's canonical text.
@@ -140,5 +144,4 @@ class Policy(Frozen):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            problem = invalid_block(error)
-            raise InvalidPolicy(problem.field, problem.problem) from None
+            raise invalid_policy(error, cls) from None

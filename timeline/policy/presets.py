@@ -1,17 +1,20 @@
 """The named policies, as functions: keyword arguments change single fields.
 
-`by_name` is what the command line uses.
+``model=`` takes a model's name, or its `ModelLimits`, and fills in the context limit; what a preset takes besides
+stands with it. A field that is given stays as given. `by_name` is what the command line uses.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import ValidationError
 
-from timeline.blocks import invalid_block
 from timeline.errors import InvalidPolicy
+from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.model import Hiding, Policy
+from timeline.policy.problems import invalid_policy, nearest
 from timeline.policy.steps import DropOldest, Oldest, StripChitchat, Summarize, SummaryForm
 from timeline.policy.triggers import Overdrawn, OverShare, OverThreshold, OverUtilization
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 def cut_point(
     *,
+    model: Model = None,
     keep_recent: float = 0.2,
     keep_recent_tokens: int | None = None,
     halvings: int = 4,
@@ -30,6 +34,7 @@ def cut_point(
     """Seed 002: hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
 
     Args:
+        model: whose limits, vocabulary and margin to take.
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
         halvings: how often that is halved to meet the target.
@@ -47,22 +52,30 @@ def cut_point(
         "on_split": on_split,
     }
     steps = [{"kind": "summarize", "cut": cut}]
-    return _policy({"name": "cut_point", "hiding": Hiding(), "steps": steps, **changes})
+    return _policy({"name": "cut_point", "hiding": Hiding(), "steps": steps}, changes, model, _COUNTED)
 
 
-def none(**changes: Any) -> Policy:
+def none(*, model: Model = None, **changes: Any) -> Policy:
     """Never compact; a context above the limit is a `ContextOverflow`.
+
+    Args:
+        model: whose limits, vocabulary and margin to take.
+        changes: fields of the policy.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _policy({"name": "none", "trigger": "never", "steps": (), **changes})
+    return _policy({"name": "none", "trigger": "never", "steps": ()}, changes, model, _COUNTED)
 
 
-def priority_chain(**changes: Any) -> Policy:
+def priority_chain(*, model: Model = None, **changes: Any) -> Policy:
     """Seed 000: above 0.85 of the limit strip chitchat, summarise the oldest 20 messages, keep the newest 50.
 
     Stops as soon as the trigger does not say any more that it is due. Tokens are characters / 4.
+
+    Args:
+        model: whose limit to take.
+        changes: fields of the policy.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
@@ -85,15 +98,17 @@ def priority_chain(**changes: Any) -> Policy:
             "summary_tokens": 200,
             "min_progress": 0.0,
             "min_progress_tokens": 1,
-            **changes,
-        }
+        },
+        changes,
+        model,
     )
 
 
-def keep_last(*, messages: int = 10, **changes: Any) -> Policy:
+def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
     """Seed 001: above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
 
     Args:
+        model: whose limit to take; 128,000 for one that is not known.
         messages: how many stay.
         changes: fields of the policy.
 
@@ -114,16 +129,20 @@ def keep_last(*, messages: int = 10, **changes: Any) -> Policy:
             "on_failure": "unchanged",
             "form": SummaryForm(role="assistant", heading="## Session Summary (Round {round})", record=False),
             "summary_tokens": 1_000,
-            **changes,
-        }
+        },
+        changes,
+        model,
     )
 
 
-def keep_ratio(*, share: float = 0.4, **changes: Any) -> Policy:
+def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Any) -> Policy:
     """Seed 003: above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
 
     Args:
+        model: whose limit to take; 200,000 for one that is not known.
         share: of the messages that stay.
+        long_context: the requests carry the provider's beta flag for the long window: of the model, where it has one,
+            and 1,000,000 for one that is not known.
         changes: fields of the policy.
 
     Raises:
@@ -133,7 +152,7 @@ def keep_ratio(*, share: float = 0.4, **changes: Any) -> Policy:
         {
             **_LITERAL,
             "name": "keep_ratio",
-            "max_tokens": 200_000,
+            "max_tokens": _UNKNOWN_OPENED.context if long_context else 200_000,
             "output_reserve": 16_384,
             "counter": "chars4",
             "message_tokens": 4,
@@ -141,17 +160,20 @@ def keep_ratio(*, share: float = 0.4, **changes: Any) -> Policy:
             "steps": [{"kind": "summarize", "cut": {"kind": "keep_ratio", "share": share}}],
             "on_failure": "truncate",
             "form": SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.", record=False),
-            **changes,
-        }
+        },
+        changes,
+        _opened(model) if long_context else model,
     )
 
 
 def prune_then_summarize(
-    *, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
+    *, model: Model = None, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
 ) -> Policy:
     """Seed 004: when nothing is available any more clear old tool outputs, then summarise all but two turns.
 
     Args:
+        model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more for one
+            whose tokenizer is not public; 16,000 and 4,096 for one that is not known.
         protect: tokens of the newest tool outputs that stay.
         minimum: tokens that clearing frees at the least.
         keep_turns: the newest turns, which are neither cleared nor summarised.
@@ -174,11 +196,21 @@ def prune_then_summarize(
             "steps": [clear, {"kind": "summarize", "cut": cut, "prompt": "continuation"}],
             "form": SummaryForm(role="assistant", heading="", question=_PROGRESS, record=False),
             "summary_tokens": 2_000,
-            **changes,
-        }
+        },
+        changes,
+        model,
+        _RESERVED,
     )
 
 
+Model: TypeAlias = str | ModelLimits | None
+"""A model by its name, or by what it takes."""
+_UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
+"""Seed 003: the limit with the beta flag, unless the model is known."""
+_LIMITED: Final = ("max_tokens",)
+_COUNTED: Final = ("max_tokens", "counter", "margin")
+_RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
+"""What a preset takes of a model: of the designs that count characters, the limit alone."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
 """What the four designs that are not ours have in common: one try, down to their trigger, prose alone."""
 _PROGRESS: Final = (
@@ -195,7 +227,7 @@ PRESETS: Final[dict[str, Callable[..., Policy]]] = {
 }
 
 
-def by_name(name: str, **changes: Any) -> Policy:
+def by_name(name: str, /, **changes: Any) -> Policy:
     """Make the preset of a name.
 
     Raises:
@@ -203,13 +235,45 @@ def by_name(name: str, **changes: Any) -> Policy:
     """
     preset = PRESETS.get(name)
     if preset is None:
-        raise InvalidPolicy("policy", f"there is no preset {name!r}; there are {', '.join(sorted(PRESETS))}")
+        raise InvalidPolicy("preset", f"there is no preset {name!r}" + nearest(name, PRESETS))
     return preset(**changes)
 
 
-def _policy(fields: dict[str, Any]) -> Policy:
+def keywords_of(name: str) -> frozenset[str]:
+    """Return the keywords that a preset takes beside the fields of a policy."""
+    parameters = signature(PRESETS[name]).parameters.values()
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+
+
+def _policy(fields: dict[str, Any], changes: dict[str, Any], model: Model, takes: tuple[str, ...] = _LIMITED) -> Policy:
+    """Make a preset's policy: its own fields, of the model what it takes, and above all what was given."""
     try:
-        return Policy.model_validate(fields)
+        policy = Policy.model_validate({**fields, **changes})
+        if model is None:
+            return policy
+        return Policy.model_validate({**fields, **_of_model(model, policy, takes), **changes})
     except ValidationError as error:
-        problem = invalid_block(error)
-        raise InvalidPolicy(problem.field, problem.problem) from None
+        raise invalid_policy(error, Policy, keywords=keywords_of(fields["name"])) from None
+
+
+def _of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields that a preset takes of a model; one that is not known has the preset's own limits."""
+    limits = model
+    if isinstance(limits, str):
+        limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens))
+    reserve = policy.output_reserve
+    if "output_reserve" in takes and limits.max_output is not None:
+        reserve = limits.max_output
+    found = {
+        "max_tokens": limits.room(reserve),
+        "output_reserve": reserve,
+        "counter": limits.counter,
+        "margin": limits.margin,
+    }
+    return {name: found[name] for name in takes}
+
+
+def _opened(model: Model) -> Model:
+    """Return what a model takes when the provider's beta flag opens its long window."""
+    limits = limits_of(model, default=_UNKNOWN_OPENED) if isinstance(model, str) else model
+    return limits if limits is None else limits.opened()

@@ -7,7 +7,7 @@ tools and reserves included) they become comparable, and the rest of the engine 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -87,14 +87,11 @@ class Never(Frozen):
         return limit
 
 
-_KINDS: Final = ("over_share", "over_threshold", "over_utilization", "overdrawn", "never")
-
-
 def _written_short(value: Any) -> Any:
     """Take a bare number as a share of the limit, and a bare name as the trigger of that name."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return {"kind": "over_share", "share": value}
-    return {"kind": value} if isinstance(value, str) and value in _KINDS else value
+    return {"kind": value} if isinstance(value, str) else value
 
 
 Trigger: TypeAlias = Annotated[

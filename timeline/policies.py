@@ -1,0 +1,35 @@
+"""What `from timeline import policies` gives: the named policies, and what one does with policies.
+
+``policies.cut_point(max_tokens=80_000)``, ``policies.keep_last(model="gpt-4o")``, ``policies.load("mine.toml")``,
+``policies.diff_policies(a, b)``, ``policies.limits_of("claude-opus-5")``.
+"""
+
+from __future__ import annotations
+
+from timeline.policy.compare import FieldDiff, diff_policies
+from timeline.policy.files import load_policy as load
+from timeline.policy.limits import ModelLimits, limits_of
+from timeline.policy.presets import (
+    by_name,
+    cut_point,
+    keep_last,
+    keep_ratio,
+    none,
+    priority_chain,
+    prune_then_summarize,
+)
+
+__all__ = [
+    "FieldDiff",
+    "ModelLimits",
+    "by_name",
+    "cut_point",
+    "diff_policies",
+    "keep_last",
+    "keep_ratio",
+    "limits_of",
+    "load",
+    "none",
+    "priority_chain",
+    "prune_then_summarize",
+]

@@ -1,0 +1,102 @@
+"""Policies in TOML files: a preset and what is different, or a whole policy.
+
+preset = "keep_last"            # leave it out for a whole policy
+max_tokens = 64_000
+messages = 20                   # the preset's own keywords, too
+hiding = false                  # what may be absent is switched off
+
+[form]                          # the preset's form, with this text
+heading = "## So far (round {round})"
+
+[[steps]]                       # instead of all the preset's steps
+kind = "summarize"
+cut = {kind = "keep_last", messages = 20}
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from pydantic import ValidationError
+
+from timeline.errors import InvalidPolicy
+from timeline.policy.model import Policy
+from timeline.policy.presets import by_name, keywords_of
+from timeline.policy.problems import invalid_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+_MAY_BE_ABSENT: Final = frozenset(
+    name for name, field in Policy.model_fields.items() if type(None) in get_args(field.annotation)
+)
+"""Fields that ``false`` switches off; TOML has no word for nothing."""
+
+
+def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
+    """Read a policy from a TOML file.
+
+    Args:
+        path: the file.
+        changes: keyword arguments of the preset, and fields of the policy, that go before the file's.
+
+    Raises:
+        InvalidPolicy: the file cannot be read, or a field does not hold; it names both, and the nearest valid name.
+        InvalidLimits: the file names a model, and a file of limits cannot be used.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise InvalidPolicy("", f"it cannot be read: {reason}", file=str(path)) from None
+    return parse_policy(text, file=str(path), **changes)
+
+
+def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
+    """Read a policy from the text of a TOML file; see `load_policy`.
+
+    Raises:
+        InvalidPolicy: the text is no TOML, or a field does not hold.
+        InvalidLimits: the text names a model, and a file of limits cannot be used.
+    """
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidPolicy("", f"it is no TOML: {error}", file=file) from None
+    fields |= changes
+    fields |= {name: None for name in _MAY_BE_ABSENT if fields.get(name) is False}
+    preset = fields.pop("preset", None)
+    try:
+        return Policy.model_validate(fields) if preset is None else _changed(preset, fields)
+    except ValidationError as error:
+        keywords = {"preset"} if preset is None else keywords_of(preset)
+        raise invalid_policy(error, Policy, keywords=keywords, file=file) from None
+    except InvalidPolicy as error:
+        raise InvalidPolicy(error.field, error.problem, file=file) from None
+
+
+def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
+    """Return a preset with changes: its own keywords first, then single fields, tables field by field."""
+    if not isinstance(preset, str):
+        raise InvalidPolicy("preset", f"it is the name of a preset, not {preset!r}")
+    tables = {name: value for name, value in fields.items() if isinstance(value, dict)}
+    policy = by_name(preset, **{name: value for name, value in fields.items() if name not in tables})
+    return Policy.model_validate(_merged(policy.model_dump(), tables)) if tables else policy
+
+
+def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(fields)
+    for name, change in changes.items():
+        merged[name] = _merged_part(fields.get(name), change)
+    return merged
+
+
+def _merged_part(held: Any, change: Any) -> Any:
+    """Change a part field by field, where both are tables of one kind; otherwise put one in place of the other."""
+    if not isinstance(held, dict) or not isinstance(change, dict):
+        return change
+    kind = held.get("kind")
+    return _merged(held, change) if change.get("kind", kind) == kind else change

@@ -1,0 +1,159 @@
+"""What models take, as dated data: context windows, longest answers, and whose tokenizer counts them.
+
+The packaged table is `limits.toml`; a file of the same form goes before it, and a single figure before both. Nothing is
+looked up while a context is made: a policy holds the figures that were found when it was made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from timeline.errors import InvalidLimits
+from timeline.frozen import Frozen
+from timeline.policy.problems import problem_of
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
+"""Names a file with limits that go before the packaged ones."""
+OTHER_TOKENIZER_MARGIN: Final = 0.1
+"""Added to what is counted for a model with another tokenizer (seed 004, gap 6)."""
+_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
+"""What may stand in front of a model's name: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
+_AFTER: Final = ("", "-", "@", ":", "[")
+"""What may follow a beginning of a name: nothing, or a variant of the same model."""
+
+
+class ModelLimits(Frozen):
+    """What a model takes, in its own tokens.
+
+    Attributes:
+        models: beginnings of the names that this is about.
+        context: the whole window.
+        max_input: the largest request, where the provider refuses larger ones than the window promises.
+        max_output: the longest answer; None where nothing is known.
+        long: the window that a beta flag of the provider opens; None where there is none.
+        tokenizer: the vocabulary that counts exactly, or ``other`` where there is none that is public.
+        date, source: when and where the figures were read.
+    """
+
+    models: tuple[str, ...] = ()
+    context: int = Field(default=80_000, ge=1_000)
+    max_input: int | None = Field(default=None, ge=1_000)
+    max_output: int | None = Field(default=None, ge=1)
+    long: int | None = Field(default=None, ge=1_000)
+    tokenizer: Literal["o200k_base", "cl100k_base", "other"] = "other"
+    date: Date | None = None
+    source: str = ""
+
+    @property
+    def counter(self) -> Literal["o200k_base", "cl100k_base"]:
+        """The vocabulary to count with."""
+        return "o200k_base" if self.tokenizer == "other" else self.tokenizer
+
+    @property
+    def margin(self) -> float:
+        """What to add to a count, as a share: a tenth for a tokenizer that is not public."""
+        return OTHER_TOKENIZER_MARGIN if self.tokenizer == "other" else 0.0
+
+    def opened(self) -> ModelLimits:
+        """Return the limits with the long window, where there is one."""
+        return self if self.long is None else self.model_copy(update={"context": self.long, "max_input": None})
+
+    def room(self, output_reserve: int) -> int:
+        """Return the limit of a policy that keeps so many tokens free for the answer."""
+        return self.context if self.max_input is None else min(self.context, self.max_input + output_reserve)
+
+
+class LimitsTable(Frozen):
+    """A file of limits."""
+
+    limits: tuple[ModelLimits, ...] = ()
+
+    def find(self, model: str) -> ModelLimits | None:
+        """Return the limits of a model: of the longest beginning that its name has, with or without its provider."""
+        names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
+        fitting = [
+            (len(start), limits)
+            for limits in self.limits
+            for start in limits.models
+            if any(_begins(name, start.lower()) for name in names)
+        ]
+        return max(fitting, key=lambda found: found[0])[1] if fitting else None
+
+
+def _begins(name: str, start: str) -> bool:
+    return name.startswith(start) and name[len(start) : len(start) + 1] in _AFTER
+
+
+OURS: Final = ModelLimits()
+"""Of a model that is not known, unless a policy has a default of its own."""
+
+
+def limits_of(
+    model: str,
+    *,
+    file: str | PathLike[str] | None = None,
+    default: ModelLimits = OURS,
+    context: int | None = None,
+    max_output: int | None = None,
+) -> ModelLimits:
+    """Say what a model takes.
+
+    Args:
+        model: its name, with or without a provider in front (``openai/gpt-4o``, ``gpt-4o-2024-08-06``).
+        file: limits that go before those of the file that TIMELINE_LIMITS names, which go before the packaged ones.
+        default: what an unknown model is taken for.
+        context: overrides the window.
+        max_output: overrides the longest answer.
+
+    Raises:
+        InvalidLimits: a file cannot be read, or an entry of it does not hold.
+    """
+    named = (file, os.environ.get(LIMITS_VARIABLE))
+    tables = (*(read_limits(name) for name in named if name), packaged_limits())
+    found = next((limits for table in tables if (limits := table.find(model)) is not None), default)
+    if context is not None:
+        found = found.model_copy(update={"context": context, "max_input": None})
+    return found if max_output is None else found.model_copy(update={"max_output": max_output})
+
+
+@cache
+def packaged_limits() -> LimitsTable:
+    """Return the table that comes with the library."""
+    resource = files(__package__) / "limits.toml"
+    return _parsed(resource.read_text(encoding="utf-8"), resource.name)
+
+
+def read_limits(file: str | PathLike[str]) -> LimitsTable:
+    """Read a file of limits.
+
+    Raises:
+        InvalidLimits: it cannot be read, or an entry of it does not hold.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise InvalidLimits(str(file), "", f"it cannot be read: {reason}") from None
+    return _parsed(text, str(file))
+
+
+def _parsed(text: str, name: str) -> LimitsTable:
+    try:
+        return LimitsTable.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidLimits(name, "", f"it is no TOML: {error}") from None
+    except ValidationError as error:
+        field, problem = problem_of(error, LimitsTable)
+        raise InvalidLimits(name, field, problem) from None

@@ -1,0 +1,94 @@
+"""What is wrong with a policy: the field, what does not hold, and the nearest name that would."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from timeline.errors import InvalidPolicy
+from timeline.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+_QUOTED: Final = re.compile(r"'([^']*)'")
+_FEW: Final = 12
+"""So many names are listed; of more only the nearest is told."""
+
+
+def invalid_policy(
+    error: ValidationError, model: type[Frozen], *, keywords: Collection[str] = (), file: str = ""
+) -> InvalidPolicy:
+    """Turn pydantic's first complaint into an `InvalidPolicy`.
+
+    Args:
+        error: what pydantic says.
+        model: what it checked.
+        keywords: names beside the model's fields that would have held, too.
+        file: where the policy stands.
+    """
+    return InvalidPolicy(*problem_of(error, model, keywords=keywords), file=file)
+
+
+def problem_of(error: ValidationError, model: type[Frozen], *, keywords: Collection[str] = ()) -> tuple[str, str]:
+    """Return the field and the problem of pydantic's first complaint."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"])) or "policy"
+    if first["type"] == "extra_forbidden":
+        *path, name = first["loc"]
+        names = {name for kind in _models_at(model, path) for name in kind.model_fields}
+        return field, "there is no such field" + nearest(str(name), {*names, *keywords} if not path else names)
+    return field, _problem(first)
+
+
+def _problem(first: ErrorDetails) -> str:
+    context = first.get("ctx", {})
+    if first["type"] == "union_tag_invalid":
+        tag = str(context["tag"])
+        return f"there is no kind {tag!r}" + nearest(tag, _QUOTED.findall(str(context["expected_tags"])))
+    if first["type"] == "union_tag_not_found":
+        return "its kind is missing"
+    if first["type"] == "literal_error" and isinstance(first["input"], str):
+        return f"{first['input']!r} does not hold" + nearest(first["input"], _QUOTED.findall(str(context["expected"])))
+    return first["msg"]
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Say which of some names was probably meant, and, where they are few, which ones there are."""
+    known = sorted(names)
+    close = get_close_matches(name, known, n=1)
+    told = f"; the nearest is {close[0]!r}" if close else ""
+    if len(known) > _FEW:
+        return told
+    return told + f"{', of' if told else '; there are'} {', '.join(known)}"
+
+
+def _models_at(model: type[Frozen], path: Iterable[int | str]) -> set[type[Frozen]]:
+    """Return the models that stand at a path of pydantic's; it names fields, places in lists, and kinds."""
+    found = {model}
+    for part in path:
+        if isinstance(part, int):
+            continue
+        inner = {kind for holder in found if part in holder.model_fields for kind in _models_in(_field(holder, part))}
+        of_kind = {kind for kind in found if part == _default_kind(kind)}
+        found = inner or of_kind or found
+    return found
+
+
+def _field(holder: type[Frozen], name: str) -> Any:
+    return holder.model_fields[name].annotation
+
+
+def _default_kind(kind: type[Frozen]) -> Any:
+    return kind.model_fields["kind"].default if "kind" in kind.model_fields else None
+
+
+def _models_in(annotation: Any) -> Iterator[type[Frozen]]:
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
