@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from timeline import arguments
 from timeline.chain import run_steps
 from timeline.embedding import Embedding
+from timeline.equipment import policy_in_force
 from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable
+from timeline.events import PolicyChanged
 from timeline.planning.budget import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
-from timeline.policy.model import Hiding
+from timeline.policy.model import Hiding, Policy
 from timeline.undo import standing_compactions, versions_to_revert
 from timeline.view import moment
 
@@ -18,13 +20,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from timeline.equipment import Equipment
     from timeline.events import Payload
     from timeline.fold.window import Item, Window
+    from timeline.log import StoredLog
+    from timeline.ports import Clock, EventStore
     from timeline.projection.context import Taken
 
 
 class Deciding(Embedding):
     """A timeline whose application takes decisions of its own."""
+
+    def __init__(self, log: StoredLog, store: EventStore, clock: Clock, equipment: Equipment, policy: Policy) -> None:
+        super().__init__(log, store, equipment.under(policy), clock)
+        self._equipment = equipment
+        self._known_policy = log.fold.window.policy
+
+    async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
+        """Put a policy in force from now on: here, and wherever the conversation is opened without naming one.
+
+        It is recorded with its whole text. What an undo holds back, and what was refused, is tried again under it.
+
+        Args:
+            policy: the new one; what is in force already is not recorded again.
+            now: its time.
+
+        Raises:
+            InvalidArgument: it is no policy.
+            StoreError: the store refused; the policy is what it was.
+        """
+        arguments.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        at = moment(now, self._clock)
+        await self._catch_up()
+        hash_ = policy.digest()
+        if self._known_policy != hash_:
+            await self._log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
+        self._known_policy = hash_
+        self._compactor = self._equipment.under(policy)
+
+    async def _catch_up(self) -> None:
+        """Take in what other writers appended; where one put another policy in force, follow."""
+        await self._log.catch_up()
+        known = self.window.policy
+        if known != self._known_policy:
+            policy = await policy_in_force(self._store, known)
+            self._known_policy = known
+            self._compactor = self._compactor if policy is None else self._equipment.under(policy)
 
     async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
         """Compact now, whatever the size of the context; return what was done.
@@ -42,7 +83,7 @@ class Deciding(Embedding):
             InvalidArgument: the instructions are no text.
         """
         arguments.text("instructions", instructions)
-        await self._log.catch_up()
+        await self._catch_up()
         now = moment(now, self._clock)
         fixed = FixedPart(reserved=self._reserved)
         done = await run_steps(

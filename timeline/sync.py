@@ -218,6 +218,7 @@ class Timeline(TimelineView):
     render = blocking(AsyncTimeline.render)
     retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
     compact = blocking(AsyncTimeline.compact)
+    use_policy = blocking(AsyncTimeline.use_policy)
     undo_compaction = blocking(AsyncTimeline.undo_compaction)
     hide = blocking(AsyncTimeline.hide)
     reveal = blocking(AsyncTimeline.reveal)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline import arguments
 from timeline.blocks import Block, RangeSummary, parse_block
-from timeline.compaction import Compactor
 from timeline.dry import DryLog
+from timeline.equipment import Equipment, policy_in_force
 from timeline.errors import (
     ConversationNotFound,
     InvalidBlock,
@@ -32,7 +32,6 @@ from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.retry import call_with_retry, compact_to, context_limit
-from timeline.tokens import get_counter
 from timeline.verify import verify
 from timeline.view import TimelineView, moment
 
@@ -63,7 +62,6 @@ class Timeline(Looping):
 
     Attributes:
         id: of the conversation.
-        policy: in force for renders and compactions.
     """
 
     @classmethod
@@ -88,7 +86,7 @@ class Timeline(Looping):
         Args:
             store: where it lives; the caller closes it.
             conversation: its id.
-            policy: `policies.cut_point()` unless given.
+            policy: the one that `use_policy` put in force here unless given, or else `policies.cut_point()`.
             summarizer: asked first; the extractive one answers when it fails, and when none is given.
             hooks: functions of the application around compactions.
             clock: where ``now`` comes from when a call gives none.
@@ -101,6 +99,7 @@ class Timeline(Looping):
 
         Raises:
             ConversationNotFound: ``create`` is False and there is no such conversation.
+            InvalidPolicy: none is given, and the one in force cannot be read.
             InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
             StoreError: the store cannot be read or written.
         """
@@ -109,7 +108,6 @@ class Timeline(Looping):
             arguments.text(name, told)
         if parent is not None:
             arguments.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
-        policy = policy or presets.cut_point()
         clock = clock or SystemClock()
         try:
             log = await StoredLog.load(store, conversation)
@@ -122,10 +120,8 @@ class Timeline(Looping):
             with suppress(VersionConflict):  # somebody else began it first: then it is theirs that is opened
                 await store.append(conversation, [event], expected=Expected.NO_STREAM)
             log = await StoredLog.load(store, conversation)
-        compactor = Compactor(
-            policy, counter or get_counter(policy.counter), _chain(summarizer, policy), hooks or Hooks()
-        )
-        return cls(log, store, policy, compactor, clock)
+        policy = policy or await policy_in_force(store, log.fold.window.policy) or presets.cut_point()
+        return cls(log, store, clock, Equipment(summarizer, hooks or Hooks(), counter), policy)
 
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
@@ -194,11 +190,11 @@ class Timeline(Looping):
         arguments.choice("record", record, ("full", "hash", True, False))
         arguments.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
-        await self._log.catch_up()
+        await self._catch_up()
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else replace(self._compactor, hooks=Hooks())
         injected = self._injected
-        context = await self._decide_and_project(
+        context = await self._renderer.render(
             log, compactor, system=system, tools=tools, ephemeral=(*ephemeral, *injected), now=now
         )
         how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
@@ -272,7 +268,8 @@ class Timeline(Looping):
         fold = await fold_past(self._store, self.id, version)
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
-        return TimelineView(DryLog(self._store, fold), self._store, self.policy, self._compactor, clock)
+        policy = await policy_in_force(self._store, fold.window.policy) or self.policy
+        return TimelineView(DryLog(self._store, fold), self._store, self._equipment.under(policy), clock)
 
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
@@ -311,7 +308,7 @@ class Timeline(Looping):
                 if conversation is not None:
                     raise
                 continue  # somebody else took the free id just now
-            return type(self)(log, self._store, self.policy, self._compactor, self._clock)
+            return type(self)(log, self._store, self._clock, self._equipment, self.policy)
 
     def _holds(self, version: int) -> bool:
         del version  # what another writer appended since is in view too
@@ -367,13 +364,3 @@ class Timeline(Looping):
         )
         values = {hashes[name]: text for name, text in stored.items() if text is not None}
         await log.commit([rendered], at=now, values=values)
-
-
-def _chain(summarizer: Summarizer | None, policy: Policy) -> Summarizer:
-    """Put the extractive summarizer behind the one that is given, where the policy wants it: it always answers."""
-    from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package itself
-
-    extractive = summarizers.ExtractiveSummarizer()
-    if summarizer is None:
-        return extractive
-    return summarizers.FallbackSummarizer(summarizer, extractive) if policy.on_failure == "fallback" else summarizer

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from timeline import arguments
 from timeline.blocks import Block, RangeSummary, utc
 from timeline.dry import DryLog
-from timeline.errors import BlockNotFound, BudgetImpossible, ContextOverflow, InvalidArgument
+from timeline.errors import BlockNotFound, InvalidArgument
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.frozen import compact_json, repair_json
-from timeline.planning.budget import account, fixed_part, scaled
 from timeline.ports import Hooks
-from timeline.projection.context import RenderedContext
-from timeline.projection.project import PROJECTION, Projector
-from timeline.relief import relieve
+from timeline.rendering import Renderer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +26,9 @@ if TYPE_CHECKING:
     from timeline.compaction import Compactor
     from timeline.fold.window import Window
     from timeline.log import Log
-    from timeline.planning.budget import FixedPart
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, TokenCounter
-    from timeline.projection.context import Taken
-
-_MOST_KEPT_COUNTS: Final = 200
-"""Counts of prompts, tools and tails that are kept from one render to the next."""
+    from timeline.projection.context import RenderedContext
 
 
 class TimelineView:
@@ -44,18 +36,20 @@ class TimelineView:
 
     Attributes:
         id: of the conversation.
-        policy: in force for renders and compactions.
     """
 
-    def __init__(self, log: Log, store: EventStore, policy: Policy, compactor: Compactor, clock: Clock) -> None:
+    def __init__(self, log: Log, store: EventStore, compactor: Compactor, clock: Clock) -> None:
         self.id = log.fold.conversation
-        self.policy = policy
         self._log = log
         self._store = store
         self._compactor = compactor
         self._clock = clock
-        self._projector = Projector()
-        self._fixed_tokens: dict[str, int] = {}
+        self._renderer = Renderer()
+
+    @property
+    def policy(self) -> Policy:
+        """In force for renders and compactions."""
+        return self._compactor.policy
 
     @property
     def counter(self) -> TokenCounter:
@@ -87,7 +81,7 @@ class TimelineView:
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
         """
         at = moment(now, self._clock)
-        return await self._decide_and_project(
+        return await self._renderer.render(
             DryLog(self._store, self._log.fold.copy()),
             replace(self._compactor, hooks=Hooks()),
             system=system,
@@ -120,73 +114,9 @@ class TimelineView:
         """Say whether an event of the log is in view."""
         return version <= self.version
 
-    async def _decide_and_project(
-        self,
-        log: Log,
-        compactor: Compactor,
-        *,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
-        ephemeral: Sequence[str],
-        now: datetime,
-    ) -> RenderedContext:
-        """Take the decisions that are due, through the log, and project what is left."""
-        if system is not None and not isinstance(system, str):
-            arguments.listed("system", system)
-        arguments.listed("tools", tools)
-        arguments.texts("ephemeral", ephemeral)
-        system, tools, ephemeral = (
-            sendable(n, v) for n, v in (("system", system), ("tools", tools), ("ephemeral", ephemeral))
-        )
-        fixed = fixed_part(self.policy, self._tokens_of, system=system, tools=tools, ephemeral=ephemeral)
-        empty = account((), fixed, self.policy)
-        if self.policy.automatic and empty.total >= empty.trigger:
-            raise BudgetImpossible(empty.facts())
-        decisions = await relieve(compactor, log, fixed, now)
-        context = self._project(log.fold.window, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
-        held = log.fold.window.hold == self.policy.digest()  # undone: reported, and not folded again
-        if context.account.total > self.policy.max_tokens and not held:
-            largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
-            raise ContextOverflow(context.account.facts(), largest[:10])
-        return context
-
     @property
     def _reserved(self) -> int:
         return self.policy.output_reserve + self.policy.safety_buffer
-
-    def _tokens_of(self, text: str) -> int:
-        """Count a text of the fixed part; each one once."""
-        if text not in self._fixed_tokens:
-            if len(self._fixed_tokens) >= _MOST_KEPT_COUNTS:
-                self._fixed_tokens.clear()
-            self._fixed_tokens[text] = scaled(self.counter.count(text), self.policy)
-        return self._fixed_tokens[text]
-
-    def _project(
-        self,
-        window: Window,
-        fixed: FixedPart,
-        decisions: Sequence[Taken],
-        *,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
-        ephemeral: Sequence[str],
-    ) -> RenderedContext:
-        bill = account(window.items, fixed, self.policy)
-        neutral = self._projector.project(
-            window, self.policy.cache_points, system=system, tools=tools, ephemeral=ephemeral
-        )
-        return RenderedContext(
-            conversation=self.id,
-            version=window.version,
-            projection=PROJECTION,
-            window=window,
-            policy=self.policy,
-            neutral=neutral,
-            account=bill,
-            decisions=tuple(decisions),
-            overflow=bill.over_trigger,
-        )
 
 
 def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
@@ -202,17 +132,3 @@ def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetim
         return utc(now)
     except ValueError as error:
         raise InvalidArgument(argument, str(error)) from None
-
-
-def sendable(name: str, value: Any) -> Any:
-    """Repair what a caller wants sent beside the log.
-
-    Raises:
-        InvalidArgument: it has no form in JSON.
-    """
-    try:
-        repaired = repair_json(value)
-        compact_json(repaired)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(name, str(error)) from None
-    return repaired

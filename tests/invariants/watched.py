@@ -15,7 +15,6 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
 from timeline.history import fold_history
-from timeline.planning.budget import fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
@@ -151,7 +150,7 @@ class Watched:
         check_compactions(log, self.timeline.policy)
         check_untouched(log)
         if self.alone:
-            fixed = fixed_part(self.timeline.policy, self.timeline._tokens_of, **FIXED | self.prompt).tokens
+            fixed = self.timeline._renderer.fixed(self.timeline._compactor, **FIXED | self.prompt).tokens
             check_figures(log, self.timeline.policy)
             if not self.forced:
                 check_refusals(log, self.timeline.policy, fixed)

@@ -9,10 +9,10 @@ import pytest
 from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import call, exchange, opened, prompt, result, small_policy, turn
+from timeline import policies
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow, InvalidBlock
 from timeline.injection import GO_ON, QUESTION
-from timeline.policy.triggers import Never
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
@@ -50,7 +50,7 @@ async def test_a_dry_run_shows_injected_text_and_does_not_use_it_up() -> None:
 async def test_a_render_that_fails_does_not_use_injected_text_up() -> None:
     """It was not sent, so it is still to be said."""
     timeline = await opened(MemoryStore())
-    timeline.policy = timeline.policy.model_copy(update={"max_tokens": 1_000, "trigger": Never()})
+    await timeline.use_policy(policies.none(max_tokens=1_000, counter="chars4"))
     await timeline.append(prompt(20))
     await timeline.inject("Careful.")
     with pytest.raises(ContextOverflow):
@@ -107,7 +107,7 @@ async def test_kept_text_is_compacted_like_the_rest() -> None:
     pair = await timeline.inject("Remember this.", keep="pair")
     for number in range(20):
         await timeline.append(*exchange(f"c{number}", 400))
-    timeline.policy = small_policy(keep_recent_tokens=400)
+    await timeline.use_policy(small_policy(keep_recent_tokens=400))
     await timeline.compact()
     assert (await timeline.read(pair[1].path)).text == "Remember this."
     assert (await timeline.verify()).ok

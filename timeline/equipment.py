@@ -1,0 +1,62 @@
+"""Equipment: what an application brings to its timeline, and what becomes of it under a policy.
+
+The policy in force may change while a conversation goes on; what the application brought stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from timeline.compaction import Compactor
+from timeline.errors import InvalidPolicy
+from timeline.policy.model import Policy
+from timeline.ports import Hooks
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from timeline.ports import EventStore, Summarizer, TokenCounter
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What an application brought.
+
+    Attributes:
+        summarizer: asked first; None leaves it to the extractive one.
+        hooks: called around compactions.
+        counter: counts tokens; None leaves it to the policy.
+    """
+
+    summarizer: Summarizer | None = None
+    hooks: Hooks = field(default_factory=Hooks)
+    counter: TokenCounter | None = None
+
+    def under(self, policy: Policy) -> Compactor:
+        """Return what compacts under a policy."""
+        return Compactor(policy, self.counter or get_counter(policy.counter), self._chain(policy), self.hooks)
+
+    def _chain(self, policy: Policy) -> Summarizer:
+        """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
+        from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
+
+        extractive = summarizers.ExtractiveSummarizer()
+        if self.summarizer is None:
+            return extractive
+        wants_both = policy.on_failure == "fallback"
+        return summarizers.FallbackSummarizer(self.summarizer, extractive) if wants_both else self.summarizer
+
+
+async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:
+    """Return the policy that a log says is in force, by its hash; None where it says nothing.
+
+    Raises:
+        InvalidPolicy: its text is not in the store, or of a later version of this library.
+        StoreError: the store cannot be read.
+    """
+    if hash_ is None:
+        return None
+    text = (await store.values([hash_])).get(hash_)
+    if text is None:
+        raise InvalidPolicy("policy", f"the one in force, {hash_[:12]}…, is not in the store; name one to open it with")
+    return Policy.parse(text)

@@ -1,0 +1,143 @@
+"""Rendering: take the decisions that are due, then project what is left. What stored and storeless timelines share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline import arguments
+from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
+from timeline.frozen import compact_json, repair_json
+from timeline.planning.budget import account, fixed_part, scaled
+from timeline.projection.context import RenderedContext
+from timeline.projection.project import PROJECTION, Projector
+from timeline.relief import relieve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pydantic import JsonValue
+
+    from timeline.compaction import Compactor
+    from timeline.log import Log
+    from timeline.planning.budget import FixedPart
+    from timeline.projection.context import Taken
+
+_MOST_KEPT_COUNTS: Final = 200
+"""Counts of prompts, tools and tails that are kept from one render to the next."""
+
+
+class Renderer:
+    """Renders the contexts of one conversation; what it remembers saves work and changes nothing."""
+
+    def __init__(self) -> None:
+        self._projector = Projector()
+        self._counts: dict[tuple[str, str], int] = {}
+
+    async def render(
+        self,
+        log: Log,
+        compactor: Compactor,
+        *,
+        system: JsonValue,
+        tools: Sequence[JsonValue],
+        ephemeral: Sequence[str],
+        now: datetime,
+    ) -> RenderedContext:
+        """Take the decisions that are due, through the log, and project what is left.
+
+        Raises:
+            InvalidArgument: one of the values cannot be sent.
+            ContextOverflow: the context is above the limit and cannot be made smaller.
+            BudgetImpossible: system prompt, tools and reserves leave no room at all.
+        """
+        system, tools, ephemeral = prepared(system, tools, ephemeral)
+        policy = compactor.policy
+        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=ephemeral)
+        empty = account((), fixed, policy)
+        if policy.automatic and empty.total >= empty.trigger:
+            raise BudgetImpossible(empty.facts())
+        decisions = await relieve(compactor, log, fixed, now)
+        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
+        held = log.fold.window.hold == policy.digest()  # undone: reported, and not folded again
+        if context.account.total > policy.max_tokens and not held:
+            largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
+            raise ContextOverflow(context.account.facts(), largest[:10])
+        return context
+
+    def fixed(
+        self,
+        compactor: Compactor,
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        ephemeral: Sequence[str] = (),
+    ) -> FixedPart:
+        """Count what no compaction can free; each text once."""
+
+        def count(text: str) -> int:
+            counter = compactor.counter
+            key = (counter.name, text)
+            if key not in self._counts:
+                if len(self._counts) >= _MOST_KEPT_COUNTS:
+                    self._counts.clear()
+                self._counts[key] = counter.count(text)
+            return scaled(self._counts[key], compactor.policy)
+
+        return fixed_part(compactor.policy, count, system=system, tools=tools, ephemeral=ephemeral)
+
+    def _project(
+        self,
+        log: Log,
+        compactor: Compactor,
+        fixed: FixedPart,
+        decisions: Sequence[Taken],
+        *,
+        system: JsonValue,
+        tools: Sequence[JsonValue],
+        ephemeral: Sequence[str],
+    ) -> RenderedContext:
+        window, policy = log.fold.window, compactor.policy
+        bill = account(window.items, fixed, policy)
+        return RenderedContext(
+            conversation=window.conversation,
+            version=window.version,
+            projection=PROJECTION,
+            window=window,
+            policy=policy,
+            neutral=self._projector.project(
+                window, policy.cache_points, system=system, tools=tools, ephemeral=ephemeral
+            ),
+            account=bill,
+            decisions=tuple(decisions),
+            overflow=bill.over_trigger,
+        )
+
+
+def prepared(
+    system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]
+) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
+    """Check and repair what a caller wants sent beside the log.
+
+    Raises:
+        InvalidArgument: one of the values cannot be sent.
+    """
+    if system is not None and not isinstance(system, str):
+        arguments.listed("system", system)
+    arguments.listed("tools", tools)
+    arguments.texts("ephemeral", ephemeral)
+    return _sendable("system", system), _sendable("tools", tools), _sendable("ephemeral", ephemeral)
+
+
+def _sendable(name: str, value: Any) -> Any:
+    """Repair a value.
+
+    Raises:
+        InvalidArgument: it has no form in JSON.
+    """
+    try:
+        repaired = repair_json(value)
+        compact_json(repaired)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(name, str(error)) from None
+    return repaired
