@@ -46,6 +46,7 @@ class ExportFormat(StrEnum):
     markdown = "markdown"
     anthropic = "anthropic"
     openai_chat = "openai_chat"
+    openai_responses = "openai_responses"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -153,7 +154,8 @@ def render(
     max_tokens: MaxTokens = None,
     system: System = None,
     wire: Annotated[
-        str | None, typer.Option("--wire", metavar="W", help="Print the request body: anthropic or openai_chat.")
+        str | None,
+        typer.Option("--wire", metavar="W", help="Print the request body: anthropic, openai_chat or openai_responses."),
     ] = None,
     at: PastVersion = None,
     now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
@@ -181,7 +183,8 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="[B]", help="Another one.")] = "last",
     *,
     wire: Annotated[
-        str, typer.Option("--wire", metavar="W", help="Whose bytes to compare: anthropic or openai_chat.")
+        str,
+        typer.Option("--wire", metavar="W", help="Whose bytes to compare: anthropic, openai_chat or openai_responses."),
     ] = "anthropic",
     every: Annotated[bool, typer.Option("--all", help="List all blocks, however many.")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="List the recorded contexts instead.")] = False,

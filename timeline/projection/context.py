@@ -120,6 +120,10 @@ class RenderedContext(Frozen):
         """Return ``messages`` and ``tools`` for OpenAI's chat completions call."""
         return self.to_wire("openai_chat")
 
+    def to_openai_responses(self) -> dict[str, Any]:
+        """Return ``instructions``, ``input`` and ``tools`` for OpenAI's responses call."""
+        return self.to_wire("openai_responses")
+
     def explain(self) -> str:
         """Return a readable table: each block with its state, its tokens and why it is so, then the account."""
         return "\n".join(explanation_lines(self.explanation))

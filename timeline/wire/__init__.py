@@ -26,6 +26,7 @@ Decode: TypeAlias = Callable[[Any], list["Block"]]
 WIRES: Final[dict[str, str]] = {
     "anthropic": "timeline.wire.anthropic",
     "openai_chat": "timeline.wire.openai_chat",
+    "openai_responses": "timeline.wire.openai_responses",
 }
 """The wire formats: name, and the module that holds it."""
 

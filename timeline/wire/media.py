@@ -80,6 +80,24 @@ def openai_media(part: Part, facts: ProviderFacts) -> Part | None:
     return None
 
 
+def responses_media(part: Part, facts: ProviderFacts) -> Part | None:
+    """Return a content part in the form of OpenAI's Responses API; None if it has none."""
+    if part["type"] == "input_image":
+        detail = part.get("detail") if part.get("detail") in {"auto", "low", "high"} else "auto"
+        named = {key: part[key] for key in ("image_url", "file_id") if isinstance(part.get(key), str) and part[key]}
+        return {"type": "input_image", "detail": detail, **named} if named else None
+    if part["type"] in {"input_file", "file"}:
+        told = part if part["type"] == "input_file" else part.get("file")
+        keys = ("file_id", "file_data", "file_url", "filename")
+        named = {k: told[k] for k in keys if isinstance(told.get(k), str)} if isinstance(told, dict) else {}
+        return {"type": "input_file", **named} if named.keys() - {"filename"} else None
+    picture = openai_media(part, facts)
+    if picture is None or picture["type"] != "image_url":
+        return None
+    told = picture["image_url"]
+    return {"type": "input_image", "image_url": told["url"], "detail": told.get("detail", "auto")}
+
+
 def mime_of(part: Part) -> str:
     """Return the content type that a part names, or the general one."""
     source = part.get("source")

@@ -79,3 +79,19 @@ OPENAI_CHAT: Final = ProviderFacts(
     source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them",
     as_of="2026-11",
 )
+
+OPENAI_RESPONSES: Final = ProviderFacts(
+    name="openai_responses",
+    max_markers=0,
+    unmarkable=frozenset(),
+    id_pattern=_WORD,
+    id_length=64,
+    name_pattern=_WORD,
+    name_length=64,
+    signed_reasoning=frozenset({"reasoning"}),
+    prefix_bound=None,
+    picture_types=_PICTURES,
+    source="OpenAI documentation: responses, reasoning items and their encrypted content, function calling, images and "
+    "files; openai SDK types",
+    as_of="2026-11",
+)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
-from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall, invalid_block
+from timeline.blocks import AssistantCompletion, ToolCall, invalid_block
 from timeline.errors import UnknownResponse
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire import anthropic, openai_chat
-from timeline.wire.foreign import arguments_of, plain
+from timeline.wire.foreign import plain
+from timeline.wire.openai_responses import item_blocks
 from timeline.wire.usage import anthropic_usage, openai_usage, responses_usage
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Usage
-    from timeline.wire.media import Part
 
 INTERRUPTED: Final = "interrupted"
 """The finish reason of a response that the provider never finished, and the key that marks its completion."""
@@ -106,7 +106,9 @@ def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, A
         blocks = openai_chat.MessageDecoder().decode(said)
         return blocks, openai_usage(told.get("usage")), choice.get("finish_reason")
     if told.get("object") == "response" and isinstance(items := told.get("output"), list):
-        blocks = [b for n, item in enumerate(items) for b in _item_blocks(item, response_id, n)]
+        blocks = [
+            b for n, item in enumerate(items) if isinstance(item, dict) for b in item_blocks(item, response_id, n)
+        ]
         return blocks, responses_usage(told.get("usage")), _status(told)
     shape = told.get("object") or told.get("type") or f"the keys {', '.join(sorted(map(str, told))[:8])}"
     raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
@@ -116,39 +118,6 @@ def _status(told: dict[str, Any]) -> Any:
     details = told.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
     return reason or told.get("status")
-
-
-def _item_blocks(item: Any, response_id: str, number: int) -> list[Block]:
-    """Read an output item of OpenAI's Responses API; what has no block type of its own is kept whole."""
-    if not isinstance(item, dict):
-        return []
-    match item.get("type"):
-        case "message":
-            read = (_message_part(part, response_id) for part in openai_chat.parts_of(item.get("content")))
-            return [block for block in read if block is not None]
-        case "reasoning":
-            thoughts = [*openai_chat.parts_of(item.get("summary")), *openai_chat.parts_of(item.get("content"))]
-            text = "\n\n".join(part["text"] for part in thoughts if isinstance(part.get("text"), str))
-            return [Reasoning(text=text, data=item, response_id=response_id)]
-        case "function_call" | "custom_tool_call":
-            is_text = item["type"] == "custom_tool_call" and isinstance(item.get("input"), str)
-            return [
-                ToolCall(
-                    call_id=anthropic.text_of(item, "call_id") or f"{response_id}_{number}",
-                    name=anthropic.text_of(item, "name") or "unknown",
-                    arguments=item["input"] if is_text else arguments_of(item.get("arguments", "")),
-                    response_id=response_id,
-                )
-            ]
-        case _:
-            return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
-
-
-def _message_part(part: Part, response_id: str) -> Block | None:
-    text = anthropic.text_of(part) or anthropic.text_of(part, "refusal")
-    cited = part.get("annotations")
-    meta = {"citations": cited} if cited else {}
-    return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
 
 
 def interrupted(response: ModelResponse, cut_calls: Sequence[dict[str, Any]] = ()) -> ModelResponse:

@@ -1,0 +1,262 @@
+"""OpenAI's Responses API: a context into ``instructions``, ``tools`` and ``input`` items, and items into blocks.
+
+What the API demands: a `function_call_output` names a call that stands before it, and a reasoning item stands right
+before the message or call that it led to. Encrypted reasoning is sent as it came, or not at all; without its encrypted
+content the server could only look it up, so it is left out. Caching is automatic, so nothing is marked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.frozen import compact_json
+from timeline.wire.foreign import arguments_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.media import content_parts, mime_of, responses_media, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_chat import parts_of
+from timeline.wire.providers import OPENAI_RESPONSES
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.wire.gather import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+_TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return the body of a request: ``instructions`` and ``tools`` only where given.
+
+    Nothing in it refers to what the provider may have kept, so it is good with ``store=False`` too.
+    """
+    writer = _Writer(takes_loops=not OPENAI_RESPONSES.binds(context.model))
+    for item in gather(context.entries):
+        writer.add(item)
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    instructions = _instructions(context.system)
+    body: dict[str, Any] = {"instructions": instructions} if instructions else {}
+    if context.tools:
+        body["tools"] = list(context.tools)
+    return {**body, "input": writer.items}
+
+
+def _instructions(system: JsonValue) -> str:
+    """Return the system prompt as the one text that the API takes."""
+    texts = [system] if isinstance(system, str) else [_text_of(part) for part in parts_of(system)]
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+class _Writer:
+    """Writes items; one that is written never moves.
+
+    Args:
+        takes_loops: whether the encrypted reasoning of a tool loop is sent behind a rewritten prefix, too.
+    """
+
+    def __init__(self, *, takes_loops: bool) -> None:
+        self._takes_loops = takes_loops
+        self.items: list[Part] = []
+        self._ids = Ids(OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
+
+    def add(self, item: Placed | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+        elif parts := _user_parts(item.entry):
+            self.items.append({"type": "message", "role": "user", "content": parts})
+
+    def _add_response(self, response: Response) -> None:
+        said = [item for part in response.parts for item in self._said(part)]
+        while said and said[-1]["type"] == "reasoning":
+            said.pop()  # it would stand before nothing that it led to
+        if not said:
+            return
+        if not self.items:
+            self.items.append({"type": "message", "role": "user", "content": [_input_text(OPENING_LINE)]})
+        self.items += said
+        calls = [item for item in said if item["type"] == "function_call"]
+        for call, told in zip(response.calls, calls, strict=True):
+            entry = call.result.entry if call.result else None
+            output = _output(entry) if entry else INTERRUPTED
+            self.items.append({"type": "function_call_output", "call_id": told["call_id"], "output": output})
+
+    def _said(self, part: Placed | Call) -> list[Part]:
+        if isinstance(part, Call):
+            entry = part.placed.entry
+            return [*_said_text(entry.text), self._call(entry)]
+        entry = part.entry
+        if entry.type == "assistant.reasoning":
+            holds = not entry.rewritten or (entry.in_loop and self._takes_loops)
+            return [entry.data] if holds and isinstance(entry.data, dict) and _is_encrypted(entry.data) else []
+        return _said_text(entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data)))
+
+    def _call(self, entry: Entry) -> Part:
+        arguments = entry.arguments if isinstance(entry.arguments, str) else compact_json(entry.arguments or {})
+        name = fit(entry.name or "unknown", OPENAI_RESPONSES.name_pattern, OPENAI_RESPONSES.name_length)
+        call_id = self._ids.give(str(entry.call_id))
+        return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _input_text(text: str) -> Part:
+    return {"type": "input_text", "text": text}
+
+
+def _said_text(text: str) -> list[Part]:
+    return [{"type": "message", "role": "assistant", "content": text}] if text.strip() else []
+
+
+def _is_encrypted(data: Part) -> bool:
+    """Say whether a part is a reasoning item that the provider takes back without having kept anything."""
+    encrypted, named = data.get("encrypted_content"), isinstance(data.get("id"), str)
+    kept = isinstance(encrypted, str) and bool(encrypted)
+    return data.get("type") == "reasoning" and kept and named and isinstance(data.get("summary"), list)
+
+
+def _media(entry: Entry) -> list[Part]:
+    return [
+        responses_media(part, OPENAI_RESPONSES) or _input_text(unseen_line(entry, part))
+        for part in content_parts(entry.data)
+    ]
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    return [*([_input_text(text)] if text.strip() else []), *_media(entry)]
+
+
+def _output(entry: Entry) -> str | list[Part]:
+    media = _media(entry)
+    return [*([_input_text(entry.text)] if entry.text.strip() else []), *media] if media else entry.text
+
+
+def decode(body: Any) -> list[Block]:
+    """Read a request body, or its list of items, into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    told = body.get("input") if isinstance(body, dict) else body
+    instructions = body.get("instructions") if isinstance(body, dict) else None
+    blocks: list[Block] = []
+    if isinstance(instructions, str) and instructions.strip():
+        blocks.append(SystemMessage(text=instructions))
+    items = [{"role": "user", "content": told}] if isinstance(told, str) else told
+    decoder = ItemDecoder()
+    for item in items if isinstance(items, list) else []:
+        blocks += decoder.decode(item)
+    return blocks
+
+
+class ItemDecoder:
+    """Reads items one by one; it remembers how many there were, and the names of the calls.
+
+    Items that the model gave are one response until something is said to it: the wire has no name for a response.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._response = ""
+        self._names: dict[str, str] = {}
+
+    def decode(self, item: Any) -> list[Block]:
+        """Read one item; what is no item gives no block."""
+        self._number += 1
+        if not isinstance(item, dict):
+            return []
+        kind = item.get("type") or ("message" if "role" in item else None)
+        if kind == "message" and item.get("role") != "assistant":
+            self._response = ""
+            return self._said_to_model(item)
+        if kind in {"function_call_output", "custom_tool_call_output"}:
+            self._response = ""
+            return self._result(item)
+        self._response = self._response or f"response_{self._number}"
+        blocks = item_blocks({**item, "type": kind}, self._response, self._number)
+        self._names |= {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
+        return blocks
+
+    def _said_to_model(self, item: Part) -> list[Block]:
+        if item.get("role") in {"system", "developer"}:
+            return [SystemMessage(text=text) for text in map(_text_of, parts_of(item.get("content"))) if text]
+        read = (_user_block(part) for part in parts_of(item.get("content")))
+        return [block for block in read if block is not None]
+
+    def _result(self, item: Part) -> list[Block]:
+        id_, output = item.get("call_id"), item.get("output")
+        call_id = id_ if isinstance(id_, str) and id_ else f"call_{self._number}"
+        parts = parts_of(output)
+        text = "\n".join(filter(None, map(_text_of, parts)))
+        if text == INTERRUPTED:
+            return []
+        holds_more = any(not _text_of(part) for part in parts)
+        name = self._names.get(call_id, "")
+        return [ToolResult(call_id=call_id, name=name, text=text, data=output if holds_more else None)]
+
+
+def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
+    """Read an item that the model gave; what has no block type of its own is kept whole.
+
+    Args:
+        item: the item.
+        response_id: the response that it belongs to.
+        number: of the item, for a call that has no id.
+    """
+    match item.get("type"):
+        case "message":
+            read = (_message_part(part, response_id) for part in parts_of(item.get("content")))
+            return [block for block in read if block is not None]
+        case "reasoning":
+            thoughts = [*parts_of(item.get("summary")), *parts_of(item.get("content"))]
+            text = "\n\n".join(text for text in map(_text_of, thoughts) if text)
+            return [Reasoning(text=text, data=item, response_id=response_id)]
+        case "function_call" | "custom_tool_call":
+            is_text = item["type"] == "custom_tool_call" and isinstance(item.get("input"), str)
+            id_, name = item.get("call_id"), item.get("name")
+            return [
+                ToolCall(
+                    call_id=id_ if isinstance(id_, str) and id_ else f"{response_id}_{number}",
+                    name=name if isinstance(name, str) and name else "unknown",
+                    arguments=item["input"] if is_text else arguments_of(item.get("arguments", "")),
+                    response_id=response_id,
+                )
+            ]
+        case _:
+            return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
+
+
+def _message_part(part: Part, response_id: str) -> Block | None:
+    refusal = part.get("refusal")
+    text = _text_of(part) or (refusal if isinstance(refusal, str) else "")
+    cited = part.get("annotations")
+    return (
+        AssistantCompletion(text=text, response_id=response_id, meta={"citations": cited} if cited else {})
+        if text
+        else None
+    )
+
+
+def _text_of(part: Part) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) and part.get("type") in _TEXTS else ""
+
+
+def _user_block(part: Part) -> Block | None:
+    if part.get("type") in _TEXTS:
+        text = _text_of(part)
+        return UserPrompt(text=text) if text and text != OPENING_LINE else None
+    title = part.get("filename")
+    return Attachment(data=part, mime=mime_of(part), meta={"file": title} if isinstance(title, str) and title else {})
