@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,8 @@ FENCE: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NO_RUN: Final = re.compile(r"<!-- no-run: *(?P<reason>.*?) *-->\s*\Z")
+TEST_NAME: Final = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)*")
+"""How a page names a test."""
 
 
 class CodeBlock(NamedTuple):
@@ -68,6 +71,32 @@ def commands(block: CodeBlock) -> list[str]:
     """Return the `timeline` commands of a console block; a backslash at a line's end goes on with the next line."""
     joined = block.text.replace("\\\n", " ")
     return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ timeline")]
+
+
+def table_rows(text: str) -> list[str]:
+    """Return the rows of all tables of a page, without headings and rules."""
+    tables = re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)
+    return [row for table in tables for row in table.splitlines()[2:]]
+
+
+def is_defined(test_name: str) -> bool:
+    """Say whether a test is defined: a function, a class, or a name that a state machine's test case is bound to."""
+    file, *names = test_name.split("::")
+    return set(names) <= _names_in(file)
+
+
+@cache
+def _names_in(file: str) -> frozenset[str]:
+    """Return the names that a file of the project defines; none for a file that is not there."""
+    if not (ROOT / file).is_file():
+        return frozenset()
+    defined: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign):
+            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return frozenset(defined)
 
 
 def run_page(text: str, name: str, folder: Path) -> None:

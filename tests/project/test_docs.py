@@ -1,23 +1,21 @@
 from __future__ import annotations
 
-import ast
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project.pages import code_blocks, commands, pages, run_page
+from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, pages, run_page, table_rows
 from tests.project.recording import write_recording
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DOCUMENTS = ("concepts", "design", "guarantees", "quickstart")
+DOCUMENTS = ("concepts", "conformance", "design", "guarantees", "quickstart")
 EXPECTED = ("README.md", "CHANGELOG.md", "LICENSE", *(f"docs/{name}.md" for name in DOCUMENTS))
 """Documents that have to be there."""
 ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
-TEST_NAME = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)*")
 LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
 SAMPLE = """
 <!-- python
@@ -81,11 +79,11 @@ def test_links_between_documents_lead_somewhere(page: Path) -> None:
 
 def test_each_guarantee_names_tests_that_exist() -> None:
     """Every row of the guarantees' tables points at the tests that hold it up."""
-    rows = _table_rows((ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8"))
+    rows = table_rows((ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8"))
     assert rows
     assert [row for row in rows if not TEST_NAME.search(row)] == []
     named = {name for row in rows for name in TEST_NAME.findall(row)}
-    assert sorted(name for name in named if not _exists(name)) == []
+    assert sorted(name for name in named if not is_defined(name)) == []
 
 
 def test_the_readme_prints_the_commands_that_ci_runs() -> None:
@@ -121,23 +119,3 @@ def test_a_page_that_is_wrong_fails(tmp_path: Path, block: str) -> None:
     """Code that raises and commands that fail are errors of the document."""
     with pytest.raises(AssertionError):
         run_page(f"# Title\n\n{block}\n", "sample.md", tmp_path)
-
-
-def _table_rows(text: str) -> list[str]:
-    """Return the rows of all tables, without headings and rules."""
-    tables = re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)
-    return [row for table in tables for row in table.splitlines()[2:]]
-
-
-def _exists(test_name: str) -> bool:
-    """Say whether a test is defined: a function, a class, or a name that a state machine's test case is bound to."""
-    file, *names = test_name.split("::")
-    if not (ROOT / file).is_file():
-        return False
-    defined = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign):
-            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return set(names) <= defined

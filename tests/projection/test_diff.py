@@ -9,21 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     COUNTER,
+    Scribe,
     answer,
     call,
     compact_fold,
     exchange,
     fold_of,
     grow,
+    opened,
     prompt,
     result,
     small_policy,
     turn,
     words,
 )
+from timeline import policies
 from timeline.blocks import Reasoning
 from timeline.errors import InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
@@ -250,6 +254,19 @@ def test_an_unknown_wire_is_a_typed_error() -> None:
         diff(context, context, wires=["klingon"])
 
 
+async def test_a_summary_that_is_told_in_several_messages_counts_once() -> None:
+    """A question before it and an answer behind it stand at its path, and are part of its tokens."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_ratio(message_tokens=0), summarizer=Scribe())
+    await timeline.append(*turn(1_000), *turn(1_000), *turn(10), *turn(10))
+    await timeline.compact()
+    before = await timeline.render()
+    await timeline.append(*turn(10))
+    await timeline.render()
+    found = await timeline.diff()
+    assert [entry.type for entry in before.neutral.entries][:2] == ["conv.range.summary"] * 2
+    assert {prefix.common_tokens for prefix in found.prefixes} == {before.account.messages}
+
+
 def test_the_dump_is_json_of_a_stable_shape() -> None:
     """`timeline diff --json` prints these keys."""
     fold = conversation()
@@ -258,7 +275,17 @@ def test_the_dump_is_json_of_a_stable_shape() -> None:
     compact_fold(fold, 4)
     dump = diff(before, seen(fold)).dump()
     assert json.loads(json.dumps(dump))["conversation"] == "c"
-    assert list(dump) == ["conversation", "before", "after", "differs", "entered", "left", "changed", "prefixes"]
+    assert list(dump) == [
+        "conversation",
+        "before",
+        "after",
+        "differs",
+        "entered",
+        "left",
+        "changed",
+        "prefixes",
+        "reuse",
+    ]
     assert set(dump["before"]) == {"version", "fingerprint", "tokens"}
     row = {"version", "path", "type", "turn_id"}
     assert set(dump["left"][0]) == set(dump["entered"][0]) == row | {"state", "tokens", "covered_by"}

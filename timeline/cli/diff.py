@@ -101,6 +101,7 @@ def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
     write(
         f"the same: {' and '.join(same) or 'neither system prompt nor tools'}" + (f"; other: {other}" if other else "")
     )
+    write(f"a warm cache answers {found.reuse.cached:,} tokens; {found.reuse.processed:,} are processed")
 
 
 def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.frozen import canonical_json, compact_json
 from timeline.projection.cause import END, SAME, Cause, Piece, cause_of
+from timeline.projection.reuse import Reuse, reuse
 from timeline.wire import encoder
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class ContextDiff:
         entered, left: blocks that only the context after, or only the one before, knows; in order.
         changed: blocks of both in another state, or with other bytes.
         prefixes: of the neutral context, and of each wire format that was asked for.
+        reuse: what the cache of the one before answers of the one after.
     """
 
     conversation: str
@@ -128,6 +130,7 @@ class ContextDiff:
     left: tuple[BlockRow, ...]
     changed: tuple[ChangedRow, ...]
     prefixes: tuple[Prefix, ...]
+    reuse: Reuse
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline diff --json`: the attributes by name."""
@@ -157,6 +160,7 @@ def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str
         left=left,
         changed=changed,
         prefixes=(neutral, *(_prefix(wire, before, after, _wire_pieces(wire)) for wire in wires)),
+        reuse=reuse(before, after),
     )
 
 
@@ -166,7 +170,7 @@ def _blocks(
     old, new = ({block.path: block for block in context.blocks} for context in (before, after))
     entered = tuple(_row(block) for path, block in new.items() if path not in old)
     left = tuple(_row(b, _covered_by(b.version, after)) for path, b in old.items() if path not in new)
-    old_bytes, new_bytes = ({e.path: e.canonical for e in context.neutral.entries} for context in (before, after))
+    old_bytes, new_bytes = _bytes(before), _bytes(after)
     changed = tuple(
         ChangedRow(
             version=block.version,
@@ -184,6 +188,14 @@ def _blocks(
         if path in old and (old[path].state != block.state or old_bytes.get(path) != new_bytes.get(path))
     )
     return entered, left, changed
+
+
+def _bytes(context: RenderedContext) -> dict[str, str]:
+    """Return what is said of each block, by path; of a summary also what is said around it."""
+    said: dict[str, str] = {}
+    for entry in context.neutral.entries:
+        said[entry.path] = said.get(entry.path, "") + entry.canonical
+    return said
 
 
 def _row(block: ContextBlock, covered_by: str | None = None) -> BlockRow:
@@ -303,7 +315,7 @@ def _tokens(context: RenderedContext, same: Sequence[Piece], was: Piece) -> int:
     sizes = {block.path: block.tokens for block in context.blocks}
     paths = [entry.path for entry in context.neutral.entries]
     whole = len(paths) if was.path is None else paths.index(was.path)
-    return tokens + sum(sizes[path] for path in paths[:whole])
+    return tokens + sum(sizes[path] for path in dict.fromkeys(paths[:whole]))  # a summary may be told in several
 
 
 def _excerpt(text: str, byte: int) -> str:
