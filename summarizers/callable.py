@@ -10,7 +10,7 @@ from timeline.errors import SummarizerFailed
 from timeline.ports import Summary
 
 from .progressive import summarize_progressively
-from .prompts import PROMPT_VERSIONS
+from .prompts import prompt_for
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -74,7 +74,7 @@ class CallableSummarizer:
             text=answer.text,
             summarizer=self._name,
             model=self._model,
-            prompt_version=PROMPT_VERSIONS[request.kind],
+            prompt_version=prompt_for(request).version,
             fallback_reason=answer.remark,
         )
 

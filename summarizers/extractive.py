@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.ports import Summary
 
+from . import bullets, continuation, sections
+from .layouts import plain
 from .outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
 from .ranking import Point, Section, ranked
 from .record import gather
+from .shapes import Shape, no_ending
 from .text import one_line, terms
 
 if TYPE_CHECKING:
-    from timeline.ports import SummaryRequest
+    from collections.abc import Sequence
+
+    from timeline.ports import PromptName, SummaryRequest
+
+    from .layouts import Layout
+    from .record import Gathered
 
 _SHARES: Final = {
     "history": {
@@ -62,29 +70,41 @@ class ExtractiveSummarizer:
 
 def extract(request: SummaryRequest) -> str:
     """Return the summary's text, at most ``request.max_tokens`` by the request's counter."""
-    found = gather(request.blocks)
+    shape, found = _shape(request), gather(request.blocks)
     earlier = [
         point
-        for point in read_outline(request.previous or "")
+        for point in shape.read(request.previous or "")
         if not (point.section is Section.ERRORS and found.settles(point.text))
     ]
-    tasks = _tasks(request, found.prompts, [p for p in earlier if p.section is Section.TASK])
-    points = [p for p in earlier if p.section is not Section.TASK] + tasks + found.points
+    points = shape.points(request, found, earlier)
     if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):
         # What was open before is overtaken, by a newer plan or by the second prompt that does not come back to it.
         points = [p for p in points if not (p.earlier and p.section in {Section.NEXT, Section.QUESTIONS})]
     unique = {(p.section, p.text.casefold()): p for p in points if p.text}
     best = ranked(list(unique.values()), terms(request.instructions))
-    draft = Draft(request.counter, request.max_tokens)
-    draft.fill(best, _shares(request), least=_LEAST)
-    return draft.text() or _shortest(best, request)
+    ending = shape.ending(request)
+    room = request.max_tokens - request.counter.count(f"\n\n{ending}") if ending else request.max_tokens
+    draft = Draft(request.counter, max(room, 0), shape.layout(request))
+    draft.fill(best, least=_LEAST)
+    text = draft.text() or _shortest(best, request)
+    ended = f"{text}\n\n{ending}" if ending else text
+    return ended if request.counter.count(ended) <= request.max_tokens else text
 
 
-def _shares(request: SummaryRequest) -> dict[Section, float]:
-    """Return each section's share of the cap; under a small cap the task gets most of it."""
+def _shape(request: SummaryRequest) -> Shape:
+    return _GENERIC if request.kind == "turn_prefix" else _SHAPES[request.prompt]
+
+
+def _layout(request: SummaryRequest) -> Layout:
+    """Share the cap out; under a small one the task gets most of it."""
     shares = dict(_SHARES[request.kind])
     shares[Section.TASK] = max(shares[Section.TASK], min(0.6, _TASK_TOKENS / max(request.max_tokens, 1)))
-    return shares
+    return plain(shares)
+
+
+def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    tasks = _tasks(request, found.prompts, [p for p in earlier if p.section is Section.TASK])
+    return [p for p in earlier if p.section is not Section.TASK] + tasks + found.points
 
 
 def _tasks(request: SummaryRequest, prompts: list[tuple[int, str]], earlier: list[Point]) -> list[Point]:
@@ -93,7 +113,7 @@ def _tasks(request: SummaryRequest, prompts: list[tuple[int, str]], earlier: lis
     newest = one_line(request.task or "")
     if newest and (not asked or asked[-1][1][:60] != newest[:60]):
         asked.append((len(request.blocks), newest))
-    room = int(_shares(request)[Section.TASK] * request.max_tokens) - 8
+    room = int(_layout(request).parts[0].share * request.max_tokens) - 8
     if len(asked) < 2 or room < _TASK_TOKENS // 2:
         return [
             Point(Section.TASK, fitted(text, room, request.counter), order, 3.0, pinned=True)
@@ -119,3 +139,12 @@ def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
     counter, cap = request.counter, request.max_tokens
     text = next((point.text for point, _ in best), "")
     return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)
+
+
+_GENERIC: Final = Shape(_layout, read_outline, _points, no_ending)
+_SHAPES: Final[dict[PromptName, Shape]] = {
+    "generic": _GENERIC,
+    "sections": sections.SHAPE,
+    "continuation": continuation.SHAPE,
+    "bullets": bullets.SHAPE,
+}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from timeline.ports import TokenCounter
 
+    from .layouts import Layout, Part
+
 FIRST: Final = "First: "
 NEWEST: Final = "Newest: "
 _LABEL: Final = re.compile(rf"^(?:{FIRST}|{NEWEST})")
@@ -21,7 +23,7 @@ _HEADING: Final = re.compile(
     r"^\s*(?:#{1,6}\s+(?P<marked>.+?)|\*\*(?P<bold>[^*]+?):?\*\*:?|(?P<plain>[\w ,/()-]{3,40}):)\s*$"
 )
 _NAMES: Final[tuple[tuple[str, Section], ...]] = (
-    (r"next|to-?do|remaining|plan", Section.NEXT),
+    (r"next|to-?do|remaining|pending|plan", Section.NEXT),
     (r"question|open|unresolved", Section.QUESTIONS),
     (r"error|problem|fail|issue|bug", Section.ERRORS),
     (r"decision|finding|preference|constraint|reject|technical|learn", Section.DECISIONS),
@@ -34,14 +36,15 @@ _EARLIER_LENGTH: Final = 220
 _EARLIER_FACT: Final = 700
 """Errors and files hold paths that must stay whole, and the task is shortened by tokens."""
 _PROSE: Final = (Section.DECISIONS, Section.DONE, Section.QUESTIONS, Section.NEXT)
-_PRIORITY: Final = (
-    *(Section.TASK, Section.ERRORS, Section.DECISIONS, Section.DONE),
-    *(Section.NEXT, Section.QUESTIONS, Section.FILES),
-)
 
 
-def read_outline(summary: str) -> list[Point]:
-    """Make points of an earlier summary, its order kept; text under no known heading is sorted by its wording."""
+def read_outline(summary: str, titles: Mapping[str, Section] = _TITLES) -> list[Point]:
+    """Make points of an earlier summary, its order kept; text under no known heading is sorted by its wording.
+
+    Args:
+        summary: of any hand, not to be trusted.
+        titles: sections of the headings that the summary's own shape has.
+    """
     points: list[Point] = []
     section: Section | None = None
     lines = clean(summary).splitlines()
@@ -49,7 +52,7 @@ def read_outline(summary: str) -> list[Point]:
         order = number - len(lines)
         heading = _HEADING.match(line)
         if heading:
-            section = _section_of(next(filter(None, heading.groups())))
+            section = _section_of(next(filter(None, heading.groups())), titles)
         elif section is not None and line.lstrip()[:2] in {"- ", "* "}:
             text = clip(one_line(line), _EARLIER_LENGTH if section in _PROSE else _EARLIER_FACT)
             points.append(Point(section, text, order, 1.5 if section is Section.ERRORS else 1.0, earlier=True))
@@ -64,86 +67,98 @@ def task_text(point: Point) -> str:
     return _LABEL.sub("", point.text)
 
 
-def _section_of(heading: str) -> Section | None:
-    if heading in _TITLES:
-        return _TITLES[heading]
+def _section_of(heading: str, titles: Mapping[str, Section]) -> Section | None:
+    if heading in titles:
+        return titles[heading]
     return next((section for words, section in _NAMES if re.search(words, heading, re.IGNORECASE)), None)
 
 
 class Draft:
-    """A summary in the making: takes points as long as they fit, and writes them in their sections' order.
+    """A summary in the making: takes points as long as they fit, and writes them under their headings.
 
     Args:
         counter: counts what is written.
         max_tokens: hard cap of the finished text.
+        layout: its headings.
     """
 
-    def __init__(self, counter: TokenCounter, max_tokens: int) -> None:
+    def __init__(self, counter: TokenCounter, max_tokens: int, layout: Layout) -> None:
         self._counter = counter
         self._max_tokens = max_tokens
-        self._chosen: dict[Section, list[Point]] = {section: [] for section in Section}
-        self._spent: dict[Section, int] = dict.fromkeys(Section, 0)
+        self._layout = layout
+        self._chosen: dict[Part, list[Point]] = {part: [] for part in layout.parts}
+        self._spent = {part: self._standing(part) for part in layout.parts}
 
-    def fill(self, ranked: Sequence[tuple[Point, float]], shares: Mapping[Section, float], *, least: float) -> None:
-        """Take points, best first: each section up to its share of the cap, then what is worth the room that is left.
+    def fill(self, ranked: Sequence[tuple[Point, float]], *, least: float) -> None:
+        """Take points, best first: each part up to its share of the cap, then what is worth the room that is left.
+
+        Prose of the earlier summary gets half of a share.
 
         Args:
             ranked: points with their values, best first within a section.
-            shares: part of the cap that a section may claim before the others had theirs; prose of the earlier summary
-                gets half of it.
-            least: points of a smaller value are taken only where their section would be empty.
+            least: points of a smaller value are taken only where their part would be empty.
         """
-        queues = {s: [(p, value) for p, value in ranked if p.section is s] for s in _PRIORITY}
-        left: list[tuple[float, Point]] = []
-        for section, queue in queues.items():
-            share = int(shares[section] * self._max_tokens)
+        left: list[tuple[float, Part, Point]] = []
+        for part in self._layout.by_priority():
+            queue = [(point, value) for point, value in ranked if point.section in part.sections]
+            if len(part.sections) > 1:
+                queue.sort(key=lambda ranked_point: (not ranked_point[0].pinned, -ranked_point[1]))
+            share = int(part.share * self._max_tokens)
             earlier = 0
             for point, value in queue:
-                cost = self._cost(point)
-                claim = earlier + cost if point.earlier and section in _PROSE else 0
+                cost = self._cost(part, point)
+                claim = earlier + cost if point.earlier and point.section in _PROSE else 0
                 if (
-                    (value < least and self._chosen[section])
+                    (value < least and self._chosen[part])
                     or claim > share // 2
-                    or not self._take(point, cost, share)
+                    or not self._take(part, point, cost, share)
                 ):
-                    left.append((value, point))
+                    left.append((value, part, point))
                 else:
                     earlier += cost if point.earlier else 0
-        for value, point in sorted(left, key=lambda vp: -vp[0]):
+        for value, part, point in sorted(left, key=lambda kept: -kept[0]):
             if value >= least:
-                self._take(point, self._cost(point), self._max_tokens)
+                self._take(part, point, self._cost(part, point), self._max_tokens)
 
     def text(self) -> str:
         """Write the summary; it never counts more than the cap, and is empty only where nothing fits."""
+        parts = self._layout.parts
+        text = self._write(parts)
+        if self._counter.count(text) > self._max_tokens:  # headings with nothing under them go first
+            parts = tuple(part for part in parts if self._chosen[part])
         while True:
-            text = self._write()
+            text = self._write(parts)
             if self._counter.count(text) <= self._max_tokens:
                 return text
-            longest = max(_PRIORITY[1:], key=lambda s: len(self._chosen[s]))
+            longest = max(self._layout.by_priority()[1:] or parts, key=lambda p: len(self._chosen[p]))
             if not self._chosen[longest]:
                 return self._counter.truncate(text, self._max_tokens)
             self._chosen[longest].pop()
 
-    def _take(self, point: Point, cost: int, share: int) -> bool:
-        room = min(share - self._spent[point.section], self._max_tokens - sum(self._spent.values()))
-        if not self._chosen[point.section]:
-            cost += self._counter.count(f"## {point.section}\n\n")
+    def _take(self, part: Part, point: Point, cost: int, share: int) -> bool:
+        room = min(share - self._spent[part], self._max_tokens - sum(self._spent.values()))
+        if not self._spent[part]:
+            cost += self._counter.count(f"{part.heading}\n\n")
         if cost > room:
             return False
-        self._chosen[point.section].append(point)
-        self._spent[point.section] += cost
+        self._chosen[part].append(point)
+        self._spent[part] += cost
         return True
 
-    def _cost(self, point: Point) -> int:
-        return self._counter.count(f"- {point.text}\n")
+    def _standing(self, part: Part) -> int:
+        return self._counter.count(f"{part.heading}\n{part.empty}\n") if part.empty else 0
 
-    def _write(self) -> str:
-        parts = [
-            f"## {section}\n" + "\n".join(f"- {p.text}" for p in sorted(points, key=lambda p: p.order))
-            for section, points in self._chosen.items()
-            if points
-        ]
-        return "\n\n".join(parts)
+    def _cost(self, part: Part, point: Point) -> int:
+        return self._counter.count(f"{part.mark}{point.text}\n")
+
+    def _write(self, parts: Sequence[Part]) -> str:
+        written: list[str] = []
+        for part in parts:
+            points = sorted(self._chosen[part], key=lambda p: p.order)
+            lines = [f"{part.mark}{point.text}" for point in points] or [part.empty]
+            if any(lines):
+                written.append("\n".join(filter(None, [part.heading, *lines])))
+        return "\n\n".join(written)
 
 
 def fitted(text: str, tokens: int, counter: TokenCounter) -> str:

@@ -1,7 +1,7 @@
 """Progressive summaries: a record of any length through a model with a small window (seed 002).
 
-Blocks become short lines, lines become chunks that fit the window together with prompt, earlier summary and answer, and
-each chunk's answer is the earlier summary of the next.
+Blocks become short entries, entries become chunks that fit the window together with prompt, earlier summary and answer,
+and each chunk's answer is the earlier summary of the next.
 """
 
 from __future__ import annotations
@@ -10,24 +10,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import SummarizerFailed
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import sha256_hex
 
-from .prompts import PROMPT_VERSIONS, load_prompt
-from .text import ELLIPSIS, head_and_tail
+from .prompts import load_prompt, prompt_for
+from .rounds import incorporates
+from .text import ELLIPSIS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from timeline.blocks import Block
     from timeline.ports import SummaryRequest, TokenCounter
 
-MESSAGE_CHARACTERS: Final = 2_000
-RESULT_CHARACTERS: Final = 500
-"""What a model is shown of a message and of a tool's result (seeds 001 and 004)."""
-SEPARATOR: Final = "\n---\n"
-NONE: Final = "(none)"
 LEAST_RECORD: Final = 64
 """A window that leaves fewer tokens than this for the record is too small to summarise with."""
 _SLACK: Final = 16
@@ -43,52 +37,60 @@ class Answer:
     remark: str | None = None
 
 
-def render_block(number: int, block: Block) -> str:
-    """Write a block as a line of a record: its number, who speaks, and its text, shortened in the middle."""
-    if isinstance(block, ToolCall):
-        arguments = block.arguments if isinstance(block.arguments, str) else canonical_json(block.arguments)
-        body = f"{block.name} {head_and_tail(arguments, RESULT_CHARACTERS)} {block.text}"
-        return f"[{number}] CALL: {body.strip()}"
-    text = block.text.strip() or f"({block.mime})"
-    if isinstance(block, ToolResult):
-        state = "ERROR" if block.is_error or block.exit_status else "RESULT"
-        status = f" (exit {block.exit_status})" if block.exit_status is not None else ""
-        return f"[{number}] {state} {block.name}{status}: {head_and_tail(text, RESULT_CHARACTERS)}"
-    return f"[{number}] {block.author.upper()}: {head_and_tail(text, MESSAGE_CHARACTERS)}"
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The tasks of a request, as short as the window wants them."""
+
+    task: str = ""
+    original_task: str = ""
 
 
-def chunked(lines: Iterable[str], tokens: int, counter: TokenCounter) -> Iterator[str]:
-    """Join lines to chunks of at most so many tokens; a line that is longer by itself is cut."""
+def chunked(entries: Iterable[str], tokens: int, counter: TokenCounter, separator: str) -> Iterator[str]:
+    """Join entries to chunks of at most so many tokens; one that is longer by itself is cut."""
     chunk: list[str] = []
     spent = 0
-    separator = counter.count(SEPARATOR)
-    for line in lines:
-        fitting = line if counter.count(line) <= tokens else counter.truncate(line, tokens - 1) + ELLIPSIS
-        cost = counter.count(fitting) + separator
+    between = counter.count(separator)
+    for entry in entries:
+        fitting = entry if counter.count(entry) <= tokens else counter.truncate(entry, tokens - 1) + ELLIPSIS
+        cost = counter.count(fitting) + between
         if chunk and spent + cost > tokens:
-            yield SEPARATOR.join(chunk)
+            yield separator.join(chunk)
             chunk, spent = [], 0
         chunk.append(fitting)
         spent += cost
     if chunk:
-        yield SEPARATOR.join(chunk)
+        yield separator.join(chunk)
 
 
-def build_prompt(request: SummaryRequest, record: str, previous: str | None, task: str | None) -> str:
-    """Fill in the prompt of a request's kind.
+def build_prompt(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> str:
+    """Fill in the prompt of a request.
 
     Everything that comes from the conversation stands inside a fence, whose mark is a hash of what it encloses: no text
     can hold the mark that would close its own fence.
     """
-    mark = sha256_hex("\n".join((task or "", previous or "", record)))[:16]
-    return load_prompt(PROMPT_VERSIONS[request.kind]).format(
+    prompt = prompt_for(request)
+    mark = sha256_hex("\n".join((texts.task, texts.original_task, previous or "", record)))[:16]
+    return load_prompt(prompt.version).format(
         fence=f"=== {mark} ===",
         max_tokens=request.max_tokens,
-        wishes=f"\nThe caller also wishes: {request.instructions}\n" if request.instructions else "",
-        task=task or NONE,
-        previous=previous or NONE,
+        asked_tokens=int(request.max_tokens * prompt.asked_share),
+        round=request.round,
+        chained=_chained(request.round),
+        wishes=_wishes(request),
+        task=texts.task or prompt.nothing,
+        original_task=texts.original_task or texts.task or prompt.nothing,
+        previous=previous or prompt.nothing,
         record=record,
     )
+
+
+def _wishes(request: SummaryRequest) -> str:
+    wishes = f"\nThe caller also wishes: {request.instructions}\n" if request.instructions else ""
+    return f"{wishes}\nWrite in {request.language}.\n" if request.language else wishes
+
+
+def _chained(number: int) -> str:
+    return f"\nEnd with this line:\n{incorporates(number)}\n" if number > 1 else ""
 
 
 async def summarize_progressively(
@@ -105,19 +107,22 @@ async def summarize_progressively(
         SummarizerFailed: the window is too small, or an answer is empty or more than twice as long as it may be.
     """
     counter = request.counter
-    # Task and earlier summary may each take an eighth of the window; what a summarizer wrote itself is shorter.
-    task = shortened(request.task or "", window_tokens // 8, counter)
+    # Tasks and earlier summary may each take an eighth of the window; what a summarizer wrote itself is shorter.
+    texts = Texts(
+        task=shortened(request.task or "", window_tokens // 8, counter),
+        original_task=shortened(request.original_task or "", window_tokens // 8, counter),
+    )
     previous = shortened(request.previous or "", max(window_tokens // 8, request.max_tokens), counter)
-    lines = (render_block(number, block) for number, block in enumerate(request.blocks, start=1))
-    frame = counter.count(build_prompt(request, "", None, task)) + max(counter.count(previous), request.max_tokens)
+    script = prompt_for(request).script
+    frame = counter.count(build_prompt(request, "", None, texts)) + max(counter.count(previous), request.max_tokens)
     room = window_tokens - frame - request.max_tokens - _SLACK
     if room < LEAST_RECORD:
         raise SummarizerFailed(
             [f"a window of {window_tokens} tokens leaves {max(room, 0)} for the record; {LEAST_RECORD} are needed"]
         )
     answer = Answer(previous)
-    for chunk in chunked(lines, room, counter):
-        answer = accepted(await call(build_prompt(request, chunk, answer.text, task)), request.max_tokens, counter)
+    for chunk in chunked(script.entries(request.blocks), room, counter, script.separator):
+        answer = accepted(await call(build_prompt(request, chunk, answer.text, texts)), request.max_tokens, counter)
     return answer
 
 

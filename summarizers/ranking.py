@@ -27,7 +27,7 @@ _REPETITION: Final = 0.7
 
 
 class Section(StrEnum):
-    """The labelled sections of a summary, in the order in which they are written."""
+    """What kinds of points there are, named as the generic summary names them; a layout says where each one goes."""
 
     TASK = "Task"
     DECISIONS = "Decisions and findings"
@@ -36,6 +36,8 @@ class Section(StrEnum):
     ERRORS = "Errors"
     QUESTIONS = "Open questions"
     NEXT = "Next steps"
+    STATE = "Current state"
+    PREFERENCES = "User preferences"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -162,16 +162,27 @@ def _speech(found: Gathered, text: str, order: int, *, weight: float, answered: 
 
 def _call(found: Gathered, call: ToolCall, order: int) -> None:
     found.calls[call.call_id] = call
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    file = next((str(arguments[key]) for key in _FILES if isinstance(arguments.get(key), str)), "")
-    if file and _WRITES.search(f"{call.name} {arguments.get('command', '')}"):
+    file = file_of(call)
+    if file and writes(call):
         found.written[file] = order
-    steps = _steps(arguments)
+    steps = _steps(call.arguments if isinstance(call.arguments, dict) else {})
     if steps:
         found.plan = (order, steps)
     else:
         found.made.append(f"{one_line(call.name)} {_brief(target(call))}".strip())
         found.add(Section.DONE, found.made[-1], order, 0.25)
+
+
+def file_of(call: ToolCall) -> str:
+    """Return the file that a call names, or nothing."""
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    return next((str(arguments[key]) for key in _FILES if isinstance(arguments.get(key), str)), "")
+
+
+def writes(call: ToolCall) -> bool:
+    """Say whether a call writes to the file that it names, by its own name or that of its command."""
+    command = call.arguments.get("command", "") if isinstance(call.arguments, dict) else ""
+    return _WRITES.search(f"{call.name} {command}") is not None
 
 
 def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:

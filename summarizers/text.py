@@ -36,6 +36,7 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADING: Final = re.compile(r"\s*#{1,6}\s")
+_STRUCTURE: Final = re.compile(r"\s*(?:#{1,6}\s|\||- \[)")
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=[\u3002\uff01\uff1f])\s*")
 _LETTERS: Final = re.compile(r"(?:[^\W\d_][\W\d_]*){3}|[\u2e80-\u9fff\uac00-\ud7af]")
@@ -52,6 +53,15 @@ def clean(text: str) -> str:
         if stripped == text:
             return text
         text = stripped
+
+
+def verbatim(text: str) -> str:
+    """Keep a text as it is, lines and all, as far as it cannot pose as structure.
+
+    A line that looks like a heading or a row is quoted; role tags and control characters go, as in `clean`.
+    """
+    kept = text if clean(text) == text.replace("**", "") else clean(text)
+    return "\n".join(f"> {line}" if _STRUCTURE.match(line) else line for line in kept.strip().splitlines())
 
 
 def one_line(text: str) -> str:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from summarizers import CallableSummarizer
-from summarizers.progressive import LEAST_RECORD, chunked, render_block
-from summarizers.prompts import PROMPT_VERSIONS, load_prompt
+from summarizers.progressive import LEAST_RECORD, chunked
+from summarizers.prompts import PROMPTS, TURN_PREFIX, load_prompt
+from summarizers.scripts import BY_BLOCK
 from timeline.blocks import AssistantCompletion, Attachment, Block, ToolCall, ToolResult, UserPrompt
 from timeline.errors import SummarizerFailed
 from timeline.ports import SummaryKind, SummaryRequest
@@ -77,15 +78,25 @@ async def test_each_kind_has_its_own_prompt() -> None:
     """A turn prefix is asked for with the prompt for turn prefixes."""
     model = Model("note")
     summary = await CallableSummarizer(model).summarize(_request(kind="turn_prefix"))
-    assert summary.prompt_version == PROMPT_VERSIONS["turn_prefix"] == "turn_prefix.v1"
+    assert summary.prompt_version == TURN_PREFIX.version == "turn_prefix.v1"
     assert "a turn that an assistant with tools is in the middle of" in model.prompts[0]
 
 
-@pytest.mark.parametrize("version", PROMPT_VERSIONS.values())
+FIELDS: Final = {
+    "history.v1": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
+    "turn_prefix.v1": {"fence", "max_tokens", "wishes", "task", "previous", "record"},
+    "sections.v1": {
+        *("fence", "asked_tokens", "wishes", "original_task", "previous", "record", "round", "chained"),
+    },
+    "continuation.v1": {"fence", "asked_tokens", "wishes", "original_task", "previous", "record"},
+    "bullets.v1": {"fence", "asked_tokens", "wishes", "previous", "record"},
+}
+
+
+@pytest.mark.parametrize("version", [TURN_PREFIX.version, *(prompt.version for prompt in PROMPTS.values())])
 def test_prompts_name_all_their_fields(version: str) -> None:
     """Each prompt file has exactly the fields that are filled in."""
-    fields = {"fence", "max_tokens", "wishes", "task", "previous", "record"}
-    assert set(re.findall(r"{(\w+)}", load_prompt(version))) == fields
+    assert set(re.findall(r"{(\w+)}", load_prompt(version))) == FIELDS[version]
 
 
 @given(
@@ -116,19 +127,22 @@ async def test_a_record_cannot_close_its_own_fence() -> None:
 
 def test_blocks_are_rendered_short_and_numbered() -> None:
     """Calls, errors and attachments say what they are; long texts lose their middle."""
-    lines = [render_block(n, block) for n, block in enumerate(TALK, start=1)]
+    lines = list(BY_BLOCK.entries(TALK))
     assert lines[0] == "[1] USER: Build a flashcard app"
     assert lines[1].startswith('[2] CALL: Write {"content":"xxx')
     assert lines[2].startswith("[3] ERROR Write (exit 13): permission denied")
     assert max(map(len, lines)) < 600
-    assert render_block(9, Attachment(mime="image/png")) == "[9] USER: (image/png)"
-    assert render_block(1, ToolResult(call_id="x", name="ls", text="ok")) == "[1] RESULT ls: ok"
-    assert render_block(1, ToolCall(call_id="x", name="ls", arguments="{broken")) == "[1] CALL: ls {broken"
+    others = [
+        Attachment(mime="image/png"),
+        ToolResult(call_id="x", name="ls", text="ok"),
+        ToolCall(call_id="x", name="ls", arguments="{broken"),
+    ]
+    assert list(BY_BLOCK.entries(others)) == ["[1] USER: (image/png)", "[2] RESULT ls: ok", "[3] CALL: ls {broken"]
 
 
 def test_a_line_that_exceeds_a_chunk_is_cut() -> None:
     """No chunk counts more than it may, and no line is lost."""
-    chunks = list(chunked(["word " * 400, "short", "another"], 50, COUNTER))
+    chunks = list(chunked(["word " * 400, "short", "another"], 50, COUNTER, "\n---\n"))
     assert all(COUNTER.count(chunk) <= 50 for chunk in chunks)
     assert "short" in chunks[-1]
     assert chunks[0].endswith("…")

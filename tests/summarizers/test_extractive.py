@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -23,7 +24,7 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
-from timeline.ports import SummaryKind, SummaryRequest
+from timeline.ports import PromptName, SummaryKind, SummaryRequest
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ ANY_BLOCK: Final[st.SearchStrategy[Block]] = st.one_of(
 )
 
 
-@example([Note(text="\u01a2")], None, None, "history", 1, "o200k_base")
+@example([Note(text="\u01a2")], None, None, "history", 1, "o200k_base", "generic")
 @given(
     blocks=st.lists(ANY_BLOCK, min_size=1, max_size=12),
     previous=st.none() | ANY_TEXT,
@@ -338,18 +339,26 @@ ANY_BLOCK: Final[st.SearchStrategy[Block]] = st.one_of(
     kind=st.sampled_from(["history", "turn_prefix"]),
     max_tokens=st.integers(1, 120) | st.just(800),
     counter=st.sampled_from(["o200k_base", "chars4"]),
+    prompt=st.sampled_from(["generic", "sections", "continuation", "bullets"]),
 )
 def test_every_request_gets_one_answer_within_its_cap(  # noqa: PLR0917 - Hypothesis gives them by name
-    blocks: list[Block], previous: str | None, task: str | None, kind: SummaryKind, max_tokens: int, counter: str
+    blocks: list[Block],
+    previous: str | None,
+    task: str | None,
+    kind: SummaryKind,
+    max_tokens: int,
+    counter: str,
+    prompt: PromptName,
 ) -> None:
     """Arbitrary blocks are summarised without an error, within the cap, not emptily, and twice alike."""
-    request = _request(blocks, previous=previous, task=task, kind=kind, max_tokens=max_tokens, counter=counter)
+    plain = _request(blocks, previous=previous, task=task, kind=kind, max_tokens=max_tokens, counter=counter)
+    request = replace(plain, prompt=prompt, round=2, original_task=task)
     text = extract(request)
     used: TokenCounter = request.counter
     assert used.count(text) <= max_tokens
     assert text.strip()
     assert extract(request) == text
-    again = extract(_request(blocks, previous=text, task=task, kind=kind, max_tokens=max_tokens, counter=counter))
+    again = extract(replace(request, previous=text, round=3))
     assert used.count(again) <= max_tokens
 
 

@@ -1,0 +1,84 @@
+"""Seed 000's summary of a discussion: three to five bullet points, labelled in the language that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from .layouts import BULLETS
+from .outline import fitted
+from .ranking import Point, Section, ranked
+from .shapes import Shape, asked, no_ending
+from .text import clip, one_line, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from timeline.ports import SummaryRequest
+
+    from .layouts import Layout
+    from .record import Gathered
+
+MOST: Final = 5
+_ENGLISH: Final[dict[Section, str]] = {
+    Section.TASK: "Topic: ",
+    Section.DECISIONS: "Decided: ",
+    Section.DONE: "Done: ",
+    Section.ERRORS: "Problem: ",
+    Section.FILES: "File: ",
+    Section.QUESTIONS: "Open: ",
+    Section.NEXT: "Next: ",
+}
+_INDONESIAN: Final[dict[Section, str]] = {
+    Section.TASK: "Topik: ",
+    Section.DECISIONS: "Keputusan: ",
+    Section.DONE: "Hasil: ",
+    Section.ERRORS: "Kendala: ",
+    Section.FILES: "Berkas: ",
+    Section.QUESTIONS: "Pertanyaan terbuka: ",
+    Section.NEXT: "Selanjutnya: ",
+}
+LABELS: Final[dict[str, Mapping[Section, str]]] = {"english": _ENGLISH, "indonesian": _INDONESIAN}
+"""The labels by language; what stands behind a label is in the words of the discussion."""
+_FIRST: Final = (Section.TASK, Section.DECISIONS, Section.DONE, Section.NEXT, Section.ERRORS)
+"""One point of each of these, then whatever says most."""
+
+
+def labels_for(request: SummaryRequest) -> Mapping[Section, str]:
+    """Return the labels of a request's language; English ones where there are none in it."""
+    return LABELS.get(request.language.strip().lower(), _ENGLISH)
+
+
+def _read(summary: str) -> list[Point]:
+    lines = [one_line(line) for line in summary.splitlines() if line.lstrip()[:2] in {"- ", "* ", "• "}]
+    known = [(section, label) for labels in LABELS.values() for section, label in labels.items()]
+    points: list[Point] = []
+    for n, line in enumerate(lines):
+        section, label = next(((s, label) for s, label in known if line.startswith(label)), (Section.DONE, ""))
+        points.append(Point(section, line.removeprefix(label), n - len(lines), 1.5, earlier=True))
+    return points
+
+
+def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    """Choose three to five points: one of each kind that there is, then those that say most."""
+    tasks = [Point(Section.TASK, text, n, 2.0) for n, text in enumerate(asked(request, found, ())) if terms(text)]
+    known = {p.text.casefold(): p for p in [*earlier, *tasks, *found.points] if p.text}
+    best = [point for point, _ in ranked(list(known.values()), terms(request.instructions))]
+    first = [next((p for p in best if p.section is section), None) for section in _FIRST]
+    weighty = sorted((p for p in best if p not in first), key=lambda p: (not p.earlier, -p.weight, -p.order))
+    chosen = [*(p for p in first if p is not None), *weighty][:MOST]
+    labels, room = labels_for(request), request.max_tokens // MOST - 4
+    return [_bullet(p, labels[p.section], room, request) for p in chosen]
+
+
+def _bullet(point: Point, label: str, room: int, request: SummaryRequest) -> Point:
+    told = fitted(label + clip(point.text, 4 * max(room, 1)), room, request.counter)
+    return replace(point, text=told, weight=3.0, pinned=True)
+
+
+def _layout(request: SummaryRequest) -> Layout:
+    del request
+    return BULLETS
+
+
+SHAPE: Final = Shape(_layout, _read, _points, no_ending)

@@ -1,0 +1,94 @@
+"""Seed 004's summary to continue from: five headings, with the user's wishes and refusals in the user's own words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import UserPrompt
+
+from .layouts import CONTINUATION
+from .ranking import Point, Section
+from .shapes import Shape, asked, no_ending, reader, state
+from .text import clip, sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.ports import SummaryRequest
+
+    from .layouts import Layout
+    from .record import Gathered
+
+_WISH: Final = re.compile(
+    r"\b(?:i(?:'d| would)? (?:want|like|prefer|need|hate)|make (?:it|the|them|this|that|sure)|prefer|please|use|keep"
+    r"|must|should|always|only|style|colou?r|tone|mau|ingin|pakai|tolong|harus)\b",
+    re.IGNORECASE,
+)
+_REFUSAL: Final = re.compile(
+    r"^no\b|\b(?:do(?:n't| not)|never|not|without|avoid|instead of|rather than|reject\w*|hate|jangan|bukan|tanpa)\b",
+    re.IGNORECASE,
+)
+REJECTED: Final = "Rejected: "
+FILE: Final = "File: "
+ERROR: Final = "Error: "
+_LABELS: Final = {Section.FILES: FILE, Section.ERRORS: ERROR}
+"""What tells the points of one heading apart when the summary is read back."""
+_WISH_LENGTH: Final = 240
+_EMPTY: Final = {part.empty.removeprefix("- ") for part in CONTINUATION.parts}
+_read: Final = reader(CONTINUATION)
+
+
+def _read_continuation(summary: str) -> list[Point]:
+    return [_unlabelled(point) for point in _read(summary) if point.text not in _EMPTY]
+
+
+def _unlabelled(point: Point) -> Point:
+    """Read a point's label: its section is that of the label."""
+    for section, label in _LABELS.items():
+        if point.text.startswith(label):
+            return replace(point, section=section, text=point.text.removeprefix(label))
+    return point
+
+
+def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    """Make the points under all headings; what the user wants stands in the user's words."""
+    known = [p for p in [*earlier, *found.points] if p.section is not Section.TASK]
+    return [
+        *state(request, found, earlier),
+        *_goal(request, found, earlier),
+        *_wishes(request.blocks),
+        *(replace(p, text=_LABELS.get(p.section, "") + p.text) for p in known),
+    ]
+
+
+def _goal(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    """Say what the user set out to achieve, where that is not what the newest prompt asks for."""
+    tasks = asked(request, found, earlier)
+    if len(tasks) < 2:
+        return []
+    return [Point(Section.STATE, f"The user's goal: {clip(tasks[0], _WISH_LENGTH)}", -1, 3.0, pinned=True)]
+
+
+def _wishes(blocks: Sequence[Block]) -> list[Point]:
+    told = [
+        (order, sentence)
+        for order, block in enumerate(blocks)
+        if isinstance(block, UserPrompt)
+        for sentence in sentences(block.text)
+    ]
+    return [
+        Point(Section.PREFERENCES, label + clip(sentence, _WISH_LENGTH), order, 1.5)
+        for order, sentence in told
+        if (label := REJECTED if _REFUSAL.search(sentence) else "") or _WISH.search(sentence)
+    ]
+
+
+def _layout(request: SummaryRequest) -> Layout:
+    del request
+    return CONTINUATION
+
+
+SHAPE: Final = Shape(_layout, _read_continuation, _points, no_ending)

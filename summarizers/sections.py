@@ -1,0 +1,154 @@
+"""Seed 001's structured summary: the task verbatim, a table of files, decisions, state, what is pending, errors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import ToolCall, ToolResult
+
+from .layouts import SECTIONS
+from .outline import fitted
+from .ranking import FACT, Point, Section
+from .record import file_of, writes
+from .rounds import incorporates
+from .shapes import Shape, reader, state
+from .text import clip, one_line, verbatim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.ports import SummaryRequest
+
+    from .layouts import Layout
+    from .record import Gathered
+
+CREATED: Final = "Created"
+MODIFIED: Final = "Modified"
+DONE: Final = "Done"
+"""What a row says of something that was done to no file in particular."""
+_NO_COMPONENT: Final = "General"
+_WORKED: Final = " (worked later)"
+_ARROW: Final = " → "
+_UNRESOLVED: Final = "not resolved yet"
+_ROW: Final = re.compile(r"^\s*\|\s*(?P<file>[^|]+?)\s*\|\s*(?P<action>[^|]+?)\s*\|\s*(?P<told>[^|]*?)\s*\|\s*$")
+_HEAD: Final = {"File/Component", "-"}
+_NOT_POINTS: Final = re.compile(r"^(?:Session Summary\b|This summary incorporates context from \d+|None recorded$)")
+_CREATES: Final = re.compile(r"write|create|save", re.IGNORECASE)
+_TOLD_LENGTH: Final = 160
+_FILE_LENGTH: Final = 200
+_TASK_SHARE: Final = 0.28
+_read: Final = reader(SECTIONS)
+
+
+def _read_sections(summary: str) -> list[Point]:
+    """Read a summary back, rows apart: they are what the next summary's table begins with."""
+    rows = [row for line in summary.splitlines() if (row := _ROW.match(line))]
+    prose = "\n".join(line for line in summary.splitlines() if not _ROW.match(line))
+    table = [
+        _row(row["file"], row["action"], row["told"], n - len(rows), earlier=True)
+        for n, row in enumerate(rows)
+        if row["file"] not in _HEAD and row["file"].strip("- ")
+    ]
+    points = [p for p in _read(prose) if not _NOT_POINTS.match(p.text) and p.section is not Section.TASK]
+    return [replace(p, section=Section.DONE) if _is_done(p) else p for p in table] + points
+
+
+def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    """Make the points of all sections; the earlier table is continued, the earlier decisions stand."""
+    rows = _table(request.blocks, found, [p for p in earlier if _is_row(p)])
+    rest = [p for p in [*earlier, *found.points] if p.section not in {Section.TASK, Section.FILES} and not _is_row(p)]
+    done = [_done_row(p, rows) for p in rest if p.section is Section.DONE]
+    others = [p for p in rest if p.section is not Section.DONE]
+    return [
+        *_task(request, found),
+        *state(request, found, [p for p in earlier if not _is_row(p)]),
+        *rows,
+        *(row for row in done if row is not None),
+        *(replace(p, text=_with_resolution(p.text)) if p.section is Section.ERRORS else p for p in others),
+    ]
+
+
+def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
+    first = request.original_task or (found.prompts[0][1] if found.prompts else request.task) or ""
+    room = int(_TASK_SHARE * request.max_tokens)
+    text = verbatim(first)
+    told = text if request.counter.count(text) <= room else fitted(one_line(first), room, request.counter)
+    return [Point(Section.TASK, told, 0, 3.0, pinned=True)] if told else []
+
+
+def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
+    """List each file once, with what was done to it since the beginning, and the newest that was said of it."""
+    failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
+    rows = {_cells(p.text)[0]: p for p in earlier}
+    seen: set[str] = set()
+    for order, block in enumerate(blocks):
+        if not isinstance(block, ToolCall) or not (file := _cell(file_of(block), _FILE_LENGTH)):
+            continue
+        if writes(block) and block.call_id not in failed:
+            action, before = _cells(rows[file].text)[1:] if file in rows else ("", "")
+            fresh = bool(_CREATES.search(block.name)) and file not in seen
+            told = _said_of(file, found) or before or f"by {one_line(block.name)}"
+            rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), told, order)
+        seen.add(file)
+    return list(rows.values())
+
+
+def _said_of(file: str, found: Gathered) -> str:
+    """Return the newest sentence of the assistant's that names a file and says that something was done."""
+    name = file.rstrip("/").rpartition("/")[2]
+    told = [p for p in found.points if p.section is Section.DONE and p.weight >= 0.5 and name in p.text]
+    return max(told, key=lambda p: (p.weight >= 1.0, p.order)).text if told else ""
+
+
+def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
+    """Make a row of something that was done; None where a file's row says it already."""
+    if any(_cell(point.text) in row.text for row in rows):
+        return None
+    facts = (fact.group().strip("`.,:;()") for fact in FACT.finditer(point.text))
+    component = next((fact for fact in facts if any(map(str.isalpha, fact))), _NO_COMPONENT)
+    row = _row(component, DONE, point.text, point.order, earlier=point.earlier)
+    return replace(row, section=Section.DONE, weight=point.weight)
+
+
+def _row(file: str, action: str, told: str, order: int, *, earlier: bool = False) -> Point:
+    text = f"| {_cell(file, _FILE_LENGTH)} | {_cell(action)} | {_cell(told)} |"
+    return Point(Section.FILES, text, order, 3.0, earlier=earlier)
+
+
+def _cell(text: str, length: int = _TOLD_LENGTH) -> str:
+    return clip(one_line(text).replace("|", "/"), length)
+
+
+def _cells(row: str) -> tuple[str, str, str]:
+    found = _ROW.match(row)
+    return (found["file"], found["action"], found["told"]) if found else ("", "", "")
+
+
+def _is_row(point: Point) -> bool:
+    return _ROW.match(point.text) is not None
+
+
+def _is_done(point: Point) -> bool:
+    return _cells(point.text)[1] == DONE
+
+
+def _with_resolution(error: str) -> str:
+    if _ARROW in error:
+        return error
+    worked = error.endswith(_WORKED)
+    return f"{error.removesuffix(_WORKED)}{_ARROW}{'the same call worked later' if worked else _UNRESOLVED}"
+
+
+def _layout(request: SummaryRequest) -> Layout:
+    del request
+    return SECTIONS
+
+
+def _ending(request: SummaryRequest) -> str:
+    return incorporates(request.round) if request.round > 1 else ""
+
+
+SHAPE: Final = Shape(_layout, _read_sections, _points, _ending)
