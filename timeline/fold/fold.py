@@ -6,7 +6,6 @@ which costs the window's.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Reasoning
@@ -164,14 +163,14 @@ class Fold:
             case BlocksRevealed():
                 self._change(
                     payload.versions,
-                    lambda item: replace(
-                        item, replacement=None, omitted=False, revealed=True, hide=None, changed_at=version
+                    lambda item: item._replace(
+                        replacement=None, omitted=False, revealed=True, hide=None, changed_at=version
                     ),
                 )
             case BlocksPinned():
-                self._change(payload.versions, lambda item: replace(item, pinned=True))
+                self._change(payload.versions, lambda item: item._replace(pinned=True))
             case BlocksUnpinned():
-                self._change(payload.versions, lambda item: replace(item, pinned=False))
+                self._change(payload.versions, lambda item: item._replace(pinned=False))
             case BlockRedacted():
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
@@ -294,7 +293,7 @@ class Fold:
         """Replace what a compaction covers by its summary; carried items stay, behind it."""
         covers, carried = payload.covers, set(payload.carried)
         place = covers.ranges[0][0] if covers.ranges else version
-        live = [replace(i, carried=True) if i.version in carried else i for i in self._items]
+        live = [i._replace(carried=True) if i.version in carried else i for i in self._items]
         kept = [i for i in live if i.version in carried or i.version not in covers]
         superseded = {i.block.path for i in self._items if i.version in covers.summaries}
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
@@ -309,7 +308,7 @@ class Fold:
         """Note of the reasoning that came since a compaction that its summary, behind which it was thought, is gone."""
         for position, item in enumerate(self._items):
             if type(item.block) is Reasoning and item.version > since:
-                self._items[position] = replace(item, undone_at=version)
+                self._items[position] = item._replace(undone_at=version)
 
     def _rebuild(self, items: Sequence[Item]) -> None:
         self._items, self._index, self._paths = [], {}, {}
@@ -325,7 +324,7 @@ class Fold:
             if item.redacted:
                 return item
             shown = None if omitted else stand_ins[item.version]
-            return replace(item, omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
+            return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
         self._change(stand_ins, hide)
 

@@ -6,7 +6,6 @@ behind those turns are protected up to a figure. Nothing is cleared unless that 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolResult, UserPrompt
@@ -39,7 +38,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
     stand_ins = {stand_in.version: stand_in for stand_in in cleared}
-    after = [replace(i, replacement=stand_ins[i.version]) if i.version in stand_ins else i for i in window.items]
+    after = [i._replace(replacement=stand_ins[i.version]) if i.version in stand_ins else i for i in window.items]
     freed = sum(costs(window.items, policy)) - sum(costs(after, policy))
     if not cleared or freed < step.minimum:
         return None

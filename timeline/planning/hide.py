@@ -7,7 +7,7 @@ shortened. All in one batch, and only if that frees enough: each change of the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import (
@@ -75,7 +75,7 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
         if stand_in.tokens * _LEAST_GAIN <= item.tokens and stand_in.tokens < item.tokens:
             chosen[item.version] = stand_in
     after = [
-        replace(item, replacement=chosen[item.version]) if item.version in chosen else item for item in window.items
+        item._replace(replacement=chosen[item.version]) if item.version in chosen else item for item in window.items
     ]
     freed = sum(before) - sum(costs(after, policy))
     return HidePlan(tuple(chosen.values()), freed) if chosen and freed >= least else None

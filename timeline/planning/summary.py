@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary
@@ -102,7 +101,7 @@ def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy
     place = covers.ranges[0][0] if covers.ranges else window.version
     stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
     left = [
-        replace(i, carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
+        i._replace(carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
         for i in window.items
         if i.version in carried or i.version not in covers
     ]
