@@ -227,13 +227,13 @@ def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
     """Part a request's body into its content parts: appending a part to a message changes no piece before it."""
     for number, tool in enumerate(body.get("tools", ()), start=1):
         yield Piece(f"tool {number}", compact_json(tool))
-    if body.get("system"):
-        yield Piece("system prompt", compact_json(body["system"]))
-    for number, message in enumerate(body["messages"], start=1):
-        place = "system prompt" if message["role"] == "system" else f"message {number}"
-        content = message.get("content")
+    if system := body.get("system") or body.get("instructions"):
+        yield Piece("system prompt", compact_json(system))
+    for number, message in enumerate(body.get("messages") or body.get("input") or (), start=1):
+        place = "system prompt" if message.get("role") == "system" else f"message {number}"
+        content = message.get("content", [])  # items of OpenAI's Responses may be calls and results, all fields
         for part_number, part in enumerate(content if isinstance(content, list) else [content], start=1):
-            yield Piece(f"{place}, part {part_number}", compact_json([message["role"], part]))
+            yield Piece(f"{place}, part {part_number}", compact_json([message.get("role"), part]))
         if more := {key: value for key, value in message.items() if key not in {"role", "content"}}:
             yield Piece(place, compact_json(more))
 
