@@ -7,10 +7,11 @@ expiry takes over, and what was written under a lease that was taken over ends n
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -35,6 +36,10 @@ _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default
 """Leases of the compactions that this very code runs in: that of a hook, or of a summarizer."""
 
 
+_UNTOLD: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
+"""Ends of compactions that the store could not take: nobody works under these leases any more."""
+
+
 async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
     """Wait until nobody else compacts; return the moment at which one's own lease may begin.
 
@@ -42,7 +47,11 @@ async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
 
     Raises:
         CompactionInProgress: somebody does, and ``wait`` is False; or it is the compaction that waits for the caller.
+        StoreError: an earlier compaction's end could not be recorded, and still cannot.
     """
+    if (untold := _UNTOLD.get(log)) is not None:
+        await _tell(log, untold, now)
+        _UNTOLD.pop(log, None)
     watched, since = 0, 0.0
     while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
         if not wait or (log.fold.conversation, lease.version) in _OWN.get():
@@ -94,7 +103,8 @@ def holds(log: Log, lease: int | None) -> bool:
 async def release(log: Log, lease: int | None, error: BaseException, now: datetime) -> None:
     """Give a lease back that an error or a cancellation ended, out of reach of the cancellation itself.
 
-    Where the store cannot record that any more, the lease expires by itself.
+    Where the store cannot record that now, a full disk for example, it is done when this log is next compacted; for
+    everybody else the lease expires by itself.
     """
     if lease is None or not holds(log, lease):
         return
@@ -105,8 +115,14 @@ async def release(log: Log, lease: int | None, error: BaseException, now: dateti
         lease=lease,
     )
 
-    async def still_held() -> Sequence[CompactionFailed]:
-        return [failed] if holds(log, lease) else []  # not where the compaction itself was being written just then
+    try:
+        await shielded(_tell(log, failed, now))
+    except StoreError:
+        _UNTOLD[log] = failed
 
-    with suppress(StoreError):
-        await shielded(log.decide(still_held, at=now))
+
+async def _tell(log: Log, failed: CompactionFailed, now: datetime) -> None:
+    async def still_held() -> Sequence[CompactionFailed]:
+        return [failed] if holds(log, failed.lease) else []  # not where the compaction itself was written just then
+
+    await log.decide(still_held, at=now)

@@ -138,9 +138,15 @@ class _Relief:
         due, share = self.account, self.policy.fold_when_cold
         if due.over_trigger or (self.pressed and due.total > due.target):
             return "over_trigger"
-        if self.cold is not None and share is not None and due.total > share * due.limit:
+        if self.cold is not None and share is not None and due.total > share * due.limit and not self._folded():
             return "cold"
         return None
+
+    def _folded(self) -> bool:
+        """Say whether a summary was written since the cache was last used: once for each time that it goes cold."""
+        summary, touch = self.log.fold.window.summary, self.log.fold.window.touch
+        written = None if summary is None else summary.block.at
+        return written is not None and touch is not None and written > touch.at
 
     def _stands_back(self) -> bool:
         """Say whether what was refused or taken back before still binds this policy."""

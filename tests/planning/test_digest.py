@@ -217,7 +217,7 @@ def test_the_record_names_files_failing_commands_open_calls_and_pins() -> None:
     """Newest first within each kind; commands that succeeded are not in it."""
     assert text_of(WORK, open_calls=["tc:t.9.call"], pins=["bl:t.note"]) == (
         "Files written:\n- b.py (tc:t.2.call)\n- a.py (tc:t.1.call)\n"
-        "Failing commands:\n- ./run\n- make test (exit 2)\n"
+        "Failing commands:\n- ./run (tc:t.5.call)\n- make test (exit 2) (tc:t.4.call)\n"
         "Open calls:\n- tc:t.9.call\n"
         "Pinned:\n- bl:t.note"
     )
@@ -249,5 +249,17 @@ def test_a_long_command_is_cut_in_the_record() -> None:
     """One line a command, at most 200 characters of it."""
     digest = Digest(commands=(Command(command=words(400), path="tc:t.1.call", failed=True, exit_status=1),))
     line = text_of(digest).splitlines()[1]
-    assert line.endswith("… (exit 1)")
-    assert len(line) < 220
+    assert line.endswith("… (exit 1) (tc:t.1.call)")
+    assert len(line) < 240
+
+
+def test_a_command_that_failed_again_and_again_is_named_once() -> None:
+    """With the path of its newest call; another exit status is another failure."""
+    failing = [
+        Command(command="make", path=f"tc:t.{n}.call", failed=True, exit_status=status)
+        for n, status in enumerate((1, 2, 1))
+    ]
+    assert text_of(Digest(commands=tuple(failing))).splitlines()[1:] == [
+        "- make (exit 1) (tc:t.2.call)",
+        "- make (exit 2) (tc:t.1.call)",
+    ]

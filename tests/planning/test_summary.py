@@ -297,7 +297,7 @@ def test_the_exact_record_follows_the_prose() -> None:
     text = completed(window, planned(window, POLICY)).block.text
     assert text.endswith(
         "Files written:\n- a.py (tc:turn_2.w.call)\n"
-        "Failing commands:\n- make (exit 2)\n"
+        "Failing commands:\n- make (exit 2) (tc:turn_2.m.call)\n"
         "Open calls:\n- tc:turn_2.p.call\n"
         "Pinned:\n- bl:turn_0.note"
     )

@@ -24,7 +24,7 @@ from tests.scenes import (
     turn,
 )
 from timeline import Timeline, open_store
-from timeline.errors import CompactionInProgress, CompactionRefused, CompactionSuperseded
+from timeline.errors import CompactionInProgress, CompactionRefused, CompactionSuperseded, StoreFull
 from timeline.events import CompactionFailed, CompactionStarted, event_id
 from timeline.lease import LEASE
 from timeline.ports import Hooks
@@ -388,3 +388,47 @@ async def test_the_failure_of_a_compaction_that_was_taken_over_costs_its_success
     await successor.compact(now=after(120))
     assert late.kinds == ["history"]
     assert successor.window.compaction is not None
+
+
+class FullForAWhile(MemoryStore):
+    """A store that refuses everything while it is full."""
+
+    full = False
+
+    async def append(self, conversation: str, events: Any, **options: Any) -> Appended:
+        """Append, or refuse."""
+        if self.full:
+            raise StoreFull("no room")
+        return await super().append(conversation, events, **options)
+
+
+@dataclass
+class Filling(Scribe):
+    """A summarizer during whose first work the disk fills up."""
+
+    store: FullForAWhile = field(default_factory=FullForAWhile)
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer onto a full disk."""
+        self.store.full = not self.asked
+        return await super().summarize(request)
+
+
+async def test_a_lease_that_a_full_disk_kept_is_given_back_before_the_next_compaction() -> None:
+    """Its own writer knows that nobody works under it: no need to wait until it expires."""
+    store = FullForAWhile()
+    timeline = await opened(store, policy=POLICY, summarizer=Filling(store=store))
+    await timeline.append(*FINISHED)
+    with pytest.raises(StoreFull):
+        await timeline.compact(now=AT)
+    assert timeline.window.lease is not None
+    with pytest.raises(StoreFull):
+        await timeline.compact(wait=False, now=AT)
+    store.full = False
+    again = await opened(store, policy=POLICY)
+    with pytest.raises(CompactionInProgress):
+        await again.compact(wait=False, now=AT)
+    await timeline.compact(wait=False, now=AT)
+    assert [p.reason for p in await payloads_of(store, "compaction.failed")] == ["failed"]
+    assert len(await payloads_of(store, "compaction.completed")) == 1
+    assert (await timeline.verify()).ok

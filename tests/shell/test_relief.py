@@ -311,16 +311,19 @@ async def test_below_its_share_a_cold_context_is_not_folded() -> None:
         assert (await timeline.render(now=after(COLD))).decisions == ()
 
 
-async def test_a_cold_fold_that_cannot_reach_its_share_is_refused_once() -> None:
-    """The refusal is on record with the fold, so that the same render decides nothing more."""
+async def test_a_cold_fold_that_cannot_reach_its_share_is_made_once_and_is_no_refusal() -> None:
+    """The prefix is new by then: until the cache was used and went cold again, no other fold is due."""
     store = MemoryStore()
     timeline = await opened(store, policy=policy(fold_when_cold=0.1, keep_recent_tokens=1_500), summarizer=Scribe())
     await timeline.append(*turn(800), *turn(400), *turn(1_000))
     await called(timeline)
-    assert kinds(await timeline.render(now=after(COLD))) == [("compacted", "cold"), ("refused", "nothing_to_cover")]
+    assert kinds(await timeline.render(now=after(COLD))) == [("compacted", "cold")]
     before = len(await log_of(store))
-    assert kinds(await timeline.render(now=after(COLD))) == [("refused", "nothing_to_cover")]
+    assert kinds(await timeline.render(now=after(COLD))) == []
     assert len(await log_of(store)) == before
+    assert timeline.window.setback is None
+    await called(timeline, COLD)
+    assert kinds(await timeline.render(now=after(2 * COLD))) == [("refused", "nothing_to_cover")]
 
 
 # Pressure

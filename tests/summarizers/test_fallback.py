@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import pytest
@@ -39,6 +39,20 @@ class Scripted:
         return self._outcome
 
 
+class Nameless:
+    """A summarizer that forgot its name."""
+
+    def __init__(self, outcome: Any) -> None:
+        self._outcome = outcome
+
+    async def summarize(self, request: SummaryRequest) -> Any:
+        """Return or raise the outcome."""
+        del request
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
 async def test_the_first_answers_when_it_can() -> None:
     """A usable first answer is passed on as it is."""
     answer = Summary("All is well", "scripted", model="m")
@@ -50,17 +64,19 @@ async def test_the_first_answers_when_it_can() -> None:
     [
         (CallableSummarizer(_down, name="cheap"), "cheap: ConnectionError: down"),
         (Scripted(RuntimeError("odd")), "scripted: RuntimeError: odd"),
+        (Nameless(RuntimeError("odd")), "Nameless: RuntimeError: odd"),
+        (Nameless("a text"), "Nameless: the answer is an object of type str, not a Summary"),
         (Scripted(Summary(" ", "scripted")), "scripted: the answer is empty"),
         (Scripted(Summary("word " * 51, "scripted")), "scripted: the answer has 52 tokens where 50 are allowed"),
     ],
 )
-async def test_the_next_answers_and_says_why(first: CallableSummarizer | Scripted, reason: str) -> None:
+async def test_the_next_answers_and_says_why(first: Any, reason: str) -> None:
     """An error, an empty or an over-long answer leads to the next summarizer, whose summary names the reason."""
     chain = FallbackSummarizer(first, ExtractiveSummarizer())
     summary = await chain.summarize(REQUEST)
     assert (summary.text, summary.summarizer) == ("## Task\n- Fix it", "extractive")
     assert summary.fallback_reason == reason
-    assert chain.name == f"{first.name}, then extractive"
+    assert chain.name == f"{reason.partition(':')[0]}, then extractive"
 
 
 async def test_a_remark_of_the_one_that_answers_is_kept() -> None:

@@ -143,7 +143,7 @@ def digest_text(
     """
     sections = (
         ("Files written", [f"{use.file} ({use.path})" for use in reversed(digest.files_written)]),
-        ("Failing commands", [_failing(c) for c in reversed(digest.commands) if c.failed]),
+        ("Failing commands", _failing(digest.commands)),
         ("Open calls", list(open_calls)),
         ("Pinned", list(pins)),
     )
@@ -169,7 +169,13 @@ def digest_text(
     return "\n".join(lines)
 
 
-def _failing(command: Command) -> str:
-    status = f" (exit {command.exit_status})" if command.exit_status is not None else ""
-    line = " ".join(command.command.split())
-    return f"{line if len(line) <= _OUTPUT_CHARACTERS else line[:_OUTPUT_CHARACTERS] + '…'}{status}"
+def _failing(commands: Sequence[Command]) -> list[str]:
+    """Return a line for each command that failed, newest first; of the same line the newest call's path."""
+    lines: dict[str, str] = {}
+    for command in reversed(commands):
+        if command.failed:
+            status = f" (exit {command.exit_status})" if command.exit_status is not None else ""
+            line = " ".join(command.command.split())
+            shortened = line if len(line) <= _OUTPUT_CHARACTERS else line[:_OUTPUT_CHARACTERS] + "…"
+            lines.setdefault(f"{shortened}{status}", command.path)
+    return [f"{line} ({path})" for line, path in lines.items()]
