@@ -85,8 +85,8 @@ class Queries(Protocol):
     ) -> AsyncIterator[StoredDigest]:
         """Iterate over the compactions whose digest meets every filter that is given, by position.
 
-        A compaction belongs to the conversation that made it: a fork does not repeat its parent's. No lock or cursor
-        is held between two pages.
+        A compaction belongs to the conversation that made it: a fork does not repeat its parent's, which are found by
+        asking for the parent, up to the fork's `ConversationInfo.base`. No lock or cursor is held between two pages.
 
         Args:
             conversation: only of this conversation.
@@ -132,7 +132,8 @@ class Queries(Protocol):
 
         Args:
             text: what to look for.
-            conversation: only in what was appended to this conversation itself.
+            conversation: only in what was appended to this conversation itself; what a fork shares is its parent's, up
+                to the fork's `ConversationInfo.base`.
             types: only blocks of these types.
             since: only what was appended at this moment or later.
             until: only what was appended at this moment or earlier.
