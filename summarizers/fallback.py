@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.errors import SummarizerFailed
-from timeline.ports import Summary
+from timeline.ports import name_of
 
 if TYPE_CHECKING:
-    from timeline.ports import Summarizer, SummaryRequest
+    from timeline.ports import Summarizer, Summary, SummaryRequest
 
 
 class FallbackSummarizer:
@@ -26,7 +26,7 @@ class FallbackSummarizer:
     @property
     def name(self) -> str:
         """The names of the chain, in order."""
-        return ", then ".join(map(_name, self._summarizers))
+        return ", then ".join(map(name_of, self._summarizers))
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Return the first usable answer; ``fallback_reason`` says why those before it gave none.
@@ -41,24 +41,11 @@ class FallbackSummarizer:
             except SummarizerFailed as error:
                 problems += error.problems
             except Exception as error:  # noqa: BLE001 - whatever an application's summarizer raises, the next one answers
-                problems.append(f"{_name(summarizer)}: {type(error).__name__}: {error}")
+                problems.append(f"{name_of(summarizer)}: {type(error).__name__}: {error}")
             else:
-                problem = _problem(summary, request)
+                problem = request.problem_with(summary)
                 if problem is None:
                     reasons = [*problems, summary.fallback_reason] if summary.fallback_reason else problems
                     return replace(summary, fallback_reason="; ".join(reasons) or None)
-                problems.append(f"{_name(summarizer)}: {problem}")
+                problems.append(f"{name_of(summarizer)}: {problem}")
         raise SummarizerFailed(problems)
-
-
-def _name(summarizer: Summarizer) -> str:
-    """Return a summarizer's name; of one without, its class: a failure has to be told in any case."""
-    name = getattr(summarizer, "name", None)
-    return name if isinstance(name, str) else type(summarizer).__name__
-
-
-def _problem(summary: Any, request: SummaryRequest) -> str | None:
-    """Say what is wrong with what an application's summarizer returned; None for an answer that can be used."""
-    if not isinstance(summary, Summary):
-        return f"the answer is an object of type {type(summary).__name__}, not a Summary"
-    return request.problem_with(summary.text)

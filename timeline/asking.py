@@ -9,6 +9,7 @@ import anyio
 from timeline.errors import SummarizerFailed
 from timeline.events import SummaryParts
 from timeline.planning.summary import unheaded, written_by
+from timeline.ports import name_of
 
 if TYPE_CHECKING:
     from timeline.events import WrittenBy
@@ -58,8 +59,8 @@ async def _judged(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     except SummarizerFailed:
         raise
     except Exception as error:
-        raise SummarizerFailed([f"{summarizer.name}: {type(error).__name__}: {error}"]) from error
-    problem = request.problem_with(summary.text)
+        raise SummarizerFailed([f"{name_of(summarizer)}: {type(error).__name__}: {error}"]) from error
+    problem = request.problem_with(summary)
     if problem is not None:
-        raise SummarizerFailed([f"{summarizer.name}: {problem}"])
+        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"])
     return summary

@@ -262,11 +262,16 @@ class SummaryRequest:
     round: int = 1
     original_task: str | None = None
 
-    def problem_with(self, text: str) -> str | None:
-        """Say why a text is no answer to this request: it is empty or above the cap; None where it is one."""
-        if not text.strip():
+    def problem_with(self, answer: object) -> str | None:
+        """Say why something is no answer to this request; None where it is one.
+
+        It is no `Summary`, which no type checker sees of an application's summarizer, or empty, or above the cap.
+        """
+        if not isinstance(answer, Summary):
+            return f"the answer is an object of type {type(answer).__name__}, not a Summary"
+        if not answer.text.strip():
             return "the answer is empty"
-        tokens = self.counter.count(text)
+        tokens = self.counter.count(answer.text)
         if tokens > self.max_tokens:
             return f"the answer has {tokens} tokens where {self.max_tokens} are allowed"
         return None
@@ -299,6 +304,12 @@ class Summarizer(Protocol):
             SummarizerFailed: there is no usable answer.
         """
         ...
+
+
+def name_of(summarizer: object) -> str:
+    """Return a summarizer's name; of one that has none, its class: a failure has to be told in any case."""
+    name = getattr(summarizer, "name", None)
+    return name if isinstance(name, str) else type(summarizer).__name__
 
 
 class Clock(Protocol):
