@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from .layouts import Layout
     from .record import Gathered
 
+LEAST: Final = 3
 MOST: Final = 5
+_TELLING: Final = 0.7
+"""Weight from which a point is worth a bullet although there are three."""
 _ENGLISH: Final[dict[Section, str]] = {
     Section.TASK: "Topic: ",
     Section.DECISIONS: "Decided: ",
@@ -65,8 +68,10 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
     known = {p.text.casefold(): p for p in [*earlier, *tasks, *found.points] if p.text}
     best = [point for point, _ in ranked(list(known.values()), terms(request.instructions))]
     first = [next((p for p in best if p.section is section), None) for section in _FIRST]
-    weighty = sorted((p for p in best if p not in first), key=lambda p: (not p.earlier, -p.weight, -p.order))
-    chosen = [*(p for p in first if p is not None), *weighty][:MOST]
+    chosen = [p for p in first if p is not None]
+    for point in sorted((p for p in best if p not in chosen), key=lambda p: (not p.earlier, -p.weight, -p.order)):
+        if len(chosen) < LEAST or (len(chosen) < MOST and point.weight >= _TELLING):
+            chosen.append(point)
     labels, room = labels_for(request), request.max_tokens // MOST - 4
     return [_bullet(p, labels[p.section], room, request) for p in chosen]
 

@@ -28,9 +28,12 @@ _WISH: Final = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL: Final = re.compile(
-    r"^no\b|\b(?:do(?:n't| not)|never|not|without|avoid|instead of|rather than|reject\w*|hate|jangan|bukan|tanpa)\b",
+    r"^no\b|,\s*not\b|\b(?:do(?:n't| not)|never|without|avoid|instead of|rather than|reject\w*|hate"
+    r"|jangan|bukan|tanpa)\b",
     re.IGNORECASE,
 )
+_REFUSAL_LENGTH: Final = 160
+"""In a longer sentence a ``not`` says little about what the whole sentence is about."""
 REJECTED: Final = "Rejected: "
 FILE: Final = "File: "
 ERROR: Final = "Error: "
@@ -82,8 +85,12 @@ def _wishes(blocks: Sequence[Block]) -> list[Point]:
     return [
         Point(Section.PREFERENCES, label + clip(sentence, _WISH_LENGTH), order, 1.5)
         for order, sentence in told
-        if (label := REJECTED if _REFUSAL.search(sentence) else "") or _WISH.search(sentence)
+        if (label := _label(sentence)) or _WISH.search(sentence)
     ]
+
+
+def _label(sentence: str) -> str:
+    return REJECTED if len(sentence) <= _REFUSAL_LENGTH and _REFUSAL.search(sentence) else ""
 
 
 def _layout(request: SummaryRequest) -> Layout:

@@ -13,7 +13,7 @@ from .outline import fitted
 from .ranking import FACT, Point, Section
 from .record import file_of, writes
 from .rounds import incorporates
-from .shapes import Shape, reader, state
+from .shapes import ACCOMPLISHED, Shape, reader, state
 from .text import clip, one_line, verbatim
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
     """Make the points of all sections; the earlier table is continued, the earlier decisions stand."""
     rows = _table(request.blocks, found, [p for p in earlier if _is_row(p)])
     rest = [p for p in [*earlier, *found.points] if p.section not in {Section.TASK, Section.FILES} and not _is_row(p)]
-    done = [_done_row(p, rows) for p in rest if p.section is Section.DONE]
+    done = [_done_row(p, rows) for p in rest if p.section is Section.DONE and p.weight >= ACCOMPLISHED]
     others = [p for p in rest if p.section is not Section.DONE]
     return [
         *_task(request, found),
@@ -99,8 +99,8 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
 def _said_of(file: str, found: Gathered) -> str:
     """Return the newest sentence of the assistant's that names a file and says that something was done."""
     name = file.rstrip("/").rpartition("/")[2]
-    told = [p for p in found.points if p.section is Section.DONE and p.weight >= 0.5 and name in p.text]
-    return max(told, key=lambda p: (p.weight >= 1.0, p.order)).text if told else ""
+    told = [p for p in found.points if p.section is Section.DONE and p.weight >= ACCOMPLISHED and name in p.text]
+    return max(told, key=lambda p: p.order).text if told else ""
 
 
 def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:

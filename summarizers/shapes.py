@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NEWEST_LENGTH: Final = 300
 """Characters of a line about what is being worked on."""
-_ACCOMPLISHED: Final = 1.0
+ACCOMPLISHED: Final = 1.0
 """Weight from which a sentence says that something was done."""
 
 
@@ -69,7 +69,7 @@ def asked(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) ->
 def state(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
     """Say where the work stands: what the newest prompt asks for, and what was accomplished last."""
     tasks = asked(request, found, earlier)
-    done = [p for p in found.points if p.section is Section.DONE and p.weight >= _ACCOMPLISHED]
+    done = [p for p in found.points if p.section is Section.DONE and p.weight >= ACCOMPLISHED]
     done = done or [p for p in earlier if p.section is Section.DONE]
     room = request.max_tokens // 8
     lines = {

@@ -27,7 +27,7 @@ from timeline.events import (
 from timeline.lease import begin, holds, release, take_turn, within
 from timeline.paths import stem
 from timeline.planning.budget import retry_growth
-from timeline.planning.drop import NOTICE_BY, truncation_notice
+from timeline.planning.drop import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
 from timeline.planning.plans import Hides, Plan
 from timeline.planning.requests import Wanted, summary_requests
@@ -251,7 +251,7 @@ class _Compaction:
         except SummarizerFailed as failure:
             _LOG.warning("conversation %s: %s (on_failure=%s)", self.log.fold.conversation, failure, policy.on_failure)
             if policy.on_failure == "truncate":
-                notice = truncation_notice(plan.covered, plan.caps.history, counter)
+                notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
                 return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure)), requests.round
             await self._set_back("summarizer", str(failure))
             raise

@@ -128,7 +128,8 @@ class SessionReader:
         id_ = message.get("id")
         response = id_ if isinstance(id_, str) and id_ else f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
-            self._builder.add(_client_message(joined_text(content)), origin)
+            failed = _client_message(joined_text(content)).model_copy(update={"meta": {"error": True}})
+            self._builder.add(failed, origin)
             return
         for index, part in enumerate(parts_of(content)):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)

@@ -12,6 +12,8 @@ from timeline.blocks import UserPrompt
 from timeline.events import SummaryParts
 from timeline.planning.message_cuts import cut_end
 from timeline.planning.messages import messages
+from timeline.planning.plans import LEAST_SUMMARY
+from timeline.planning.requests import joined
 from timeline.policy.steps import KeepLast
 
 if TYPE_CHECKING:
@@ -48,6 +50,17 @@ def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenC
     head, tail = f"[Context truncated. Earlier conversation contained {number} messages about: ", "]"
     room = most_tokens - counter.count(head + tail)
     return SummaryParts(history=head + counter.truncate(about, max(0, room)) + tail)
+
+
+def notice_for_summary(
+    covered: Sequence[Item], kept: SummaryParts, most_tokens: int, counter: TokenCounter
+) -> SummaryParts:
+    """Put a notice where no summary could be written; what the summary before it said stays, where there is room."""
+    earlier = joined(kept.history, kept.turn_prefix)
+    left = most_tokens - counter.count(earlier)
+    if not earlier or left < LEAST_SUMMARY:
+        return truncation_notice(covered, most_tokens, counter)
+    return SummaryParts(history=joined(earlier, truncation_notice(covered, left, counter).history))
 
 
 def _topic(prompt: str) -> str:
