@@ -58,6 +58,19 @@ def text(argument: str, value: Any) -> None:
         raise InvalidArgument(argument, f"is a text, not {_named(value)}")
 
 
+def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
+    """Check that a value is a text of so many characters; one of at least one is not blank.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    text(argument, value)
+    if len(value) > most:
+        raise InvalidArgument(argument, f"has {len(value):,} characters, and {most:,} at the most; say it shorter")
+    if len(value.strip()) < least:
+        raise InvalidArgument(argument, "is blank; say it")
+
+
 def texts(argument: str, values: Any) -> None:
     """Check that a value is a list of texts; a single text is none, though it has letters.
 

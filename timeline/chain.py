@@ -17,7 +17,7 @@ from timeline.errors import (
 from timeline.planning.budget import account
 from timeline.planning.plans import Hides, Refusal
 from timeline.planning.steps import plan_step
-from timeline.policy.steps import ClearToolOutputs, StripChitchat, Summarize
+from timeline.policy.steps import ClearToolOutputs, CollapseStages, StripChitchat, Summarize
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
@@ -100,11 +100,20 @@ class _Chain:
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
                 refusal = refused
-            elif await self._cover(step):
+            elif await self._cover(step) or (isinstance(step, CollapseStages) and await self._cover_more(step)):
                 return self.done
         if not self.done.done and self.done.failure is None:
             await self._refuse(refusal)
         return self.done
+
+    async def _cover_more(self, step: CollapseStages) -> bool:
+        """Carry a step out again while it finds more: it covers one run of stages at a time."""
+        while self._wanted() and self._refusal_of(step) is None:
+            if await self._cover(step):
+                return True
+            if self.done.failure is not None:
+                break
+        return False
 
     def _wanted(self) -> bool:
         """Say whether the next step is to run: none did anything, or what it left is still too large."""

@@ -21,6 +21,8 @@ from timeline.events import (
     ContextRendered,
     HookFailed,
     ModelCalled,
+    StageApproved,
+    StageEntered,
     SummaryParts,
     WrittenBy,
 )
@@ -52,7 +54,16 @@ _LOG: Final = logging.getLogger("timeline")
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
 _BEFORE: Final = "on_before_compaction"
-_HARMLESS = (BlockAppended, ContextRendered, ModelCalled, HookFailed, CompactionStarted, CompactionFailed)
+_HARMLESS = (
+    BlockAppended,
+    ContextRendered,
+    ModelCalled,
+    HookFailed,
+    CompactionStarted,
+    CompactionFailed,
+    StageEntered,
+    StageApproved,
+)
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
 

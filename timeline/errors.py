@@ -10,6 +10,8 @@ TimelineError
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
+├── StageNotFound (LookupError)          no stage of that name stands
+├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
 ├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
 ├── ContextNotFound (LookupError)        no recorded context of that name
@@ -142,6 +144,28 @@ class BlockNotFound(TimelineError, LookupError):
         self.conversation = conversation
         self.path = path
         super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+
+
+class StageNotFound(TimelineError, LookupError):
+    """No stage of this name stands; ``standing`` lists the names of those that do."""
+
+    def __init__(self, conversation: str, stage: str, standing: Sequence[str]) -> None:
+        self.conversation = conversation
+        self.stage = stage
+        self.standing = list(standing)
+        there_are = f"; there are {', '.join(self.standing)}" if self.standing else ", and no other does"
+        super().__init__(f"No stage {stage!r} stands in conversation {conversation!r}{there_are}. Nothing was written.")
+
+
+class StageRefused(TimelineError):
+    """A stage cannot be entered, approved or gone back to now; ``reason`` says why, and the cure."""
+
+    def __init__(self, conversation: str, stage: str, reason: str) -> None:
+        self.conversation = conversation
+        self.stage = stage
+        self.reason = reason
+        named = f", stage {stage!r}" if stage else ""
+        super().__init__(f"Conversation {conversation!r}{named}: {reason}. Nothing was written.")
 
 
 class BlockProtected(TimelineError):

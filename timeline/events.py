@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter
 
-from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
+from timeline.blocks import AnyBlock, Instant, RangeSummary, Text, newer_block
 from timeline.digest import Digest
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
@@ -248,6 +248,42 @@ class PolicyChanged(Payload):
     policy: str
 
 
+class StageEntered(Payload):
+    """A stage of the work begins (seed 000); what follows belongs to it until it is approved."""
+
+    type: Literal["stage.entered"] = "stage.entered"
+    stage: str
+    label: str = ""
+
+
+class StageApproved(Payload):
+    """The current stage is finished, with what it decided.
+
+    ``first`` and ``last`` are the versions of its first and last message block and ``count`` is how many messages there
+    are; all are 0 for a stage without any.
+    """
+
+    type: Literal["stage.approved"] = "stage.approved"
+    stage: str
+    label: str = ""
+    decision: Text
+    short: Text = ""
+    detailed: Text = ""
+    first: int = 0
+    last: int = 0
+    count: int = 0
+    references: tuple[Text, ...] = ()
+    citations: tuple[Text, ...] = ()
+    artifacts: tuple[Text, ...] = ()
+
+
+class StageRewound(Payload):
+    """The work goes back to an approved stage: its decision and those of all later stages hold no more."""
+
+    type: Literal["stage.rewound"] = "stage.rewound"
+    stage: str
+
+
 class Usage(Frozen):
     """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
 
@@ -318,6 +354,9 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         CompactionReverted,
         HookFailed,
         PolicyChanged,
+        StageEntered,
+        StageApproved,
+        StageRewound,
         ModelCalled,
         ContextRendered,
     )

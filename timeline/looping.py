@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.deciding import Deciding
+from timeline.staging import Staging
 from timeline.step_hook import StepHook
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from timeline.messages import MessageWire
 
 
-class Looping(Deciding):
+class Looping(Staging):
     """A timeline that an agent runs on."""
 
     def step_hook(self, wire: MessageWire, *, system: JsonValue = None, tools: Sequence[JsonValue] = ()) -> StepHook:

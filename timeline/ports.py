@@ -45,7 +45,8 @@ class Snapshot(Frozen):
     """The small state of the fold at a version: what a running agent loads instead of the history.
 
     ``window_start`` is the lowest version of a visible block that is not carried; ``blocks`` are the versions below it
-    whose events the window needs too (carried blocks); ``state`` is the fold's own, without block bodies.
+    whose events the window needs too (carried blocks, approvals of stages); ``state`` is the fold's own, without block
+    bodies.
     """
 
     version: int

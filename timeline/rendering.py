@@ -8,6 +8,7 @@ from timeline import arguments
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
 from timeline.planning.budget import account, fixed_part, scaled
+from timeline.planning.stage_data import stage_data
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
 from timeline.relief import relieve
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.compaction import Compactor
+    from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
+    from timeline.policy.model import Policy
     from timeline.projection.context import Taken
 
 _MOST_KEPT_COUNTS: Final = 200
@@ -53,12 +56,16 @@ class Renderer:
         """
         system, tools, ephemeral = prepared(system, tools, ephemeral)
         policy = compactor.policy
-        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=ephemeral)
+        tail = _tail(log.fold.window, policy, ephemeral)
+        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
         empty = account((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
         decisions = await relieve(compactor, log, fixed, now)
-        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=ephemeral)
+        if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
+            tail = _tail(log.fold.window, policy, ephemeral)
+            fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
+        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=tail)
         held = log.fold.window.hold == policy.digest()  # undone: reported, and not folded again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
@@ -112,6 +119,12 @@ class Renderer:
             decisions=tuple(decisions),
             overflow=bill.over_trigger,
         )
+
+
+def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:
+    """Return the texts of the uncached tail: what the policy tells of the stages, then the caller's."""
+    told = stage_data(window, policy.stage_data)
+    return [told, *ephemeral] if told else list(ephemeral)
 
 
 def prepared(

@@ -224,6 +224,9 @@ class Timeline(TimelineView):
     reveal = blocking(AsyncTimeline.reveal)
     pin = blocking(AsyncTimeline.pin)
     unpin = blocking(AsyncTimeline.unpin)
+    enter_stage = blocking(AsyncTimeline.enter_stage)
+    approve_stage = blocking(AsyncTimeline.approve_stage)
+    rewind_stage = blocking(AsyncTimeline.rewind_stage)
     at = _giving(AsyncTimeline.at, TimelineView)
     fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
     verify = blocking(AsyncTimeline.verify)

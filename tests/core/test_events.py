@@ -54,6 +54,9 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "hook.failed",
         "model.called",
         "policy.changed",
+        "stage.approved",
+        "stage.entered",
+        "stage.rewound",
     ]
 
 
@@ -88,7 +91,7 @@ def test_a_payload_survives_its_round_trip(payload: Payload) -> None:
 
 @pytest.mark.parametrize(
     ("type_", "schema_version"),
-    [("block.appended", 2), ("compaction.completed", 9), ("stage.entered", 1), ("weather.changed", 3)],
+    [("block.appended", 2), ("compaction.completed", 9), ("tide.turned", 1), ("weather.changed", 3)],
 )
 def test_what_a_later_version_wrote_survives_byte_for_byte(type_: str, schema_version: int) -> None:
     """A later schema version of a known type, or a type of later days, is written back as it was read."""

@@ -146,15 +146,17 @@ def is_carried(log: Sequence[LogLine], version: int) -> bool:
 def is_pinned(log: Sequence[LogLine], version: int) -> bool:
     """Say whether a block is pinned: by its type, or by the newest event that says something of it.
 
-    A summary is integrated into the next one, pinned or not.
+    A summary is integrated into the next one, pinned or not. Of stage digests only the newest is pinned by its type.
     """
-    if isinstance(blocks_of(log)[version], RangeSummary):
+    blocks = blocks_of(log)
+    if isinstance(blocks[version], RangeSummary):
         return False
     pinned = False
     for at, payload, _ in log:
         if at > version and isinstance(payload, BlocksPinned | BlocksUnpinned) and version in payload.versions:
             pinned = isinstance(payload, BlocksPinned)
-    return pinned or isinstance(blocks_of(log)[version], Note | StageDigest)
+    newest = max((v for v, block in blocks.items() if isinstance(block, StageDigest)), default=0)
+    return pinned or isinstance(blocks[version], Note) or version == newest
 
 
 def place_of(log: Sequence[LogLine], version: int) -> int:

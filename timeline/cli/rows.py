@@ -19,6 +19,9 @@ from timeline.events import (
     CompactionReverted,
     ContextRendered,
     ModelCalled,
+    StageApproved,
+    StageEntered,
+    StageRewound,
     UnknownPayload,
     appended_block,
     instant_text,
@@ -181,6 +184,13 @@ def _about_event(payload: Payload) -> str:
             return ", ".join(map(str, payload.versions))
         case BlockRedacted():
             return f"{payload.version} {payload.reason}"
+        case StageEntered():
+            return brief(payload.label or payload.stage, _ABOUT)
+        case StageApproved():
+            where = f"{payload.count:,} messages" + (f", {payload.first} to {payload.last}" if payload.count else "")
+            return brief(f"{payload.label or payload.stage} ({where}): {payload.decision}", _ABOUT)
+        case StageRewound():
+            return brief(f"back to {payload.stage}", _ABOUT)
         case CompactionFailed():
             return f"{payload.reason}: {brief(payload.detail, 80)}"
         case _:

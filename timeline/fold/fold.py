@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import Reasoning
+from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
     BlockAppended,
@@ -25,9 +25,13 @@ from timeline.events import (
     ConversationOpened,
     ModelCalled,
     PolicyChanged,
+    StageApproved,
+    StageEntered,
+    StageRewound,
     UnknownPayload,
     appended_block,
 )
+from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted
 
@@ -81,6 +85,7 @@ class Fold:
         self._model = ""
         self._lease: Lease | None = None
         self._hold: str | None = None
+        self._stages: tuple[Stage, ...] = ()
         self._window: Window | None = None
 
     @property
@@ -103,6 +108,7 @@ class Fold:
         model: str,
         lease: Lease | None,
         hold: str | None,
+        stages: tuple[Stage, ...],
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
@@ -111,7 +117,7 @@ class Fold:
         self._turns = turns
         self._summaries = list(summaries)
         self._rounds, self._setback = rounds, setback
-        self._policy, self._rendered = policy, rendered
+        self._policy, self._rendered, self._stages = policy, rendered, stages
         self._window = None
 
     def copy(self, conversation: str | None = None) -> Fold:
@@ -130,10 +136,11 @@ class Fold:
             model=self._model,
             lease=self._lease,
             hold=self._hold,
+            stages=self._stages,
         )
         return twin
 
-    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
+    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912, PLR0915 - one case an event type
         """Take in the next event of the log.
 
         Raises:
@@ -190,6 +197,8 @@ class Fold:
             case ModelCalled():
                 self._model = payload.model or self._model
                 self._called(at, payload)
+            case StageEntered() | StageApproved() | StageRewound():
+                self._stages = advanced(self._stages, version, payload)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")
@@ -216,6 +225,7 @@ class Fold:
                 model=self._model,
                 lease=self._lease,
                 hold=self._hold,
+                stages=self._stages,
             )
         return self._window
 
@@ -282,7 +292,15 @@ class Fold:
         if answers is not None and answers not in self._index:
             # The call was covered meanwhile: its result stands alone.
             response, answers = 0, None
+        if type(block) is StageDigest:
+            self._supersede_digests()
         self._put(Item(version, version, block, tokens, response, answers))
+
+    def _supersede_digests(self) -> None:
+        """Note that a newer stage digest takes the place of those that are live: compactions may cover them now."""
+        for position, item in enumerate(self._items):
+            if type(item.block) is StageDigest:
+                self._items[position] = replace(item, superseded=True)
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)

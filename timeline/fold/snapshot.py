@@ -7,11 +7,19 @@ conversation costs the same however long its history is.
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import StoreCorrupt
-from timeline.events import CompactionCompleted, Replacement, appended_block, instant_text, parse_instant
+from timeline.events import (
+    CompactionCompleted,
+    Replacement,
+    StageApproved,
+    appended_block,
+    instant_text,
+    parse_instant,
+)
 from timeline.fold.fold import Fold
+from timeline.fold.stages import Stage
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, redacted
 from timeline.frozen import without_empty
@@ -22,16 +30,19 @@ if TYPE_CHECKING:
 
     from timeline.events import Event
 
+_FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
+
 
 def take_snapshot(fold: Fold) -> Snapshot:
     """Write a fold's state down."""
     window = fold.window
     hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
     touch, lease, start = window.touch, window.lease, window.window_start
+    needed = {item.version for item in window.items} | {stage.approved for stage in window.stages if stage.approved}
     return Snapshot(
         version=window.version,
         window_start=start,
-        blocks=tuple(sorted(i.version for i in window.items if i.version < start)),
+        blocks=tuple(sorted(version for version in needed if version < start)),
         state={
             "items": [_dump_item(item) for item in window.items],
             "turns": fold.turns.dump(),
@@ -44,6 +55,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "model": window.model or None,
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
             "hold": window.hold,
+            "stages": [[stage.stage, stage.label, stage.entered, stage.approved] for stage in window.stages],
         },
     )
 
@@ -75,7 +87,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
         "undone_at": item.undone_at or None,
         "replacement": None if item.replacement is None else item.replacement.model_dump(exclude_defaults=True),
     }
-    flags = {name: True for name in ("carried", "pinned", "omitted", "redacted", "revealed") if getattr(item, name)}
+    flags = {name: True for name in _FLAGS if getattr(item, name)}
     return without_empty({**fields, **flags})
 
 
@@ -113,4 +125,16 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         model=state.get("model") or "",
         lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
         hold=state.get("hold"),
+        stages=tuple(_stage(fields, events) for fields in state.get("stages", ())),
     )
+
+
+def _stage(fields: list[Any], events: dict[int, Event]) -> Stage:
+    """Read a stage; what was approved stands in the event of its approval."""
+    stage, label, entered, approved = fields
+    if not approved:
+        return Stage(stage, label, entered)
+    event = events.get(approved)
+    if event is None or not isinstance(event.payload, StageApproved):
+        raise StoreCorrupt(f"the snapshot names version {approved}, which approves no stage; run `timeline verify`")
+    return Stage(stage, label, entered, approved, event.payload)

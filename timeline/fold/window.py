@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Replacement
+    from timeline.fold.stages import Stage
 
 State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
 """The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
@@ -54,6 +55,7 @@ class Item(NamedTuple):
         pinned: pinned by an event (notes and stage digests are pinned by their type).
         replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
         hide: the decision that hid it, while it is hidden or omitted.
+        superseded: of a stage digest: a newer one stands in its place.
         undone_at: of reasoning: version of the undo that took a summary away behind which it was thought.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
         revealed: shown again by a decision: no automatic one hides it anew.
@@ -74,6 +76,7 @@ class Item(NamedTuple):
     revealed: bool = False
     hide: Hide | None = None
     undone_at: int = 0
+    superseded: bool = False
 
     @property
     def state(self) -> State:
@@ -100,11 +103,14 @@ class Item(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether no cover may take it: pinned, or of a type that is pinned by itself.
+        """Whether no cover may take it: pinned, or of a type that is pinned by itself, as the newest stage digest is.
 
         A summary is integrated into the next one whatever is pinned.
         """
-        return not self.is_summary and (self.pinned or isinstance(self.block, Note | StageDigest))
+        if self.is_summary:
+            return False
+        kind = type(self.block)
+        return self.pinned or kind is Note or (kind is StageDigest and not self.superseded)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -196,6 +202,7 @@ class Window:
         model: id of the model that was called last; empty where none is recorded.
         lease: the compaction that somebody is writing, or gave up without saying so.
         hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
+        stages: the stages that stand, oldest first; the last one may be going on.
     """
 
     conversation: str
@@ -212,6 +219,7 @@ class Window:
     model: str = ""
     lease: Lease | None = None
     hold: str | None = None
+    stages: tuple[Stage, ...] = ()
 
     @property
     def tokens(self) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.fold.groups import Group
-    from timeline.fold.window import Item
+    from timeline.fold.window import Item, Window
     from timeline.planning.messages import Message
     from timeline.planning.plans import Plan, Refusal
     from timeline.planning.ranges import Ranges
@@ -26,25 +26,39 @@ if TYPE_CHECKING:
 
 
 def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
-    """Plan one summary of all before a cut; None where the cut takes nothing."""
-    end = cut_end(cut, ranges.items, ranges.groups)
+    """Plan one summary of all before a cut, in its scope; None where the cut takes nothing."""
+    start = cut_start(cut, ranges.window, ranges.groups)
+    end = cut_end(cut, ranges.items, ranges.groups, start)
     if end is None:
         return None
-    taken = ranges.stretch(0, end)
+    taken = ranges.stretch(start, end)
     return ranges.judged(ranges.plan(taken, ranges.spill_carried(taken)))
 
 
-def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group]) -> int | None:
-    """Return the position behind the last item that a cut takes, or None where it takes nothing."""
-    parts = messages(items)
+def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:
+    """Return the position of the first item that a cut may take: the window's, or the current stage's.
+
+    Between two stages it is the first one that belongs to neither.
+    """
+    items, newest = window.items, window.stages[-1] if window.stages else None
+    if newest is None or not isinstance(cut, Oldest) or cut.scope == "conversation":
+        return 0
+    since = newest.approved or newest.entered
+    undivided = boundaries(items, groups)
+    return next((p for p, item in enumerate(items) if item.place > since and undivided[p]), len(items))
+
+
+def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group], start: int = 0) -> int | None:
+    """Return the position behind the last item that a cut takes from ``start`` on, or None where it takes nothing."""
+    parts = [part for part in messages(items) if part.indices[0] >= start]
     boundary = seed_boundary(cut, parts, items)
     if boundary is None:
         return None
     end = parts[boundary].indices[0] if boundary < len(parts) else len(items)
     undivided = boundaries(items, groups)
-    while end > 0 and not (end < len(items) and undivided[end]):
+    while end > start and not (end < len(items) and undivided[end]):
         end -= 1
-    return end or None
+    return end if end > start else None
 
 
 def seed_boundary(cut: MessageCut, parts: Sequence[Message], items: Sequence[Item]) -> int | None:

@@ -7,7 +7,7 @@ the prompts of that turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -68,10 +68,25 @@ class Ranges:
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         return self._range(0, end, None if is_turn_start(cut_block) else cut_block.turn_id, own_prefix=True)
 
-    def stretch(self, start: int, end: int) -> Range:
-        """Work out a range that one request summarises, whatever turns it touches."""
+    def stretch(self, start: int, end: int, *, prompts: Sequence[int] = ()) -> Range:
+        """Work out a range that one request summarises, whatever turns it touches.
+
+        Args:
+            start: position of its first item.
+            end: position behind its last item.
+            prompts: positions of prompts inside it that stay visible, with their attachments.
+        """
         turn_id = self.items[end].block.turn_id if end < len(self.items) else None
-        return self._range(start, end, turn_id, own_prefix=False)
+        return self._range(start, end, turn_id, own_prefix=False, prompts=prompts)
+
+    def told(self, cut: Range, parts: SummaryParts) -> Range:
+        """Return a range whose summary is known: its size counts instead of the caps."""
+        form = self.policy.form
+        said = [form.heading + parts.history, form.question, form.answer]
+        tokens = sum(self.counter.count(text) for text in said if text) + cut.caps.digest
+        caps = Caps(history=self.counter.count(parts.history), turn_prefix=0, digest=cut.caps.digest)
+        after = cut.after - scaled(cut.caps.tokens, self.policy) + scaled(tokens, self.policy)
+        return replace(cut, caps=caps, after=after)
 
     def plan(
         self,
@@ -152,8 +167,12 @@ class Ranges:
         positions = {item.version: p for p, item in enumerate(self.items)} if spills else {}
         return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
 
-    def _range(self, start: int, end: int, turn_id: str | None, *, own_prefix: bool) -> Range:
+    def _range(
+        self, start: int, end: int, turn_id: str | None, *, own_prefix: bool, prompts: Sequence[int] = ()
+    ) -> Range:
         carried = self._kept_groups(start, end)
+        for prompt in prompts:
+            carried |= {p for p in self._asked(prompt) if start <= p < end}
         split_turn_id = None
         inside = [p for p in range(start, end) if self._is_of(p, turn_id)]
         if turn_id is not None and inside:

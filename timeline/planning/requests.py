@@ -132,7 +132,8 @@ class _Asking:
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
         """Ask about some items; None where nothing was shown of them."""
-        blocks = tuple(shown for item in items if (shown := shown_block(item)) is not None)
+        # What an earlier stage digest says stands in the newest one, or holds no more.
+        blocks = tuple(s for item in items if not item.superseded and (s := shown_block(item)) is not None)
         if not blocks:
             return None
         return SummaryRequest(

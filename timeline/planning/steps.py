@@ -12,7 +12,8 @@ from timeline.planning.message_cuts import plan_message_cut
 from timeline.planning.planner import plan_cut_point
 from timeline.planning.plans import Decision, Refusal
 from timeline.planning.ranges import Ranges
-from timeline.policy.steps import ClearToolOutputs, CutPoint, DropOldest, StripChitchat, Summarize
+from timeline.planning.stages import plan_collapse
+from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, DropOldest, StripChitchat, Summarize
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
@@ -43,6 +44,8 @@ def _plan(step: Step, ranges: Ranges) -> Decision | None:
         case Summarize():
             cut = step.cut
             return plan_cut_point(ranges, cut) if isinstance(cut, CutPoint) else plan_message_cut(ranges, cut)
+        case CollapseStages():
+            return plan_collapse(ranges, step)
         case DropOldest():
             return plan_drop(ranges, step)
         case StripChitchat():

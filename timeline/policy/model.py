@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.policy.problems import invalid_policy
+from timeline.policy.stages import MemoryDigest, StageData
 from timeline.policy.steps import BLOCK_FORM, Step, Summarize, SummaryForm
 from timeline.policy.toml import toml_text
 from timeline.policy.triggers import Never, OverShare, Trigger
@@ -80,6 +81,8 @@ class Policy(Frozen):
         hiding: when old content is hidden; None never hides.
         fold_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
+        memory_digest: how the decisions of approved stages are told, in the block that stays in view.
+        stage_data: what is told of approved stages in the uncached tail besides; None tells nothing.
         cache_points: where cache markers go.
     """
 
@@ -107,6 +110,8 @@ class Policy(Frozen):
     attempts: int = Field(default=3, ge=1, le=10)
     hiding: Hiding | None = None
     fold_when_cold: float | None = Field(default=None, gt=0, le=1)
+    memory_digest: MemoryDigest = MemoryDigest()
+    stage_data: StageData | None = None
     cache_points: CachePointRule = CachePointRule()
 
     @property

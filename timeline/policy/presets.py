@@ -15,7 +15,8 @@ from timeline.errors import InvalidPolicy
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.problems import invalid_policy, nearest
-from timeline.policy.steps import DropOldest, Oldest, StripChitchat, Summarize, SummaryForm
+from timeline.policy.stages import MemoryDigest, StageData
+from timeline.policy.steps import StripChitchat, SummaryForm
 from timeline.policy.triggers import Overdrawn, OverShare, OverThreshold, OverUtilization
 
 if TYPE_CHECKING:
@@ -68,23 +69,36 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
     return _policy({"name": "none", "trigger": "never", "steps": ()}, changes, model, _COUNTED)
 
 
-def priority_chain(*, model: Model = None, **changes: Any) -> Policy:
-    """Seed 000: above 0.85 of the limit strip chitchat, summarise the oldest 20 messages, keep the newest 50.
+def priority_chain(
+    *, model: Model = None, recent_stages: int = 3, oldest_messages: int = 20, keep_last: int = 50, **changes: Any
+) -> Policy:
+    """Seed 000: above 0.85 of the limit strip chitchat, collapse old stages, summarise, collapse recent stages, drop.
 
-    Stops as soon as the trigger does not say any more that it is due. Tokens are characters / 4.
+    Stops as soon as the trigger does not say any more that it is due; what concerns stages does nothing where there are
+    none. Tokens are characters / 4.
 
     Args:
         model: whose limit to take.
+        recent_stages: the newest approved stages, which are collapsed only when summarising did not help.
+        oldest_messages: how many are summarised at a time, of the current stage where there is one.
+        keep_last: messages that stay when nothing else helped.
         changes: fields of the policy.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    steps = (
-        StripChitchat(),
-        Summarize(cut=Oldest(messages=20), prompt="bullets", language="Indonesian"),
-        DropOldest(keep_last=50),
-    )
+    steps = [
+        StripChitchat().model_dump(),
+        {"kind": "collapse_stages", "which": "oldest", "recent": recent_stages},
+        {
+            "kind": "summarize",
+            "cut": {"kind": "oldest", "messages": oldest_messages},
+            "prompt": "bullets",
+            "language": "Indonesian",
+        },
+        {"kind": "collapse_stages", "which": "recent", "recent": recent_stages},
+        {"kind": "drop_oldest", "keep_last": keep_last},
+    ]
     return _policy(
         {
             **_LITERAL,
@@ -96,6 +110,8 @@ def priority_chain(*, model: Model = None, **changes: Any) -> Policy:
             "on_failure": "next_step",
             "form": SummaryForm(role="system", heading="[RINGKASAN DISKUSI SEBELUMNYA]\n", record=False),
             "summary_tokens": 200,
+            "memory_digest": _KEPT,
+            "stage_data": StageData(),
             "min_progress": 0.0,
             "min_progress_tokens": 1,
         },
@@ -213,6 +229,12 @@ _RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
 """What a preset takes of a model: of the designs that count characters, the limit alone."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
 """What the four designs that are not ours have in common: one try, down to their trigger, prose alone."""
+_KEPT: Final = MemoryDigest(
+    heading="MEMORY DIGEST (keputusan tersimpan per tahap):",
+    replaces="(Daftar ini menggantikan daftar sebelumnya.)",
+    nothing="- tidak ada: keputusan sebelumnya tidak berlaku lagi",
+)
+"""Seed 000's heading; the other two lines are ours: its prompt never shows two digests."""
 _PROGRESS: Final = (
     "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
 )

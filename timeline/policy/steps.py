@@ -53,10 +53,17 @@ class KeepTurns(Frozen):
 
 
 class Oldest(Frozen):
-    """Take the oldest messages; in a staged conversation those of the current stage only (seed 000, P3)."""
+    """Take the oldest messages; in a staged conversation those of the current stage only (seed 000, P3).
+
+    Attributes:
+        messages: how many.
+        scope: ``stage``: where there are stages, what stands before the current one is left alone; where none is going
+            on, what belongs to the approved ones. ``conversation``: begin at its beginning in any case.
+    """
 
     kind: Literal["oldest"] = "oldest"
     messages: int = Field(default=20, ge=1)
+    scope: Literal["stage", "conversation"] = "stage"
 
 
 Cut: TypeAlias = Annotated[CutPoint | KeepLast | KeepRatio | KeepTurns | Oldest, Field(discriminator="kind")]
@@ -110,6 +117,19 @@ class ClearToolOutputs(Frozen):
     keep_turns: int = Field(default=2, ge=0)
 
 
+class CollapseStages(Frozen):
+    """Cover the messages of approved stages, oldest first, by what each decided (seed 000, P2 and P4).
+
+    Attributes:
+        which: ``oldest``: all but the newest ones; ``recent``: those too.
+        recent: how many are the newest ones.
+    """
+
+    kind: Literal["collapse_stages"] = "collapse_stages"
+    which: Literal["oldest", "recent"] = "oldest"
+    recent: int = Field(default=3, ge=0)
+
+
 class DropOldest(Frozen):
     """Keep the newest messages; what stands before them is covered by a notice, not a summary (seed 000, P5)."""
 
@@ -117,11 +137,13 @@ class DropOldest(Frozen):
     keep_last: int = Field(default=50, ge=1)
 
 
-Step: TypeAlias = Annotated[Summarize | StripChitchat | ClearToolOutputs | DropOldest, Field(discriminator="kind")]
+Step: TypeAlias = Annotated[
+    Summarize | StripChitchat | ClearToolOutputs | CollapseStages | DropOldest, Field(discriminator="kind")
+]
 """One step of a compaction."""
 HidingStep: TypeAlias = StripChitchat | ClearToolOutputs
 """A step that hides blocks."""
-CoveringStep: TypeAlias = Summarize | DropOldest
+CoveringStep: TypeAlias = Summarize | CollapseStages | DropOldest
 """A step that covers a range with a summary block."""
 
 
