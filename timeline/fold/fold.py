@@ -300,7 +300,7 @@ class Fold:
         """Note that a newer stage digest takes the place of those that are live: compactions may cover them now."""
         for position, item in enumerate(self._items):
             if type(item.block) is StageDigest:
-                self._items[position] = replace(item, superseded=True)
+                self._items[position] = item._replace(superseded=True)
 
     def _put(self, item: Item) -> None:
         self._index[item.version] = len(self._items)

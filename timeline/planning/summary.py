@@ -96,14 +96,14 @@ def compaction_event(
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
-    """Return the messages' tokens behind a compaction: what the account of the window will say then."""
+    """Return the messages' tokens behind a compaction: what the account of the plan's window will say then."""
     covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
     place = covers.ranges[0][0] if covers.ranges else window.version
     stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
     left = [
         i._replace(carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
         for i in window.items
-        if i.version in carried or i.version not in covers
+        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are no gain
     ]
     left.append(Item(window.version + 1, place, summary, tokens))
     return sum(costs(sorted(left, key=lambda item: item.order), policy))
