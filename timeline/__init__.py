@@ -27,24 +27,28 @@ if TYPE_CHECKING:
 __version__: Final = "0.1.0"
 
 __all__ = [
+    "CompactedMessages",
     "Hooks",
     "Policy",
     "RenderedContext",
     "Skip",
     "Timeline",
     "TimelineError",
+    "compact_messages",
     "open_store",
     "policies",
     "summarizers",
 ]
 
 _LAZY: Final = {
+    "CompactedMessages": ("timeline.plain", "CompactedMessages"),
     "Hooks": ("timeline.ports", "Hooks"),
     "Policy": ("timeline.policy.model", "Policy"),
     "RenderedContext": ("timeline.projection.context", "RenderedContext"),
     "Skip": ("timeline.ports", "Skip"),
     "Timeline": ("timeline.timeline", "Timeline"),
     "TimelineError": ("timeline.errors", "TimelineError"),
+    "compact_messages": ("timeline.plain", "compact_messages"),
     "open_store": ("store", "open_store"),
     "policies": ("timeline.policies", None),
     "summarizers": ("summarizers", None),

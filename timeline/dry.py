@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.blocks import UserPrompt
 from timeline.events import appended_block
 from timeline.history import first_prompt
 
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
-class DryLog:
-    """A log that only pretends to append: for ``record=False``."""
+class FoldedLog:
+    """A log that only pretends to append: it folds what is decided, and keeps nothing."""
 
-    def __init__(self, store: EventStore, fold: Fold) -> None:
-        self._store = store
+    def __init__(self, fold: Fold) -> None:
         self._fold = fold
         self._paths: set[str] = set()
 
@@ -41,12 +41,12 @@ class DryLog:
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
-        own = {path for path in self._paths if path.startswith(tuple(stems))}
-        return own | await self._store.paths_taken(self._fold.conversation, stems)
+        return {path for path in self._paths if path.startswith(tuple(stems))}
 
     async def first_prompt(self) -> str | None:
         """Return what the conversation began with."""
-        return await first_prompt(self._store, self._fold.conversation)
+        items = self._fold.window.items
+        return next((i.block.text for i in items if type(i.block) is UserPrompt and i.block.text.strip()), None)
 
     async def commit(
         self,
@@ -71,3 +71,19 @@ class DryLog:
         payloads = await choose()
         await self.commit(payloads, at=at, snapshot=snapshot)
         return bool(payloads)
+
+
+class DryLog(FoldedLog):
+    """A log that goes on from a store's without writing to it: for ``record=False``, and for the past."""
+
+    def __init__(self, store: EventStore, fold: Fold) -> None:
+        super().__init__(fold)
+        self._store = store
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return await super().paths_taken(stems) | await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        return await first_prompt(self._store, self._fold.conversation)

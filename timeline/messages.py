@@ -41,11 +41,16 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
         InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
-    dialect = wire or dialect_of(told)
+    dialect = wire_of(told, wire)
     if dialect not in _DECODERS:
         raise InvalidArgument("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
     decoder = _DECODERS[dialect]()
     return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
+
+
+def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
+    """Return the wire format of messages: the one that is named, else the one that they show."""
+    return wire or dialect_of([plain(message) for message in messages])
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:

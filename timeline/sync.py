@@ -16,6 +16,7 @@ from anyio.from_thread import start_blocking_portal
 
 import timeline
 from timeline.blocking import Twin, blocking, calling, iterating, like
+from timeline.plain import compact_messages as compact_messages_async
 from timeline.ports import EventStore
 from timeline.recall import RecallTool as AsyncRecallTool
 from timeline.step_hook import StepHook as AsyncStepHook
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.fold.window import Window
+    from timeline.plain import CompactedMessages
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.streaming import StreamRecording
 
-__all__ = ["RecallTool", "Recording", "StepHook", "Store", "Timeline", "TimelineView", "open_store"]
+__all__ = ["RecallTool", "Recording", "StepHook", "Store", "Timeline", "TimelineView", "compact_messages", "open_store"]
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -110,6 +112,13 @@ class Store(Twin):
 
 
 open_store = _entering(timeline.open_store)
+
+
+@like(compact_messages_async)
+def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> CompactedMessages:
+    """See `timeline.compact_messages`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(compact_messages_async, messages, policy, **options))
 
 
 class RecallTool(Twin):

@@ -91,8 +91,12 @@ def compaction_event(
         digest=digest,
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    said = {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
-    return with_meta(event, superseded(window, plan), plan.covered, **said)
+    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form))
+
+
+def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
+    """Return what a summary's ``meta`` says about how it is told; nothing where that is our own form."""
+    return {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
