@@ -81,7 +81,7 @@ def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) 
     policy = presets.cut_point(max_tokens=10_000_000)
     timeline = runner.run(Timeline.open(store, f"append {name}", policy=policy, counter=counter, now=START))
     text = recorded_text(_TEXT)
-    made = [sized_blocks(100, first=100 * n, text=text) for n in range(2 * PAIRS + 2)]
+    made = [sized_blocks(100, first=100 * n, text=text) for n in range(4 * PAIRS + 2)]
     appended, counted = iter(made), iter(made)
 
     def ours() -> float:
@@ -94,7 +94,7 @@ def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) 
             tiktoken.encode(each)
         return perf_counter() - start
 
-    return row(f"Timeline.append ({name}) / tiktoken alone", 1 / median_ratio(ours, alone, 2 * PAIRS), 0.7, least=True)
+    return row(f"Timeline.append ({name}) / tiktoken alone", 1 / median_ratio(ours, alone, 4 * PAIRS), 0.7, least=True)
 
 
 def _verify(runner: asyncio.Runner, store: EventStore) -> list[dict[str, Any]]:
