@@ -19,7 +19,7 @@ from uuid import UUID
 from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
-from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
+from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock, instant_text
 from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
@@ -33,7 +33,6 @@ from timeline.events import (
     Payload,
     UnknownPayload,
     appended_block,
-    instant_text,
 )
 from timeline.frozen import canonical_json, compact_json, json_string, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.blocks import utc
+from timeline.blocks import instant_text, utc
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.errors import InvalidFilter
-from timeline.events import CompactionCompleted, CompactionReverted, instant_text
+from timeline.events import CompactionCompleted, CompactionReverted
 from timeline.queries import StoredDigest
 
 from .globs import Glob, parse_glob

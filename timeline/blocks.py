@@ -46,6 +46,23 @@ Instant: TypeAlias = Annotated[datetime, AfterValidator(utc)]
 """A moment in UTC; a time without a zone is refused."""
 
 
+def instant_text(at: datetime) -> str:
+    """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
+    return at.isoformat("T", "microseconds")[:26] + "Z"
+
+
+INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
+
+
+def parse_instant(text: str) -> datetime:
+    """Read a moment with its time zone.
+
+    Raises:
+        ValueError: the text is no moment, or has no zone.
+    """
+    return INSTANT.validate_python(text)
+
+
 _PLACE: Final = frozenset({"turn_id", "path", "at"})
 
 

@@ -21,8 +21,6 @@ from timeline.events import (
     ContextRendered,
     HookFailed,
     ModelCalled,
-    StageApproved,
-    StageEntered,
     SummaryParts,
     WrittenBy,
 )
@@ -38,6 +36,7 @@ from timeline.planning.summary import compaction_event
 from timeline.policy.steps import Summarize
 from timeline.ports import Skip
 from timeline.projection.context import Taken
+from timeline.stage_events import StageApproved, StageEntered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Payloads as stored text and back, and the checksum over an event.
+"""Payloads as stored text and back, which ones there are, and the checksum over an event.
 
 What this version cannot know (a later type, or a later schema version) is read as an `UnknownPayload` and written back
 unchanged: reading a log never fails for it.
@@ -7,19 +7,63 @@ unchanged: reading a log never fails for it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
 from timeline.blocks import invalid_block
 from timeline.errors import StoreCorrupt
-from timeline.events import PAYLOADS, UnknownPayload
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionReverted,
+    CompactionStarted,
+    ContextRendered,
+    ConversationOpened,
+    HookFailed,
+    ModelCalled,
+    PolicyChanged,
+    UnknownPayload,
+)
 from timeline.frozen import compact_json, sha256_hex
+from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Payload
+
+
+PAYLOADS: Final[dict[str, type[Payload]]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        ConversationOpened,
+        BlockAppended,
+        BlocksHidden,
+        BlocksRevealed,
+        BlocksPinned,
+        BlocksUnpinned,
+        BlockRedacted,
+        CompactionStarted,
+        CompactionCompleted,
+        CompactionFailed,
+        CompactionReverted,
+        HookFailed,
+        PolicyChanged,
+        StageEntered,
+        StageApproved,
+        StageRewound,
+        ModelCalled,
+        ContextRendered,
+    )
+}
+"""The payloads that this version knows, by type."""
 
 
 def encode_payload(payload: Payload) -> str:

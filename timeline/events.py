@@ -1,4 +1,4 @@
-"""Events: the records of the log, their payloads, and the way between payloads and stored JSON.
+"""Events: the records of the log and their payloads; `timeline.encoding` writes and reads them as stored JSON.
 
 A payload that this version does not know (a later type, or a later schema version of a known one) is kept as an
 `UnknownPayload` and written back unchanged: reading a log never fails for it, and exporting loses nothing.
@@ -10,9 +10,9 @@ import secrets
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from uuid import UUID
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
-from timeline.blocks import AnyBlock, Instant, RangeSummary, Text, newer_block
+from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
 from timeline.digest import Digest
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
@@ -248,42 +248,6 @@ class PolicyChanged(Payload):
     policy: str
 
 
-class StageEntered(Payload):
-    """A stage of the work begins (seed 000); what follows belongs to it until it is approved."""
-
-    type: Literal["stage.entered"] = "stage.entered"
-    stage: str
-    label: str = ""
-
-
-class StageApproved(Payload):
-    """The current stage is finished, with what it decided.
-
-    ``first`` and ``last`` are the versions of its first and last message block and ``count`` is how many messages there
-    are; all are 0 for a stage without any.
-    """
-
-    type: Literal["stage.approved"] = "stage.approved"
-    stage: str
-    label: str = ""
-    decision: Text
-    short: Text = ""
-    detailed: Text = ""
-    first: int = 0
-    last: int = 0
-    count: int = 0
-    references: tuple[Text, ...] = ()
-    citations: tuple[Text, ...] = ()
-    artifacts: tuple[Text, ...] = ()
-
-
-class StageRewound(Payload):
-    """The work goes back to an approved stage: its decision and those of all later stages hold no more."""
-
-    type: Literal["stage.rewound"] = "stage.rewound"
-    stage: str
-
-
 class Usage(Frozen):
     """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
 
@@ -336,31 +300,6 @@ class UnknownPayload(Payload):
     def dump(self) -> dict[str, Any]:
         """Return what was read."""
         return dict(self.data)
-
-
-PAYLOADS: Final[dict[str, type[Payload]]] = {
-    cls.model_fields["type"].default: cls
-    for cls in (
-        ConversationOpened,
-        BlockAppended,
-        BlocksHidden,
-        BlocksRevealed,
-        BlocksPinned,
-        BlocksUnpinned,
-        BlockRedacted,
-        CompactionStarted,
-        CompactionCompleted,
-        CompactionFailed,
-        CompactionReverted,
-        HookFailed,
-        PolicyChanged,
-        StageEntered,
-        StageApproved,
-        StageRewound,
-        ModelCalled,
-        ContextRendered,
-    )
-}
 
 
 class NewEvent(Frozen):
@@ -448,20 +387,3 @@ def appended_block(payload: Payload) -> Block | None:
         block = payload.data.get("block")
         return newer_block(block) if isinstance(block, dict) else None
     return None
-
-
-def instant_text(at: datetime) -> str:
-    """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
-    return at.isoformat("T", "microseconds")[:26] + "Z"
-
-
-INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
-
-
-def parse_instant(text: str) -> datetime:
-    """Read a moment with its time zone.
-
-    Raises:
-        ValueError: the text is no moment, or has no zone.
-    """
-    return INSTANT.validate_python(text)

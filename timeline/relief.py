@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from timeline.blocks import SystemMessage
+from timeline.blocks import SystemMessage, instant_text
 from timeline.chain import run_steps
 from timeline.errors import (
     CompactionInProgress,
@@ -18,7 +18,7 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.events import BlockAppended, BlocksHidden, instant_text
+from timeline.events import BlockAppended, BlocksHidden
 from timeline.lease import take_turn
 from timeline.paths import stem
 from timeline.planning.budget import account

@@ -13,13 +13,14 @@ from timeline import arguments
 from timeline.blocks import StageDigest
 from timeline.deciding import Deciding
 from timeline.errors import StageNotFound, StageRefused
-from timeline.events import BlockAppended, StageApproved, StageEntered, StageRewound
+from timeline.events import BlockAppended
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
 from timeline.frozen import repair_text
 from timeline.paths import stem
 from timeline.planning.messages import messages
 from timeline.planning.stages import approvals, memory_digest
+from timeline.stage_events import StageApproved, StageEntered, StageRewound
 from timeline.view import moment
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from timeline.blocks import instant_text
 from timeline.encoding import checksum, encode_payload
 from timeline.errors import ConversationNotFound
-from timeline.events import BlocksPinned, Event, UnknownPayload, instant_text
+from timeline.events import BlocksPinned, Event, UnknownPayload
 from timeline.ports import Expected, Snapshot
 
 from .base import ContractBase

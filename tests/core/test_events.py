@@ -10,11 +10,10 @@ import pytest
 
 from store.memory import MemoryStore
 from tests.scenes import AT, log_of, opened
-from timeline.blocks import CustomBlock, NewerBlock, RangeSummary, UserPrompt
-from timeline.encoding import checksum, decode_payload, encode_payload
+from timeline.blocks import CustomBlock, NewerBlock, RangeSummary, UserPrompt, instant_text, parse_instant
+from timeline.encoding import PAYLOADS, checksum, decode_payload, encode_payload
 from timeline.errors import StoreCorrupt
 from timeline.events import (
-    PAYLOADS,
     BlockAppended,
     BlocksHidden,
     CompactionCompleted,
@@ -30,8 +29,6 @@ from timeline.events import (
     appended_block,
     derived_event_id,
     event_id,
-    instant_text,
-    parse_instant,
 )
 from timeline.frozen import canonical_json
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.scenes import AT, answer, opened, prompt
 from timeline.calibration import FACTS, REWRITES, Calibration, calibrate
-from timeline.events import PAYLOADS, BlocksHidden, ContextRendered, Event, ModelCalled, Payload, Usage, event_id
+from timeline.encoding import PAYLOADS
+from timeline.events import BlocksHidden, ContextRendered, Event, ModelCalled, Payload, Usage, event_id
 
 
 def log(*payloads: Payload) -> list[Event]:

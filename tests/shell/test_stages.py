@@ -11,9 +11,9 @@ from tests.scenes import AT, answer, call, prompt, result, turn
 from timeline import Timeline, policies
 from timeline.blocks import Note, StageDigest, SystemMessage
 from timeline.errors import InvalidArgument, StageNotFound, StageRefused
-from timeline.events import StageApproved, StageEntered, StageRewound
 from timeline.fold.stages import Stage, advanced
 from timeline.history import fold_history, load_fold
+from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from store.codec import decode, decode_snapshot, decode_value, encode, payload_text
 from store.testing import event
-from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, newer_block
+from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, instant_text, newer_block
 from timeline.encoding import checksum, encode_payload
 from timeline.errors import InvalidBlock, StoreCorrupt
-from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id, instant_text
+from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, pad, paint, state_colour, write
-from timeline.events import instant_text
 from timeline.projection.diff import diff
 from timeline.projection.rules import counted, spaced
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts

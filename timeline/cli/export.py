@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import __version__
+from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.markdown import transcript
 from timeline.cli.output import note
 from timeline.errors import StoreCorrupt
-from timeline.events import BlockAppended, ContextRendered, PolicyChanged, UnknownPayload, instant_text
+from timeline.events import BlockAppended, ContextRendered, PolicyChanged, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.frozen import compact_json
 from timeline.history import reverted_versions

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolCall
+from timeline.blocks import ToolCall, instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import write, write_rows
-from timeline.events import instant_text
 from timeline.frozen import canonical_json
 from timeline.timeline import Timeline
 

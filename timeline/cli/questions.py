@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.blocks import instant_text, parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, write, write_rows
-from timeline.events import instant_text, parse_instant
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence

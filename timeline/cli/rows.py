@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.blocks import RangeSummary, ToolCall, ToolResult
+from timeline.blocks import RangeSummary, ToolCall, ToolResult, instant_text
 from timeline.cli.output import brief
 from timeline.events import (
     BlockAppended,
@@ -19,17 +19,14 @@ from timeline.events import (
     CompactionReverted,
     ContextRendered,
     ModelCalled,
-    StageApproved,
-    StageEntered,
-    StageRewound,
     UnknownPayload,
     appended_block,
-    instant_text,
 )
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.history import check_version, reverted_versions
+from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

@@ -25,15 +25,13 @@ from timeline.events import (
     ConversationOpened,
     ModelCalled,
     PolicyChanged,
-    StageApproved,
-    StageEntered,
-    StageRewound,
     UnknownPayload,
     appended_block,
 )
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted
+from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -13,9 +13,9 @@ from timeline.planning.stages import approvals, is_out_of_view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.events import StageApproved
     from timeline.fold.window import Window
     from timeline.policy.stages import StageData
+    from timeline.stage_events import StageApproved
 
 
 def stage_data(window: Window, told: StageData | None) -> str:

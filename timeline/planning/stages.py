@@ -17,13 +17,13 @@ from timeline.planning.plans import Plan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from timeline.events import StageApproved
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.planning.plans import Refusal
     from timeline.planning.ranges import Ranges
     from timeline.policy.stages import MemoryDigest
     from timeline.policy.steps import CollapseStages
+    from timeline.stage_events import StageApproved
 
 COLLAPSED_BY: Final = "stage_digest"
 """Who wrote what stands for collapsed stages."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import RangeSummary
-from timeline.events import CompactionCompleted, Covers, WrittenBy, instant_text
+from timeline.blocks import RangeSummary, instant_text
+from timeline.events import CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
 from timeline.planning.budget import costs
