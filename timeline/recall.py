@@ -17,8 +17,8 @@ from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
-from timeline.wire.media import anthropic_media, content_parts, openai_media
-from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
+from timeline.wire.media import anthropic_media, content_parts, openai_media, responses_media
+from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from timeline.wire.responses import CUT_CALLS
 
 if TYPE_CHECKING:
@@ -317,9 +317,13 @@ def _unshown(part: Part) -> str:
 
 
 def _has_form(part: Part, wire: RecallWire) -> bool:
-    """Say whether a wire can show a content part. OpenAI's two wires take the same kinds."""
-    form = anthropic_media(part, ANTHROPIC) if wire == "anthropic" else openai_media(part, OPENAI_CHAT)
-    return form is not None
+    """Say whether a wire can show a content part."""
+    match wire:
+        case "anthropic":
+            return anthropic_media(part, ANTHROPIC) is not None
+        case "openai_chat":
+            return openai_media(part, OPENAI_CHAT) is not None
+    return responses_media(part, OPENAI_RESPONSES) is not None
 
 
 def _readable(value: Any, note: StandIn) -> Any:

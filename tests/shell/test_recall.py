@@ -141,6 +141,16 @@ async def test_a_picture_is_shown_again_inside_the_result() -> None:
     assert "[image: comes with offset 0, inside this result]" in text["text"]
 
 
+async def test_a_picture_is_shown_inside_the_output_of_a_function_call() -> None:
+    """OpenAI's Responses API takes pictures there, too."""
+    timeline = await with_picture()
+    asked = asking("fi:turn_1.attachment")
+    await timeline.append(asked, await timeline.recall_tool("openai_responses").answer(asked))
+    output = (await timeline.render()).to_wire("openai_responses")["input"][-1]
+    assert (output["type"], output["call_id"]) == ("function_call_output", "r1")
+    assert [part["type"] for part in output["output"]] == ["input_text", "input_image"]
+
+
 async def test_a_picture_is_shown_behind_a_result_that_is_text_only() -> None:
     """A tool message of the chat completions has no pictures: it says where to look."""
     timeline = await with_picture()
