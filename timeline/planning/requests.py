@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FAILED_KEYS: Final = ("interrupted", "error")
 """Keys of a block's ``meta`` that mark a response of the model as broken off, or as failed."""
-_SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\n?")
+_SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\s*")
 """Seed 001's heading, by which it knows an earlier summary among plain messages."""
 _BEGINNING: Final = 2
 """An earlier summary among plain messages is one of the first so many (seed 001: the one behind the system prompt)."""
