@@ -4,7 +4,7 @@ TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
 │   └── InvalidArgument                  an argument of a method that cannot be used
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
-├── InvalidLimits                     a file with model limits cannot be used
+├── InvalidLimits (ValueError)           a file with model limits that cannot be used
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording

@@ -18,6 +18,7 @@ from timeline.cli.options import (
     ConversationId,
     Db,
     MaxTokens,
+    Model,
     OneConversation,
     PastVersion,
     PolicyName,
@@ -25,6 +26,7 @@ from timeline.cli.options import (
     System,
     Until,
 )
+from timeline.cli.policy_commands import policies_app
 from timeline.cli.running import run as _run
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
@@ -102,21 +104,35 @@ def import_(
 
 @app.command()
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recorded conversation.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")],
     *,
-    policy: PolicyName = "cut_point",
-    max_tokens: MaxTokens = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="NAME", help="A preset, or a file ending in .toml; cut_point unless given."),
+    ] = None,
+    max_tokens: Annotated[
+        list[int] | None,
+        typer.Option("--max-tokens", metavar="N", help="The context limit; the preset's own unless given."),
+    ] = None,
+    model: Model = None,
     system: System = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
-) -> None:
-    """Try a policy on a recorded conversation.
+) -> int:
+    """Try policies on recorded conversations.
 
-    Feeds it event by event into a new conversation, and renders before each recorded model call.
+    Feeds each event by event into a new conversation, and renders before each recorded model call. Several files,
+    policies and limits (give the options again) are tried in every combination, and reported as a table.
     """
-    from timeline.cli import intake
+    from timeline.cli import simulating
+    from timeline.cli.contexts import Wish
 
-    _run(intake.simulate_file(file, db, policy, max_tokens, system, as_json=as_json))
+    wishes = [
+        Wish(policy=name, max_tokens=limit, model=model, system=system)
+        for name in policy or ["cut_point"]
+        for limit in max_tokens or [None]
+    ]
+    return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
 
 
 @app.command()
@@ -152,6 +168,7 @@ def render(
     *,
     policy: PolicyName = "cut_point",
     max_tokens: MaxTokens = None,
+    model: Model = None,
     system: System = None,
     wire: Annotated[
         str | None,
@@ -170,7 +187,7 @@ def render(
     """
     from timeline.cli import contexts
 
-    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, system=system, now=now)
+    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model, system=system, now=now)
     _run(contexts.render(id_, db, wish, at=at, wire=wire, record=record, explain=explain, as_json=as_json))
 
 
@@ -210,6 +227,7 @@ def compact(
     *,
     policy: PolicyName = "cut_point",
     max_tokens: MaxTokens = None,
+    model: Model = None,
     instructions: Annotated[
         str, typer.Option("--instructions", metavar="TEXT", help="What the summary should attend to.")
     ] = "",
@@ -222,7 +240,7 @@ def compact(
     """
     from timeline.cli import contexts
 
-    wish = contexts.Wish(policy=policy, max_tokens=max_tokens)
+    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model)
     _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
 
 
@@ -351,9 +369,4 @@ def export(
     return _run(command.export(id_, db, "jsonl" if as_json else format_.value, output))
 
 
-@app.command()
-def policies(*, as_json: AsJson = False) -> None:
-    """List the policies by name."""
-    from timeline.cli import contexts
-
-    contexts.policies(as_json=as_json)
+app.add_typer(policies_app, name="policies")

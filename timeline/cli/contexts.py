@@ -1,4 +1,4 @@
-"""`timeline render`, `compact` and `policies`: what a model would see, and how that is decided."""
+"""`timeline render` and `compact`: what a model would see, and how that is decided."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
-from timeline.planning.budget import FixedPart, lines
-from timeline.policy.presets import PRESETS, by_name
-from timeline.policy.steps import CutPoint, Summarize
+from timeline.policy.files import find_policy
 from timeline.projection.rules import spaced
 from timeline.projection.table import account_lines, decision_in_words, explanation_lines
 from timeline.timeline import Timeline
@@ -34,16 +32,18 @@ class Wish:
 
     policy: str
     max_tokens: int | None = None
+    model: str | None = None
     system: str | None = None
     now: str | None = None
 
     def make_policy(self) -> Policy:
-        """Return the preset, with the limit if one is given.
+        """Return the preset or the file's policy, with the limit, or the model's, if one is given.
 
         Raises:
-            InvalidPolicy: there is no such preset, or it cannot have this limit.
+            InvalidPolicy: there is no such preset, the file does not hold, or it cannot have this limit.
         """
-        return by_name(self.policy, **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}))
+        given = {"max_tokens": self.max_tokens, "model": self.model}
+        return find_policy(self.policy, **{name: value for name, value in given.items() if value is not None})
 
     def system_text(self) -> str | None:
         """Return the system prompt: what the named file holds, else the text itself.
@@ -175,31 +175,3 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         return
     write(paint(output.plain(conversation), bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
     _print_decisions(decisions)
-
-
-def policies(*, as_json: bool) -> None:
-    """Print the presets: every field as JSON, the figures that matter for a person."""
-    made = {name: preset() for name, preset in PRESETS.items()}
-    if as_json:
-        with output.JsonList() as rows:
-            for policy in made.values():
-                rows.add(policy.model_dump(mode="json"))
-        return
-    output.table(
-        ("name", "limit", "hides when cold", "compacts above", "down to", "keeps", "summary", "counts with"),
-        [(name, policy.max_tokens, _hides(policy), *_figures(policy), policy.counter) for name, policy in made.items()],
-    )
-
-
-def _hides(policy: Policy) -> str:
-    hiding = policy.hiding
-    return "nothing" if hiding is None else f"older than {hiding.intact} {hiding.unit}"
-
-
-def _figures(policy: Policy) -> tuple[Any, ...]:
-    if not policy.automatic:
-        return "never", "-", "everything", "-"
-    _, trigger, target = lines(policy, FixedPart(reserved=policy.output_reserve + policy.safety_buffer))
-    cut = next((step.cut for step in policy.steps if isinstance(step, Summarize)), None)
-    keeps = f"the newest {cut.keep_recent:.0%}" if isinstance(cut, CutPoint) else spaced(policy.steps[-1].kind)
-    return trigger, target, keeps, f"up to {policy.summary_tokens:,} tokens"

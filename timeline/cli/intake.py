@@ -1,20 +1,18 @@
-"""`timeline import` and `simulate`: recorded conversations into the log."""
+"""`timeline import`: recorded conversations into the log."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.cli import output
-from timeline.cli.contexts import Wish
 from timeline.cli.database import adding, lasts
 from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import JsonList, note, paint, progress, write
 from timeline.errors import StoreError, TimelineError
 from timeline.importers import read_recording
 from timeline.recorded import import_recording
-from timeline.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,102 +73,3 @@ def _print_imports(done: Sequence[Imported], db: str) -> None:
 
 def _option(db: str) -> str:
     return f" --db {quote(db)}"
-
-
-async def simulate_file(
-    file: Path, db: str, policy_name: str, max_tokens: int | None, system: str | None, *, as_json: bool
-) -> None:
-    """Run a recording under a policy, the main conversation and its subagents, each into a new conversation.
-
-    Raises:
-        ImportFailed: the file is no recording.
-        InvalidPolicy: there is no such preset, or it cannot have this limit.
-        StoreError: the database cannot be written.
-    """
-    wish = Wish(policy=policy_name, max_tokens=max_tokens, system=system)
-    policy, prompt = wish.make_policy(), wish.system_text()
-    recordings = read_recording(file)
-    results: list[dict[str, Any]] = []
-    async with adding(db) as store:
-        for recording in recordings:
-            with progress(f"simulating {recording.id}", len(recording.events)) as advance:
-                result = await simulate(store, recording, policy, system=prompt, on_progress=advance)
-            results.append(result.dump())
-    main = {**results[0], "subagents": results[1:]}
-    if as_json:
-        output.write_json(main)
-    else:
-        _print_simulation(main, wish, policy.max_tokens, db)
-
-
-def _print_simulation(main: dict[str, Any], wish: Wish, max_tokens: int, db: str) -> None:
-    runs = [main, *main["subagents"]]
-    write(f"{wish.policy} at {max_tokens:,} tokens: " + paint(output.plain(main["id"]), bold=True))
-    write()
-    if main["steps"]:
-        _print_steps(main["steps"])
-        write()
-    _print_totals(runs)
-    for error in main["errors"][:3]:
-        write(f"  version {error['version']}: {output.plain(error['message'])}")
-    if lasts(db):
-        _print_next(main, wish, max_tokens, db)
-
-
-def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
-    output.table(
-        ("version", "why", "before", "after", "covers versions", "split turn", "carried"),
-        [
-            (
-                step["version"],
-                step["reason"].replace("_", " "),
-                step["before_tokens"],
-                step["after_tokens"],
-                ", ".join(f"{first}-{last}" for first, last in step["covers"]),
-                step["split_turn_id"] or "-",
-                step["carried"],
-            )
-            for step in steps
-        ],
-    )
-
-
-def _print_totals(runs: Sequence[dict[str, Any]]) -> None:
-    rows = [
-        (
-            "main" if number == 0 else f"subagent {number}",
-            run["renders"],
-            run["compactions"],
-            run["largest"],
-            run["orphans"],
-            run["uncovered"],
-            run["no_progress"],
-            run["over_limit"],
-            run["typed_errors"],
-        )
-        for number, run in enumerate(runs)
-    ]
-    output.table(
-        (
-            "",
-            "renders",
-            "compactions",
-            "largest",
-            "orphans",
-            "uncovered",
-            "no progress",
-            "over limit",
-            "refused",
-        ),
-        rows,
-    )
-
-
-def _print_next(main: dict[str, Any], wish: Wish, max_tokens: int, db: str) -> None:
-    id_ = quote(main["id"])
-    limits = f"--policy {wish.policy} --max-tokens {max_tokens}"
-    write()
-    write(paint("Next:", bold=True) + f"  timeline render {id_} {limits}{_option(db)}")
-    if main["steps"]:
-        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{_option(db)}")
-    write(f"       timeline verify {id_}{_option(db)}")

@@ -15,7 +15,10 @@ Db: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, in a stable shape.")]
 ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation, as `ls` names it.")]
 PolicyName: TypeAlias = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="A preset, as `policies` lists them.")
+    str, typer.Option("--policy", metavar="NAME", help="A preset, as `policies` lists them, or a file ending in .toml.")
+]
+Model: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Take the context limit of this model.")
 ]
 MaxTokens: TypeAlias = Annotated[
     int | None, typer.Option("--max-tokens", metavar="N", help="The context limit; the preset's own unless given.")

@@ -36,6 +36,9 @@ STATE_COLOURS: Final = {
     "point": typer.colors.MAGENTA,
 }
 
+DIFFERENT: Final = typer.colors.YELLOW
+"""The colour of what differs, where two things stand side by side."""
+
 
 def write(text: str = "") -> None:
     """Write a line (or several) to standard output.

@@ -3,7 +3,7 @@
 | command | prints |
 | --- | --- |
 | `import --json` | a list of `ImportRow` |
-| `simulate --json` | one `Simulation.dump()`, with `subagents`, a list of the same |
+| `simulate --json` | one `Simulation.dump()` with `subagents`, a list of the same; of several runs `SimulatedRow`s |
 | `ls --json` | a list of `ConversationRow` |
 | `show --json` | a list of `EventRow`, one an event |
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
@@ -18,6 +18,7 @@
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
 | `policies --json` | a list of policies, every field of each |
+| `policies show A --json` | the policy, every field; of two policies one `ComparedRow` |
 
 Times are UTC texts that end in ``Z``. Lists are written a row a line.
 """
@@ -34,6 +35,35 @@ class ImportRow(TypedDict):
     events: int
     known: int
     report: dict[str, Any]
+
+
+class SimulatedRow(TypedDict):
+    """One of several runs of `simulate`; beside these keys it has those of the report of a single run.
+
+    ``policy`` is the preset or file as it was given, ``seconds`` what the run took, and ``refusals`` counts the typed
+    errors by type, those of subagents too.
+    """
+
+    file: str
+    policy: str
+    max_tokens: int
+    seconds: float
+    refusals: dict[str, int]
+
+
+class ComparedRow(TypedDict):
+    """Two policies, every field of each, and the fields in which they differ; None stands for a part that is absent."""
+
+    policies: list[dict[str, Any]]
+    differences: list[DifferenceRow]
+
+
+class DifferenceRow(TypedDict):
+    """A field in which two policies differ, by its place, for example ``steps.0.cut.turns``."""
+
+    field: str
+    before: Any
+    after: Any
 
 
 class ConversationRow(TypedDict):

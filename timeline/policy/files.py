@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from timeline.errors import InvalidPolicy
 from timeline.policy.model import Policy
-from timeline.policy.presets import by_name, keywords_of
+from timeline.policy.presets import COUNTED, by_name, keywords_of, of_model
 from timeline.policy.problems import invalid_policy
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
 
     Args:
         path: the file.
-        changes: keyword arguments of the preset, and fields of the policy, that go before the file's.
+        changes: keyword arguments of the preset, and fields of the policy, that go before the file's; a model, too,
+            goes before the limit that the file says.
 
     Raises:
         InvalidPolicy: the file cannot be read, or a field does not hold; it names both, and the nearest valid name.
@@ -55,6 +56,16 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
     return parse_policy(text, file=str(path), **changes)
 
 
+def find_policy(name: str, **changes: Any) -> Policy:
+    """Return the policy that a person names: a preset, or a TOML file, told by its ending.
+
+    Raises:
+        InvalidPolicy: there is no such preset, the file cannot be read, or a field does not hold.
+        InvalidLimits: a model is named, and a file of limits cannot be used.
+    """
+    return load_policy(name, **changes) if name.endswith(".toml") else by_name(name, **changes)
+
+
 def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
     """Read a policy from the text of a TOML file; see `load_policy`.
 
@@ -66,16 +77,25 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidPolicy("", f"it is no TOML: {error}", file=file) from None
+    if "model" in changes:
+        fields.pop("max_tokens", None)
     fields |= changes
     fields |= {name: None for name in _MAY_BE_ABSENT if fields.get(name) is False}
     preset = fields.pop("preset", None)
     try:
-        return Policy.model_validate(fields) if preset is None else _changed(preset, fields)
+        return _whole(fields) if preset is None else _changed(preset, fields)
     except ValidationError as error:
-        keywords = {"preset"} if preset is None else keywords_of(preset)
+        keywords = {"model", "preset"} if preset is None else keywords_of(preset)
         raise invalid_policy(error, Policy, keywords=keywords, file=file) from None
     except InvalidPolicy as error:
         raise InvalidPolicy(error.field, error.problem, file=file) from None
+
+
+def _whole(fields: dict[str, Any]) -> Policy:
+    """Return the policy of its fields; what it does not say of limits and counting, a model may say."""
+    model = fields.pop("model", None)
+    policy = Policy.model_validate(fields)
+    return policy if model is None else Policy.model_validate({**of_model(model, policy, COUNTED), **fields})
 
 
 def _changed(preset: Any, fields: dict[str, Any]) -> Policy:

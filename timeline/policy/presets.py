@@ -53,7 +53,7 @@ def cut_point(
         "on_split": on_split,
     }
     steps = [{"kind": "summarize", "cut": cut}]
-    return _policy({"name": "cut_point", "hiding": Hiding(), "steps": steps}, changes, model, _COUNTED)
+    return _policy({"name": "cut_point", "hiding": Hiding(), "steps": steps}, changes, model, COUNTED)
 
 
 def none(*, model: Model = None, **changes: Any) -> Policy:
@@ -66,7 +66,7 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _policy({"name": "none", "trigger": "never", "steps": ()}, changes, model, _COUNTED)
+    return _policy({"name": "none", "trigger": "never", "steps": ()}, changes, model, COUNTED)
 
 
 def priority_chain(
@@ -224,7 +224,7 @@ Model: TypeAlias = str | ModelLimits | None
 _UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
 """Seed 003: the limit with the beta flag, unless the model is known."""
 _LIMITED: Final = ("max_tokens",)
-_COUNTED: Final = ("max_tokens", "counter", "margin")
+COUNTED: Final = ("max_tokens", "counter", "margin")
 _RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
 """What a preset takes of a model: of the designs that count characters, the limit alone."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
@@ -247,6 +247,14 @@ PRESETS: Final[dict[str, Callable[..., Policy]]] = {
     "priority_chain": priority_chain,
     "prune_then_summarize": prune_then_summarize,
 }
+SEEDS: Final = {
+    "cut_point": "002",
+    "keep_last": "001",
+    "keep_ratio": "003",
+    "priority_chain": "000",
+    "prune_then_summarize": "004",
+}
+"""The published designs that presets were taken from."""
 
 
 def by_name(name: str, /, **changes: Any) -> Policy:
@@ -273,13 +281,17 @@ def _policy(fields: dict[str, Any], changes: dict[str, Any], model: Model, takes
         policy = Policy.model_validate({**fields, **changes})
         if model is None:
             return policy
-        return Policy.model_validate({**fields, **_of_model(model, policy, takes), **changes})
+        return Policy.model_validate({**fields, **of_model(model, policy, takes), **changes})
     except ValidationError as error:
         raise invalid_policy(error, Policy, keywords=keywords_of(fields["name"])) from None
 
 
-def _of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields that a preset takes of a model; one that is not known has the preset's own limits."""
+def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields that a policy takes of a model; one that is not known has the policy's own limit.
+
+    Raises:
+        InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
+    """
     limits = model
     if isinstance(limits, str):
         limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens))

@@ -1,0 +1,144 @@
+"""`timeline policies`: the named policies, one in full, or two side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.cli import output
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import paint, write
+from timeline.cli.picture import picture
+from timeline.outline import outline
+from timeline.policy.compare import compare_policies, diff_policies, flat, shown
+from timeline.policy.presets import PRESETS, SEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.cli.contexts import Wish
+    from timeline.cli.shapes import ComparedRow
+    from timeline.outline import Outline, Said
+    from timeline.policy.model import Policy
+
+
+def list_policies(*, as_json: bool) -> None:
+    """Print the presets: every field as JSON, what matters for a person."""
+    made = [preset() for preset in PRESETS.values()]
+    if as_json:
+        with output.JsonList() as rows:
+            for policy in made:
+                rows.add(policy.model_dump(mode="json"))
+        return
+    outlines = [outline(policy) for policy in made]
+    output.table(
+        ("name", "seed", "limit", "compacts above", "down to", "hides when cold", "keeps", "on failure", "steps"),
+        [
+            (
+                o.name,
+                SEEDS.get(o.name, "-"),
+                f"{o.limit:,}",
+                "never" if o.trigger is None else f"{o.trigger:,}",
+                "-" if o.target is None else f"{o.target:,}",
+                o.hides,
+                o.keeps,
+                o.on_failure if o.steps else "-",
+                ", ".join(step.title.lower() for step in o.steps) or "-",
+            )
+            for o in outlines
+        ],
+    )
+    write()
+    write(paint("Next:", bold=True) + "  timeline policies show cut_point")
+    write("       timeline policies show cut_point keep_last")
+
+
+def show(wishes: Sequence[Wish], *, form: str | None) -> None:
+    """Print one policy, or two side by side.
+
+    Args:
+        wishes: one or two policies.
+        form: ``json``, ``toml`` or ``svg``; for a person unless given.
+
+    Raises:
+        InvalidPolicy: there is no such preset, or a file does not hold.
+        UsageProblem: two policies cannot be printed in this form.
+    """
+    made = [wish.make_policy() for wish in wishes]
+    if len(made) == 1:
+        _show_one(made[0], form)
+    elif form == "json":
+        output.write_json(_compared(made[0], made[1]))
+    elif form is None:
+        _print_compared(wishes, made[0], made[1])
+    else:
+        raise UsageProblem(f"--{form} prints one policy. Leave out --{form}, or one of the two policies.")
+
+
+def _show_one(policy: Policy, form: str | None) -> None:
+    match form:
+        case "json":
+            output.write_json(policy.model_dump(mode="json"))
+        case "toml":
+            output.send(policy.to_toml())
+        case "svg":
+            output.send(picture(outline(policy), seed=SEEDS.get(policy.name, "")))
+        case _:
+            _print_policy(policy)
+
+
+def _compared(before: Policy, after: Policy) -> ComparedRow:
+    return {
+        "policies": [before.model_dump(mode="json"), after.model_dump(mode="json")],
+        "differences": [
+            {"field": row.field, "before": row.before, "after": row.after} for row in diff_policies(before, after)
+        ],
+    }
+
+
+def _print_policy(policy: Policy) -> None:
+    brief = outline(policy)
+    write(paint(output.plain(brief.name), bold=True))
+    for name, text in outline_lines(brief):
+        write(f"  {output.pad(name, 16)}  {output.plain(text)}")
+    write()
+    fields = flat(policy)
+    widest = max(map(len, fields))
+    for field, value in fields.items():
+        write(f"  {output.pad(field, widest)}  {output.plain(shown(value))}")
+
+
+def outline_lines(brief: Outline) -> list[tuple[str, str]]:
+    """Return what matters of a policy as names and texts."""
+    free = ", ".join(f"{name} {tokens:,}" for name, tokens in brief.reserves)
+    due = "" if brief.trigger is None else f": above {brief.trigger:,}, down to {brief.target:,}"
+    lines = [
+        ("limit", f"{brief.limit:,} tokens" + (f"; kept free: {free}" if free else "")),
+        ("counts with", brief.counts),
+        ("compacts", brief.when + due),
+        ("hides when cold", brief.hides),
+    ]
+    lines += [(f"step {n}", f"{step.title}: {step.does}") for n, step in enumerate(brief.steps, start=1)]
+    lines.append(("keeps", brief.keeps))
+    lines += [("shows", said_in_words(said)) for said in brief.shows]
+    return [*lines, ("on failure", brief.on_failure)] if brief.steps else lines
+
+
+def said_in_words(said: Said) -> str:
+    """Say who says what of a summary."""
+    parts = [said.text, "(summary)"] if said.is_summary else [said.text]
+    return f"{said.role}: {' '.join(part for part in parts if part)}"
+
+
+def _print_compared(wishes: Sequence[Wish], before: Policy, after: Policy) -> None:
+    """Print every field of two policies; a star stands before those that differ."""
+    rows = compare_policies(before, after)
+    cells = [
+        ("*" if row.differs else "", row.field, output.brief(shown(row.before), 44), output.brief(shown(row.after), 44))
+        for row in rows
+    ]
+    names = [wish.policy for wish in wishes]
+    colours = [output.DIFFERENT if row.differs else None for row in rows]
+    output.table(("", "field", *names), cells, colours=colours)
+    different = sum(row.differs for row in rows)
+    write()
+    write(f"{different} of {len(rows)} fields differ (*)." if different else "The two are equal.")

@@ -1,0 +1,222 @@
+"""`timeline simulate`: policies tried on recordings, each in a new conversation."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from timeline.cli import output
+from timeline.cli.database import adding, lasts
+from timeline.cli.exits import Exit, exit_code, one_line
+from timeline.cli.output import note, paint, progress, write
+from timeline.errors import ImportFailed
+from timeline.importers import read_recording
+from timeline.simulate import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.cli.contexts import Wish
+    from timeline.cli.shapes import SimulatedRow
+    from timeline.importers import Recording
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore
+
+
+class Try(NamedTuple):
+    """A policy to try, and what it was called by."""
+
+    wish: Wish
+    policy: Policy
+
+    @property
+    def name(self) -> str:
+        """The preset or the file."""
+        return self.wish.policy
+
+
+async def simulate_files(files: Sequence[Path], db: str, wishes: Sequence[Wish], *, as_json: bool) -> int:
+    """Run recordings under policies, each main conversation and its subagents, each run into new conversations.
+
+    One run is told in full, several as a table with a row each. Of several files a bad one is reported, and the others
+    are run.
+
+    Raises:
+        ImportFailed: the only file is no recording.
+        InvalidPolicy: there is no such policy, or it cannot have this limit.
+        StoreError: the database cannot be written.
+    """
+    tries = [Try(wish, wish.make_policy()) for wish in wishes]
+    if len(files) == len(tries) == 1:
+        await _one(files[0], db, tries[0], as_json=as_json)
+        return Exit.OK
+    return await _several(files, db, tries, as_json=as_json)
+
+
+async def _one(file: Path, db: str, tried: Try, *, as_json: bool) -> None:
+    recordings = read_recording(file)
+    async with adding(db) as store:
+        main = await _run(store, recordings, tried, "")
+    if as_json:
+        output.write_json(main)
+    else:
+        _print_simulation(main, tried, db)
+
+
+async def _several(files: Sequence[Path], db: str, tries: Sequence[Try], *, as_json: bool) -> int:
+    worst = Exit.OK
+    read: list[tuple[Path, list[Recording]]] = []
+    for file in files:
+        try:
+            read.append((file, list(read_recording(file))))
+        except ImportFailed as error:
+            note(one_line(error))
+            worst = max(worst, exit_code(error))
+    rows: list[SimulatedRow] = []
+    if read:
+        async with adding(db) as store:
+            for file, recordings in read:
+                for tried in tries:
+                    of = f" ({len(rows) + 1} of {len(read) * len(tries)})"
+                    rows.append(await _row(store, file, recordings, tried, of))
+    if as_json:
+        with output.JsonList() as written:
+            for row in rows:
+                written.add(row)
+    elif rows:
+        _print_rows(rows, db)
+    return worst
+
+
+async def _run(store: EventStore, recordings: Sequence[Recording], tried: Try, of: str) -> dict[str, Any]:
+    """Simulate a main conversation and its subagents; return the report of the first, with the others in it."""
+    system = tried.wish.system_text()
+    results: list[dict[str, Any]] = []
+    for recording in recordings:
+        with progress(f"simulating {recording.id}, {tried.name}{of}", len(recording.events)) as advance:
+            result = await simulate(store, recording, tried.policy, system=system, on_progress=advance)
+        results.append(result.dump())
+    return {**results[0], "subagents": results[1:]}
+
+
+async def _row(store: EventStore, file: Path, recordings: Sequence[Recording], tried: Try, of: str) -> SimulatedRow:
+    began = time.perf_counter()
+    main = await _run(store, recordings, tried, of)
+    refusals = Counter(error["type"] for run in _runs(main) for error in run["errors"])
+    return {
+        "file": str(file),
+        "policy": tried.name,
+        "max_tokens": tried.policy.max_tokens,
+        "seconds": round(time.perf_counter() - began, 3),
+        "refusals": dict(refusals),
+        **main,  # type: ignore[typeddict-item]  # `Simulation.dump()` with `subagents`
+    }
+
+
+def _runs(main: Any) -> list[dict[str, Any]]:
+    return [main, *main["subagents"]]
+
+
+def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
+    """Print a row for each run; subagents are counted in."""
+    summed = ("renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
+    output.table(
+        ("file", "policy", "limit", *(name.replace("_", " ") for name in summed), "largest", "seconds", "refused"),
+        [
+            (
+                row["file"],
+                row["policy"],
+                row["max_tokens"],
+                *(sum(run[name] for run in _runs(row)) for name in summed),
+                max(run["largest"] for run in _runs(row)),
+                f"{row['seconds']:.1f}",
+                ", ".join(f"{kind} {count:,}" for kind, count in row["refusals"].items()) or "-",
+            )
+            for row in rows
+        ],
+    )
+    if lasts(db):
+        write()
+        write(paint("Next:", bold=True) + f"  timeline ls{_option(db)}")
+
+
+def _print_simulation(main: dict[str, Any], tried: Try, db: str) -> None:
+    write(
+        f"{output.plain(tried.name)} at {tried.policy.max_tokens:,} tokens: "
+        + paint(output.plain(main["id"]), bold=True)
+    )
+    write()
+    if main["steps"]:
+        _print_steps(main["steps"])
+        write()
+    _print_totals(_runs(main))
+    for error in main["errors"][:3]:
+        write(f"  version {error['version']}: {output.plain(error['message'])}")
+    if lasts(db):
+        _print_next(main, tried, db)
+
+
+def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
+    output.table(
+        ("version", "why", "before", "after", "covers versions", "split turn", "carried"),
+        [
+            (
+                step["version"],
+                step["reason"].replace("_", " "),
+                step["before_tokens"],
+                step["after_tokens"],
+                ", ".join(f"{first}-{last}" for first, last in step["covers"]),
+                step["split_turn_id"] or "-",
+                step["carried"],
+            )
+            for step in steps
+        ],
+    )
+
+
+def _print_totals(runs: Sequence[dict[str, Any]]) -> None:
+    rows = [
+        (
+            "main" if number == 0 else f"subagent {number}",
+            run["renders"],
+            run["compactions"],
+            run["largest"],
+            run["orphans"],
+            run["uncovered"],
+            run["no_progress"],
+            run["over_limit"],
+            run["typed_errors"],
+        )
+        for number, run in enumerate(runs)
+    ]
+    output.table(
+        (
+            "",
+            "renders",
+            "compactions",
+            "largest",
+            "orphans",
+            "uncovered",
+            "no progress",
+            "over limit",
+            "refused",
+        ),
+        rows,
+    )
+
+
+def _print_next(main: dict[str, Any], tried: Try, db: str) -> None:
+    id_ = quote(main["id"])
+    limits = f"--policy {quote(tried.name)} --max-tokens {tried.policy.max_tokens}"
+    write()
+    write(paint("Next:", bold=True) + f"  timeline render {id_} {limits}{_option(db)}")
+    if main["steps"]:
+        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{_option(db)}")
+    write(f"       timeline verify {id_}{_option(db)}")
+
+
+def _option(db: str) -> str:
+    return f" --db {quote(db)}"

@@ -1,0 +1,170 @@
+"""What a policy does, in words and figures that people compare: for reports, tables and pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.planning.budget import FixedPart, lines
+
+if TYPE_CHECKING:
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutline:
+    """A step of a compaction: its name, what it does, and what it leaves as it is."""
+
+    title: str
+    does: str
+    keeps: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody says of a summary: the question before it, the summary under its heading, or the answer to it."""
+
+    role: str
+    text: str
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A policy in brief.
+
+    Attributes:
+        name: of the policy.
+        limit: the context limit, in tokens.
+        reserves: what is kept free, by name, in tokens.
+        trigger: the most that a request may hold and not be compacted, in tokens without the reserves, for one that has
+            neither system prompt nor tools; None where nothing is ever compacted.
+        target: what a compaction folds down to, counted like the trigger.
+        when: the trigger, in words.
+        hides: what is hidden once the cache is cold.
+        steps: of a compaction, in order.
+        keeps: what stays word for word behind the summary.
+        shows: how a summary looks to the model: who says what, in order.
+        summary_tokens: how long its text may be.
+        on_failure: what happens when no summary could be written.
+        counts: how tokens are counted.
+    """
+
+    name: str
+    limit: int
+    reserves: tuple[tuple[str, int], ...]
+    trigger: int | None
+    target: int | None
+    when: str
+    hides: str
+    steps: tuple[StepOutline, ...]
+    keeps: str
+    shows: tuple[Said, ...]
+    summary_tokens: int
+    on_failure: str
+    counts: str
+
+    @property
+    def reserved(self) -> int:
+        """All that is kept free, in tokens."""
+        return sum(tokens for _, tokens in self.reserves)
+
+
+def outline(policy: Policy) -> Outline:
+    """Say in brief what a policy does."""
+    reserves = (("answer", policy.output_reserve), ("safety buffer", policy.safety_buffer))
+    reserved = policy.output_reserve + policy.safety_buffer
+    _, trigger, target = lines(policy, FixedPart(reserved=reserved))
+    steps = tuple(_step(step) for step in policy.steps) if policy.automatic else ()
+    covering = [step for step in steps if step.keeps]
+    return Outline(
+        name=policy.name,
+        limit=policy.max_tokens,
+        reserves=tuple((name, tokens) for name, tokens in reserves if tokens),
+        trigger=trigger - reserved if policy.automatic else None,
+        target=target - reserved if policy.automatic else None,
+        when=_filled(_WHEN, policy.trigger.model_dump()),
+        hides=_hides(policy),
+        steps=steps,
+        keeps=covering[0].keeps if covering else "everything",
+        shows=_shows(policy) if covering else (),
+        summary_tokens=policy.summary_tokens,
+        on_failure=_ON_FAILURE[policy.on_failure],
+        counts=_counts(policy),
+    )
+
+
+_WHEN: Final = {
+    "over_share": "above {share:.0%} of the limit",
+    "over_threshold": "from {share:.0%} of the limit less {system_reserve:,} and the reserves",
+    "over_utilization": "above {share:.0%} of the room for messages",
+    "overdrawn": "when nothing is available",
+    "never": "never",
+}
+_DOES: Final = {
+    "strip_chitchat": "short user messages that say nothing are omitted",
+    "clear_tool_outputs": "all but the newest {protect:,} tokens and {keep_turns} turns, if that frees {minimum:,}",
+    "collapse_stages": "{which} approved stages give way to what each decided",
+    "drop_oldest": "a notice stands for all but the newest {keep_last} messages",
+}
+_CUTS: Final = {
+    "cut_point": (
+        "what stands before the newest {keep_recent:.0%} of the room",
+        "the newest {keep_recent:.0%} of the room",
+    ),
+    "keep_last": ("all but the newest {messages} messages", "the newest {messages} messages"),
+    "keep_ratio": ("all but the newest {share:.0%} of the messages", "the newest {share:.0%} of the messages"),
+    "keep_turns": ("all but the newest {turns} turns", "the newest {turns} turns"),
+    "oldest": ("the oldest {messages} messages", "all but the oldest {messages} messages"),
+}
+"""By kind, what a cut gives to the summary and what it leaves."""
+_CUT_TOKENS: Final = ("all but the newest {keep_recent_tokens:,} tokens", "the newest {keep_recent_tokens:,} tokens")
+_ON_FAILURE: Final = {
+    "next_step": "the next step",
+    "unchanged": "nothing changes",
+    "truncate": "a truncation notice",
+    "fallback": "the extractive summarizer",
+}
+_COUNTERS: Final = {"chars4": "characters / 4"}
+
+
+def _step(step: Step) -> StepOutline:
+    fields = step.model_dump()
+    title = str(step.kind).replace("_", " ").capitalize()
+    cut = fields.get("cut")
+    if cut is None:
+        keeps = f"the newest {fields['keep_last']} messages" if "keep_last" in fields else ""
+        return StepOutline(title, _filled(_DOES, fields), keeps)
+    does, keeps = _CUT_TOKENS if cut.get("keep_recent_tokens") else _CUTS[cut["kind"]]
+    return StepOutline(title, does.format(**cut), keeps.format(**cut))
+
+
+def _filled(words: dict[str, str], fields: dict[str, Any]) -> str:
+    return words[fields["kind"]].format(**fields)
+
+
+def _hides(policy: Policy) -> str:
+    hiding = policy.hiding
+    return "nothing" if hiding is None else f"what is older than {hiding.intact} {hiding.unit}"
+
+
+def _shows(policy: Policy) -> tuple[Said, ...]:
+    form = policy.form
+    said = (
+        Said("user", form.question),
+        Said(form.role, form.heading.strip(), is_summary=True),
+        Said("assistant", form.answer),
+    )
+    return tuple(part for part in said if part.text or part.is_summary)
+
+
+def _counts(policy: Policy) -> str:
+    parts = [_COUNTERS.get(policy.counter, policy.counter)]
+    if policy.margin:
+        parts.append(f"{policy.margin:+.0%}")
+    if policy.message_tokens:
+        parts.append(f"{policy.message_tokens} a message")
+    if policy.response_tokens:
+        parts.append(f"{policy.response_tokens} a response")
+    return ", ".join(parts)
