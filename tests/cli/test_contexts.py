@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.cli import sessions
 from timeline.cli.exits import Exit
-from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,14 +109,3 @@ def test_a_system_prompt_that_leaves_no_room_is_refused(run: Callable[..., Done]
     """A fixed part above the trigger gives exit code 5."""
     run("import", recording)
     run("render", sessions.SESSION, "--max-tokens", 1000, "--system", "word " * 1500).fails(Exit.REFUSED, "fixed part")
-
-
-@pytest.mark.parametrize("words", [["--json"], []])
-def test_policies_lists_every_preset(run: Callable[..., Done], words: list[str]) -> None:
-    """All presets are named, for people and for programs."""
-    done = run("policies", *words)
-    assert done.code == 0
-    assert all(name in done.out for name in PRESETS)
-    if words:
-        assert [policy["name"] for policy in done.json] == list(PRESETS)
-        assert all(policy["max_tokens"] > 0 for policy in done.json)

@@ -127,10 +127,11 @@ def simulate(
     from timeline.cli import simulating
     from timeline.cli.contexts import Wish
 
+    limits: list[int | None] = [*max_tokens] if max_tokens else [None]
     wishes = [
         Wish(policy=name, max_tokens=limit, model=model, system=system)
         for name in policy or ["cut_point"]
-        for limit in max_tokens or [None]
+        for limit in limits
     ]
     return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
 

@@ -114,7 +114,7 @@ def _failure(brief: Outline) -> str:
 def _bar(brief: Outline) -> Iterator[str]:
     """Draw the limit: what a context may hold, the line above which it is compacted, the target, what is kept free."""
     top, height = _BAR
-    free = _LEFT + _ROOM * (1 - brief.reserved / brief.limit)
+    free = _at(brief, brief.limit - brief.reserved)
     due = free if brief.trigger is None else _at(brief, brief.trigger)
     yield _rect("room", _LEFT, top, free - _LEFT, height)
     yield _rect("held", _LEFT, top, due - _LEFT, height)
@@ -136,7 +136,7 @@ def _bar(brief: Outline) -> Iterator[str]:
 
 
 def _at(brief: Outline, tokens: int) -> float:
-    return _LEFT + _ROOM * max(0, tokens) / brief.limit
+    return _LEFT + _ROOM * min(max(0, tokens), brief.limit) / brief.limit
 
 
 def _anchor(x: float) -> str:
@@ -166,7 +166,7 @@ def _seen(brief: Outline) -> list[Box]:
     for said in brief.shows:
         if said.is_summary:
             texts = (said.text, f"summary, up to {brief.summary_tokens:,} tokens")
-            boxes.append(Box("said", said.role, texts, 210))
+            boxes.append(Box("said", said.role, texts, 230))
         else:
             boxes.append(Box("box", said.role, (said.text,), 30 + min(180, len(said.text) * 7)))
     left = _ROOM - sum(box.width + _NARROW_GAP for box in boxes)
