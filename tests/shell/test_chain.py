@@ -178,6 +178,27 @@ async def test_three_rounds_are_chained_and_numbered() -> None:
     assert summary.block.path == rounds[-1].block.path
 
 
+async def test_every_round_is_told_what_the_conversation_began_with() -> None:
+    """The original task is the first prompt of the log, not the first one that is left."""
+    scribe = Scribe()
+    timeline = await talking(policies.keep_last(), prompt(text="Build a flashcard app"), summarizer=scribe)
+    for _ in range(3):
+        await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
+        await timeline.compact()
+    assert [request.original_task for request in scribe.asked] == ["Build a flashcard app"] * 3
+    assert [request.round for request in scribe.asked] == [1, 2, 3]
+
+
+async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Round, tokens before and after, how many messages were summarised; through `logging`, under the name timeline."""
+    timeline = await talking(policies.keep_last(), *fifty_messages())
+    with caplog.at_level("INFO", logger="timeline"):
+        [taken] = await timeline.compact()
+    before, after = taken.facts["before_tokens"], taken.facts["after_tokens"]
+    [line] = caplog.messages
+    assert line == f"conversation c: round 1: {before} -> {after} tokens (39 messages summarised)"
+
+
 async def test_where_all_messages_are_recent_nothing_is_done() -> None:
     """Ten messages above the threshold stay as they are, and no round is counted; the refusal has a reason."""
     policy = policies.keep_last(max_tokens=12_000)

@@ -293,3 +293,13 @@ def test_events_that_fit_no_stage_change_as_little_as_they_can() -> None:
     assert approved == (Stage("a", "", 5, 5, StageApproved(stage="a", decision="d")),)
     assert advanced(approved, 6, StageRewound(stage="b")) == approved
     assert advanced(approved, 6, StageEntered(stage="a", label="A")) == (Stage("a", "A", 6),)
+
+
+async def test_without_a_decision_there_is_no_digest() -> None:
+    """A conversation that approved no stage says nothing about stages, whether one is going on or not."""
+    timeline = await open_chain()
+    await timeline.append(*turn(5))
+    await timeline.enter_stage("gagasan")
+    await timeline.append(*turn(5))
+    assert digests(timeline) == []
+    assert HEADING not in str((await timeline.render(system="You help.")).to_openai_chat())
