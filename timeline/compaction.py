@@ -25,6 +25,7 @@ from timeline.events import (
     WrittenBy,
 )
 from timeline.lease import begin, holds, release, take_turn, within
+from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
 from timeline.paths import stem
 from timeline.planning.budget import retry_growth
 from timeline.planning.drop import NOTICE_BY, notice_for_summary
@@ -36,7 +37,6 @@ from timeline.planning.summary import compaction_event
 from timeline.policy.steps import Summarize
 from timeline.ports import Skip
 from timeline.projection.context import Taken
-from timeline.stage_events import StageApproved, StageEntered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,13 +55,14 @@ _PLANS: Final = 2
 _BEFORE: Final = "on_before_compaction"
 _HARMLESS = (
     BlockAppended,
-    ContextRendered,
-    ModelCalled,
-    HookFailed,
-    CompactionStarted,
+    CompactionBoundary,
     CompactionFailed,
-    StageEntered,
-    StageApproved,
+    CompactionStarted,
+    ContextRendered,
+    HookFailed,
+    ModelCalled,
+    PrefixChanged,
+    ToolsChanged,
 )
 """Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
@@ -139,7 +140,8 @@ class Compactor:
 class _Compaction:
     """One compaction under way.
 
-    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead.
+    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
+    ``committed`` is the version of its first event once it is in the log.
     """
 
     compactor: Compactor
@@ -152,13 +154,16 @@ class _Compaction:
     most: int | None = None
     lease: int | None = None
     own_summary: str = ""
+    committed: int = 0
 
     async def run(self, *, wait: bool) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
         plan = await self._begin(wait=wait)
         try:
             with within(self.log, self.lease):
-                await self._ask_application(plan)
+                if self.compactor.hooks.on_before_compaction is not None:
+                    await self._ask_application(plan)
+                    plan = await self._plan()  # the split comes after the hook, which may have pinned or appended
                 for number in range(_PLANS):
                     if number:
                         await self.log.catch_up()
@@ -286,6 +291,7 @@ class _Compaction:
         """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
 
         async def still_wanted() -> Sequence[Payload]:
+            self.committed = self.log.fold.version + 1
             return payloads if holds(self.log, self.lease) and await _still_valid(self.log, plan) else ()
 
         try:
@@ -294,31 +300,39 @@ class _Compaction:
             return False
 
     async def _report(self, plan: Plan, payloads: Sequence[Payload]) -> list[Taken]:
-        """Call the hook and say what was done."""
+        """Call the hooks and say what was done."""
         taken: list[Taken] = []
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
-                facts = {
-                    "before_tokens": payload.before_tokens,
-                    "after_tokens": payload.after_tokens,
-                    "compacted_tokens": payload.compacted_tokens,
-                }
-                _LOG.info(
-                    "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
-                    self.log.fold.conversation,
-                    payload.round,
-                    payload.before_tokens,
-                    payload.after_tokens,
-                    len(messages(plan.covered)),
-                )
-                await self._call("on_after_compaction", dict(facts))
-                detail: dict[str, int | str] = {"round": payload.round, **facts, "summary": payload.block.path}
-                if payload.split_turn_id is not None:
-                    detail["split_turn_id"] = payload.split_turn_id
-                taken.append(Taken(kind="compacted", reason=payload.reason, facts=detail))
+                taken.append(await self._announce(payload, len(messages(plan.covered))))
             elif isinstance(payload, BlocksHidden):
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken
+
+    async def _announce(self, done: CompactionCompleted, covered: int) -> Taken:
+        """Tell the application, and whoever follows the log: hooks first, then the boundary (seed 003)."""
+        conversation, number = self.log.fold.conversation, done.round
+        sizes = {"before_tokens": done.before_tokens, "after_tokens": done.after_tokens}
+        _LOG.info(
+            "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
+            *(conversation, number, done.before_tokens, done.after_tokens, covered),
+        )
+        facts = {**sizes, "compacted_tokens": done.compacted_tokens}
+        await self._call("on_after_compaction", dict(facts))
+        started = {"source": "compact", "conversation": conversation, "summary": done.block.path, "round": number}
+        await self._call("on_session_start", {**started, **sizes})
+        detail: dict[str, int | str] = {"round": number, **facts, "messages": covered, "summary": done.block.path}
+        if done.split_turn_id is not None:
+            detail["split_turn_id"] = done.split_turn_id
+        if self.compactor.policy.boundary:
+            boundary = CompactionBoundary(
+                compaction=self.committed,
+                before_tokens=done.before_tokens,
+                after_tokens=done.after_tokens,
+                messages=covered,
+            )
+            detail["boundary"] = await self.log.commit([boundary], at=self.now)
+        return Taken(kind="compacted", reason=done.reason, facts=detail)
 
     async def _call(self, name: str, facts: dict[str, Any]) -> object:
         """Await a hook of the application; an error in it is recorded, never fatal (seed 002, hooks)."""

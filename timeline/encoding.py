@@ -32,6 +32,7 @@ from timeline.events import (
     UnknownPayload,
 )
 from timeline.frozen import compact_json, sha256_hex
+from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         CompactionCompleted,
         CompactionFailed,
         CompactionReverted,
+        CompactionBoundary,
         HookFailed,
         PolicyChanged,
         StageEntered,
@@ -61,6 +63,8 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         StageRewound,
         ModelCalled,
         ContextRendered,
+        PrefixChanged,
+        ToolsChanged,
     )
 }
 """The payloads that this version knows, by type."""

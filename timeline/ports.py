@@ -361,7 +361,11 @@ class Hooks:
             cut to the policy's caps. Anything else lets the compaction go on. A dry run calls no hook, so it shows what
             would be done without one.
         on_after_compaction: is given ``{before_tokens, after_tokens, compacted_tokens}``; what it returns is ignored.
+        on_session_start: is called next, when the conversation goes on from a summary (seed 003): given ``{source,
+            conversation, summary, round, before_tokens, after_tokens}``, where ``source`` is ``"compact"`` and
+            ``summary`` the path; what it returns is ignored.
     """
 
     on_before_compaction: Hook | None = field(default=None)
     on_after_compaction: Hook | None = field(default=None)
+    on_session_start: Hook | None = field(default=None)

@@ -54,8 +54,9 @@ class Renderer:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
         """
-        system, tools, ephemeral = prepared(system, tools, ephemeral)
         policy = compactor.policy
+        system, tools, ephemeral = prepared(system, tools, ephemeral)
+        system = joined_system(system, policy.system_parts)
         tail = _tail(log.fold.window, policy, ephemeral)
         fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
         empty = account((), fixed, policy)
@@ -140,6 +141,22 @@ def prepared(
     arguments.listed("tools", tools)
     arguments.texts("ephemeral", ephemeral)
     return _sendable("system", system), _sendable("tools", tools), _sendable("ephemeral", ephemeral)
+
+
+def joined_system(system: JsonValue, most: int | None) -> JsonValue:
+    """Join the texts of a system prompt so that it has at most so many parts: each costs a place in the prefix.
+
+    A prompt with parts that are no texts among those is left as it is.
+    """
+    if most is None or not isinstance(system, list) or len(system) <= most:
+        return system
+    kept, rest = system[: most - 1], system[most - 1 :]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in rest]
+    if not all(isinstance(text, str) for text in texts):
+        return system
+    last = rest[-1]
+    told: JsonValue = "\n".join(str(text) for text in texts)
+    return [*kept, {**last, "text": told} if isinstance(last, dict) else told]
 
 
 def _sendable(name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline import arguments
 from timeline.blocks import Block, RangeSummary, parse_block
+from timeline.context_events import context_events
 from timeline.dry import DryLog
 from timeline.equipment import Equipment, policy_in_force
 from timeline.errors import (
@@ -16,14 +17,12 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import (
-    ContextRendered,
     ConversationOpened,
     NewEvent,
     ParentLink,
     event_id,
     event_ids,
 )
-from timeline.frozen import compact_json, sha256_hex
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.looping import Looping
@@ -202,7 +201,8 @@ class Timeline(Looping):
         if record and (
             known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
         ):
-            await self._record(log, context, now, how)
+            payloads, values = context_events(context, known, how)
+            await log.commit(payloads, at=now, values=values)
         if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
             self._injected = self._injected[len(injected) :]
         return context
@@ -338,29 +338,3 @@ class Timeline(Looping):
         recorded = await recorded_contexts(self._store, self.id)
         chosen = [find_context(recorded, str(name)) for name in (before, after)]
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
-
-    async def _record(self, log: Log, context: RenderedContext, now: datetime, record: Literal["full", "hash"]) -> None:
-        """Append what is needed to build this context again."""
-        neutral = context.neutral
-        texts = {
-            "policy": self.policy.canonical(),
-            "system": None if neutral.system is None else compact_json(neutral.system),
-            "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
-            "ephemeral": compact_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
-        }
-        hashes = {name: sha256_hex(text) for name, text in texts.items() if text is not None}
-        stored = texts if record == "full" else {"policy": texts["policy"]}
-        rendered = ContextRendered(
-            version=context.version,
-            projection=context.projection,
-            fingerprint=context.fingerprint,
-            record=record,
-            tokens=context.account.sent,
-            overflow=context.overflow,
-            policy=hashes["policy"],
-            system=hashes.get("system"),
-            tools=hashes.get("tools"),
-            ephemeral=hashes.get("ephemeral"),
-        )
-        values = {hashes[name]: text for name, text in stored.items() if text is not None}
-        await log.commit([rendered], at=now, values=values)

@@ -22,6 +22,7 @@ from timeline.events import (
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
 from timeline.history import fold_history, load_fold
+from timeline.notice_events import CompactionBoundary
 from timeline.projection.project import Projector
 from timeline.replay import rebuild, recorded_values
 
@@ -106,6 +107,7 @@ class _Check:
         self.blocks: dict[int, str] = {}
         self.paths: set[str] = set()
         self.taken_back: set[int] = set()
+        self.compacted_at: set[int] = set()
         self.renders = self.compactions = 0
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
@@ -136,6 +138,7 @@ class _Check:
         before = self.fold.window if isinstance(event.payload, CompactionCompleted) else None
         self.fold.apply(event.version, event.at, event.payload)
         if before is not None and isinstance(event.payload, CompactionCompleted):
+            self.compacted_at.add(event.version)
             self._compaction(before, event.payload)
         self._decision(event.payload)
 
@@ -144,6 +147,8 @@ class _Check:
             self.before = None
         if isinstance(payload, CompactionReverted):
             self.taken_back.update(payload.versions)
+        if isinstance(payload, CompactionBoundary) and payload.compaction not in self.compacted_at:
+            self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
         if isinstance(payload, BlocksHidden):
             for stand_in in payload.blocks:
                 if stand_in.version not in self.blocks:

@@ -42,6 +42,7 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "blocks.pinned",
         "blocks.revealed",
         "blocks.unpinned",
+        "compaction.boundary",
         "compaction.completed",
         "compaction.failed",
         "compaction.reverted",
@@ -51,9 +52,11 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "hook.failed",
         "model.called",
         "policy.changed",
+        "prefix.changed",
         "stage.approved",
         "stage.entered",
         "stage.rewound",
+        "tools.changed",
     ]
 
 

@@ -98,9 +98,9 @@ def rounds(log: Sequence[LogLine]) -> int:
     return max(made, default=0)
 
 
-def rendered(log: Sequence[LogLine]) -> tuple[int, str, str] | None:
-    """Return the newest recorded context: version, fingerprint, how it was recorded."""
-    contexts = [(v, p.fingerprint, p.record) for v, p, _ in log if isinstance(p, ContextRendered)]
+def rendered(log: Sequence[LogLine]) -> tuple[int, str, str, tuple[str | None, str | None]] | None:
+    """Return the newest recorded context: version, fingerprint, how it was recorded, hashes of prompt and tools."""
+    contexts = [(v, p.fingerprint, p.record, (p.system, p.tools)) for v, p, _ in log if isinstance(p, ContextRendered)]
     return contexts[-1] if contexts else None
 
 

@@ -12,7 +12,7 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks digest encoding errors events frozen paths ports queries stage_events"
+VOCABULARY = "blocks digest encoding errors events frozen notice_events paths ports queries stage_events"
 PICTURE = {
     "vocabulary": "",
     "tokens": "vocabulary",

@@ -167,7 +167,9 @@ async def test_a_render_that_changes_nothing_appends_nothing() -> None:
     await timeline.render(system=SYSTEM)
     await (await opened(store)).render(system=SYSTEM)
     assert (await store.info("c")).version == version
-    await timeline.render(system="You do not help.")
+    await timeline.append(*turn())
+    version = timeline.version
+    await timeline.render(system=SYSTEM)
     assert timeline.version == version + 1
 
 

@@ -26,6 +26,8 @@ from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.history import check_version, reverted_versions
+from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
+from timeline.projection.rules import counted
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ def _row(event: Event, turns: Turns) -> Row:
     block = appended_block(event.payload)
     row = Row(event.version, instant_text(event.at), event.type, "", order=(event.version, 1))
     if block is None:
-        row.about = _about_event(event.payload)
+        row.about = about_event(event.payload)
         return row
     row.type, row.path, row.turn_id, row.call_id = block.type, block.path, block.turn_id, block.call_id
     row.tokens = row.shown = _tokens(event.payload) or 0
@@ -167,7 +169,8 @@ def about_block(block: Block, cells: int) -> str:
             return brief(block.text or ("(data)" if block.data is not None else ""), cells)
 
 
-def _about_event(payload: Payload) -> str:
+def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
+    """Say in one line what an event did that is no block."""
     match payload:
         case ContextRendered():
             return f"{payload.tokens:,} tokens, fingerprint {payload.fingerprint[:12]}"
@@ -175,6 +178,11 @@ def _about_event(payload: Payload) -> str:
             used = payload.usage
             read = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
             return f"{payload.model or 'a model'}: {read:,} tokens in, {used.output_tokens:,} out"
+        case CompactionBoundary():
+            sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
+            return f"behind {payload.compaction}: {counted(payload.messages, 'message', 'messages')}, {sizes}"
+        case PrefixChanged() | ToolsChanged():
+            return f"{(payload.before or 'none')[:12]} -> {(payload.after or 'none')[:12]}"
         case BlocksHidden():
             return f"{payload.reason}: {', '.join(str(stand_in.version) for stand_in in payload.blocks)}"
         case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():

@@ -189,7 +189,7 @@ class Fold:
                 self._policy = payload.policy
                 self._setback = self._hold = None
             case ContextRendered():
-                self._rendered = Recorded(version, payload.fingerprint, payload.record)
+                self._rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
                 if self._touch is None or not self._touch.called:
                     self._touch = Touch(at, CACHE_SECONDS, called=False)
             case ModelCalled():

@@ -44,7 +44,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "rounds": window.rounds,
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
-            "rendered": None if window.rendered is None else list(astuple(window.rendered)),
+            "rendered": None if window.rendered is None else _dump_recorded(window.rendered),
             "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
             "model": window.model or None,
@@ -115,7 +115,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         rounds=state["rounds"],
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
-        rendered=None if rendered is None else Recorded(*rendered),
+        rendered=None if rendered is None else _recorded(*rendered),
         touch=None if touch is None else Touch(parse_instant(touch[0]), touch[1], touch[2]),
         model=state.get("model") or "",
         lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
@@ -133,3 +133,12 @@ def _stage(fields: list[Any], events: dict[int, Event]) -> Stage:
     if event is None or not isinstance(event.payload, StageApproved):
         raise StoreCorrupt(f"the snapshot names version {approved}, which approves no stage; run `timeline verify`")
     return Stage(stage, label, entered, approved, event.payload)
+
+
+def _dump_recorded(context: Recorded) -> list[Any]:
+    prefix = None if context.prefix is None else list(context.prefix)
+    return [context.version, context.fingerprint, context.record, prefix]
+
+
+def _recorded(version: int, fingerprint: str, record: str, prefix: Sequence[str | None] | None = None) -> Recorded:
+    return Recorded(version, fingerprint, record, None if prefix is None else (prefix[0], prefix[1]))

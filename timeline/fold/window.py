@@ -176,11 +176,15 @@ class Setback:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept."""
+    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept.
+
+    ``prefix`` holds the hashes of system prompt and tools; None in the snapshots of an earlier version.
+    """
 
     version: int
     fingerprint: str
     record: str
+    prefix: tuple[str | None, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Policy(Frozen):
         on_failure: when no summary could be written: the next step goes on, the context stays as it is, a notice takes
             the summary's place, or the extractive summarizer writes it.
         form: how a summary looks to the model.
+        boundary: a ``compaction.boundary`` event follows each compaction, for whoever watches the log (seed 003).
         summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
         preview_tokens: cap of what stands for a spilled block.
         carried_share: share of the limit beyond which carried blocks spill to previews.
@@ -84,6 +85,8 @@ class Policy(Frozen):
         memory_digest: how the decisions of approved stages are told, in the block that stays in view.
         stage_data: what is told of approved stages in the uncached tail besides; None tells nothing.
         cache_points: where cache markers go.
+        system_parts: most parts of a system prompt that is given as a list: what stands behind them is joined into the
+            last one (seed 004: two); None sends it as it is.
     """
 
     name: str = "cut_point"
@@ -100,6 +103,7 @@ class Policy(Frozen):
     steps: tuple[Step, ...] = (Summarize(),)
     on_failure: Literal["next_step", "unchanged", "truncate", "fallback"] = "fallback"
     form: SummaryForm = BLOCK_FORM
+    boundary: bool = False
     summary_tokens: int = Field(default=800, ge=50)
     turn_prefix_tokens: int = Field(default=400, ge=50)
     digest_tokens: int = Field(default=300, ge=0)
@@ -113,6 +117,7 @@ class Policy(Frozen):
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
     cache_points: CachePointRule = CachePointRule()
+    system_parts: int | None = Field(default=None, ge=1)
 
     @property
     def automatic(self) -> bool:

@@ -1,0 +1,72 @@
+"""What a recorded render appends: the context's event, and what changed before it that costs the provider's cache."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Literal
+
+from timeline.events import ContextRendered
+from timeline.frozen import compact_json, sha256_hex
+from timeline.notice_events import PrefixChanged, ToolsChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.events import Payload
+    from timeline.fold.window import Recorded
+    from timeline.projection.context import RenderedContext
+
+_LOG: Final = logging.getLogger("timeline")
+
+
+def context_events(
+    context: RenderedContext, known: Recorded | None, record: Literal["full", "hash"]
+) -> tuple[list[Payload], Mapping[str, str]]:
+    """Return what is needed to build a context again: its events, and the values that they refer to by hash.
+
+    Where system prompt or tools are not those of the recorded context before, an event says so, and a warning: every
+    provider caches by prefix, so that a changed one is paid for in full (seed 004, gap 8).
+
+    Args:
+        context: what was rendered.
+        known: the recorded context before it.
+        record: ``"hash"`` keeps no prompt, tools and tail.
+    """
+    neutral = context.neutral
+    texts = {
+        "policy": context.policy.canonical(),
+        "system": None if neutral.system is None else compact_json(neutral.system),
+        "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
+        "ephemeral": compact_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
+    }
+    hashes = {name: sha256_hex(text) for name, text in texts.items() if text is not None}
+    stored = texts if record == "full" else {"policy": texts["policy"]}
+    rendered = ContextRendered(
+        version=context.version,
+        projection=context.projection,
+        fingerprint=context.fingerprint,
+        record=record,
+        tokens=context.account.sent,
+        overflow=context.overflow,
+        policy=hashes["policy"],
+        system=hashes.get("system"),
+        tools=hashes.get("tools"),
+        ephemeral=hashes.get("ephemeral"),
+    )
+    values = {hashes[name]: text for name, text in stored.items() if text is not None}
+    return [*_changes(context.conversation, known, rendered), rendered], values
+
+
+def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:
+    """Say what stands before all messages and is not what it was."""
+    if known is None or known.prefix is None:
+        return []
+    changes: list[Payload] = []
+    system, tools = known.prefix
+    if system != rendered.system:
+        changes.append(PrefixChanged(before=system, after=rendered.system))
+        _LOG.warning("conversation %s: the system prompt changed; the provider's cache starts anew", conversation)
+    if tools != rendered.tools:
+        changes.append(ToolsChanged(before=tools, after=rendered.tools))
+        _LOG.warning("conversation %s: the tools changed; the provider's cache starts anew", conversation)
+    return changes

@@ -1,0 +1,44 @@
+"""Notices: payloads that tell something to whoever follows a log, and change nothing in the window."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from timeline.events import Payload
+
+
+class CompactionBoundary(Payload):
+    """Behind this point the conversation goes on from a summary (seed 003): for whoever follows the log.
+
+    Recorded when the hooks of a compaction are done, where the policy wants it; it changes nothing in the window.
+    """
+
+    type: Literal["compaction.boundary"] = "compaction.boundary"
+    compaction: int
+    """Version of the `CompactionCompleted` event."""
+    before_tokens: int = 0
+    after_tokens: int = 0
+    messages: int = 0
+    """How many messages it covered."""
+
+
+class PrefixChanged(Payload):
+    """The system prompt is another one than in the recorded context before: a provider's cache is of no use here.
+
+    ``before`` and ``after`` are sha256 of the prompts; None where there was none.
+    """
+
+    type: Literal["prefix.changed"] = "prefix.changed"
+    before: str | None = None
+    after: str | None = None
+
+
+class ToolsChanged(Payload):
+    """The tools are others than in the recorded context before: a provider's cache is of no use here.
+
+    ``before`` and ``after`` are sha256 of the schemas; None where there were none.
+    """
+
+    type: Literal["tools.changed"] = "tools.changed"
+    before: str | None = None
+    after: str | None = None
