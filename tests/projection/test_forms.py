@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, grow, prompt, result, window_of, words
+from store.memory import MemoryStore
+from tests.invariants.wires import check_anthropic, check_grown, check_openai_chat
+from tests.scenes import (
+    COUNTER,
+    Scribe,
+    answer,
+    apply,
+    call,
+    compact_fold,
+    exchange,
+    fold_of,
+    grow,
+    opened,
+    prompt,
+    result,
+    turn,
+    window_of,
+    words,
+)
+from timeline import Timeline, policies
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -20,6 +39,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
+from timeline.planning.summary import HEADING
 from timeline.policy.model import CachePointRule
 from timeline.projection.forms import role_of
 from timeline.projection.project import Projector
@@ -183,3 +203,136 @@ def test_blocks_of_a_response_share_their_group() -> None:
     """A wire keeps a group's calls and results together."""
     shown = entries(window_of(prompt(), call("a"), call("b"), result("a"), result("b"), answer()))
     assert [e.group for e in shown] == [0, 1, 1, 1, 1, 2]
+
+
+# Summaries in the form of each published design, as the wires send them
+
+
+OPENING: Final = "[The conversation goes on from here.]"
+QUESTION: Final = (
+    "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
+)
+TOLD: Final[dict[str, list[tuple[str, str]]]] = {
+    "priority_chain": [("user", "[system message] [RINGKASAN DISKUSI SEBELUMNYA]\nhistory 1")],
+    "keep_last": [("user", OPENING), ("assistant", "## Session Summary (Round 1)\n\nhistory 1")],
+    "keep_ratio": [("user", "[COMPACT SUMMARY]\nhistory 1"), ("assistant", "Understood.")],
+    "prune_then_summarize": [("user", QUESTION), ("assistant", "history 1")],
+    "cut_point": [("user", f"{HEADING}\n\nhistory 1")],
+}
+"""What stands before the kept messages, by preset: who says what."""
+SMALL_KEEP: Final[dict[str, dict[str, Any]]] = {"cut_point": {"keep_recent_tokens": 500, "digest_tokens": 0}}
+"""What a preset needs besides, so that there is something to cover."""
+
+
+async def compacted(name: str, *blocks: Block, **changes: Any) -> Timeline:
+    """Return a conversation that was compacted once by a preset."""
+    policy = policies.by_name(name, counter="chars4", **changes)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*blocks)
+    await timeline.compact()
+    assert timeline.window.rounds == 1
+    return timeline
+
+
+def discussion() -> list[Block]:
+    """Return twenty turns of a question and an answer."""
+    return [block for _ in range(20) for block in turn(200, asked=50)]
+
+
+def agent_run() -> list[Block]:
+    """Return turns of an agent with its tools; the newest messages are a call and its result."""
+    return [block for n in range(12) for block in (prompt(), *exchange(f"a{n}", 200), *exchange(f"b{n}", 200))]
+
+
+def told_to_anthropic(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return who says what in a request to Anthropic, a pair for each text part."""
+    return [
+        (message["role"], part["text"])
+        for message in body["messages"]
+        for part in message["content"]
+        if part["type"] == "text"
+    ]
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_a_summary_is_told_in_its_designs_form(name: str) -> None:
+    """Labelled text, an assistant's message behind the user's line that a wire needs, or a pair, on both wires."""
+    timeline = await compacted(name, *discussion(), **SMALL_KEEP.get(name, {}))
+    context = await timeline.render()
+    anthropic, openai = context.to_anthropic(), context.to_openai_chat()
+    check_anthropic(anthropic)
+    check_openai_chat(openai)
+    count = len(TOLD[name])
+    assert told_to_anthropic(anthropic)[:count] == TOLD[name]
+    assert [(m["role"], m["content"]) for m in openai["messages"]][:count] == TOLD[name]
+    assert "system" not in anthropic
+    assert all(message["role"] != "system" for message in openai["messages"])
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_every_form_stands_before_a_tool_loop_without_breaking_it(name: str) -> None:
+    """Roles alternate, each call has its result, and the summary is no part of the response behind it."""
+    timeline = await compacted(name, *agent_run(), **SMALL_KEEP.get(name, {}))
+    context = await timeline.render()
+    check_anthropic(context.to_anthropic())
+    check_openai_chat(context.to_openai_chat())
+    assert not timeline.window.items[0].response
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_no_form_changes_what_was_sent_before(name: str) -> None:
+    """What is appended later leaves the request's beginning, and a new process renders the same bytes."""
+    timeline = await compacted(name, *agent_run(), **SMALL_KEEP.get(name, {}))
+    before = await timeline.render()
+    await timeline.append(answer(30), *turn(20))
+    after = await timeline.render()
+    check_grown(before, after)
+    again = await Timeline.open(timeline._store, timeline.id, policy=timeline.policy, summarizer=Scribe())
+    assert (await again.render()).neutral == after.neutral
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_cache_points_stand_on_what_they_name_in_every_form(name: str) -> None:
+    """A form of two entries moves the points by one; each stands on an entry of its own item."""
+    timeline = await compacted(name, *agent_run(), **SMALL_KEEP.get(name, {}))
+    context = await timeline.render()
+    entries = context.neutral.entries
+    points = {point.kind: entries[point.index] for point in context.cache_points}
+    assert points["tail"] is entries[-1]
+    assert points["previous_turn"].path.split(".")[0] != entries[-1].path.split(".")[0]
+    following = entries[context.cache_points[[p.kind for p in context.cache_points].index("previous_turn")].index + 1]
+    assert following.type == "user.prompt"
+
+
+async def test_an_answer_behind_a_summary_is_said_after_it() -> None:
+    """Seed 003: the pair, then the kept messages, whose first one is the user's."""
+    timeline = await compacted("keep_ratio", *discussion())
+    roles = [message["role"] for message in (await timeline.render()).to_anthropic()["messages"]]
+    assert roles[:3] == ["user", "assistant", "user"]
+
+
+async def test_a_form_is_recorded_with_its_compaction() -> None:
+    """Under another policy the summary is told as it was when it was made."""
+    timeline = await compacted("keep_ratio", *discussion())
+    other = await Timeline.open(timeline._store, timeline.id, policy=policies.none(counter="chars4"))
+    entries_then = (await timeline.render()).neutral.entries
+    assert (await other.render()).neutral.entries == entries_then
+
+
+async def test_the_heading_has_the_number_of_its_round() -> None:
+    """Seed 001: every summary says which round it is."""
+    timeline = await compacted("keep_last", *discussion())
+    await timeline.append(*discussion())
+    await timeline.compact()
+    texts = [e.text for e in (await timeline.render()).neutral.entries if e.type == "conv.range.summary"]
+    assert texts == ["## Session Summary (Round 2)\n\nhistory 2"]
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_what_a_form_says_around_a_summary_is_counted(name: str) -> None:
+    """Question, heading and answer are part of the summary's tokens."""
+    timeline = await compacted(name, *discussion(), **SMALL_KEEP.get(name, {}))
+    context = await timeline.render()
+    said = [e for e in context.neutral.entries if e.path.startswith("su:")]
+    assert timeline.window.items[0].tokens == sum(COUNTER.count(entry.text) for entry in said)
