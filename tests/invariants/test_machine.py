@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.invariants.checks import check_window
+from tests.invariants.designs import PUBLISHED
 from tests.invariants.machine import Act, Conversation
 from tests.invariants.playing import AT, commit, play, read_log, say, search
 from tests.invariants.strategies import (
@@ -39,7 +40,7 @@ from timeline.ports import Hooks
 
 if TYPE_CHECKING:
     from tests.invariants.moods import Mood
-    from timeline.policy.model import Hiding
+    from timeline.policy.model import Hiding, Policy
 
 ACTS: st.SearchStrategy[Act] = st.sampled_from(
     ["prompt", "late result", "hide", "redact", "pin", "undo", "fork", "compact", "take over", "render", "nothing"]
@@ -239,6 +240,12 @@ class TimelineMachine(Conversation):
         steps = (Summarize(cut=CutPoint(on_split="whole_turn" if whole_turns else "split")),)
         changes = {"max_tokens": limit, "steps": steps, "hiding": hiding}
         self.policy = self.policy.model_copy(update=changes)
+        self.run(self.reopened())
+
+    @rule(policy=PUBLISHED)
+    def follow_another_design(self, policy: Policy) -> None:
+        """Open the conversation under one of the published designs."""
+        self.policy = policy.model_copy(update={"counter": self.policy.counter})
         self.run(self.reopened())
 
     @rule()
