@@ -127,9 +127,14 @@ class _Relief:
             left -= 1
             if not await self._compact(reason):
                 return
-        if self._due() is not None:
+        if self._due() is not None and not self._is_set_back():
             detail = f"still due after {len(self.taken)} decisions"
             await self.compactor.set_back(self.log, self.now, "no_progress", detail)
+
+    def _is_set_back(self) -> bool:
+        """Say whether the last step of this pass recorded a refusal already."""
+        setback = self.log.fold.window.setback
+        return setback is not None and setback.policy == self.policy.digest()
 
     def _due(self) -> CompactReason | None:
         """Say why a compaction is due, if it is."""
