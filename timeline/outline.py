@@ -45,6 +45,7 @@ class Outline:
         hides: what is hidden once the cache is cold.
         steps: of a compaction, in order.
         keeps: what stays word for word behind the summary.
+        stages: what stays in view of approved stages; empty where the steps know none.
         shows: how a summary looks to the model: who says what, in order.
         summary_tokens: how long its text may be.
         on_failure: what happens when no summary could be written.
@@ -60,6 +61,7 @@ class Outline:
     hides: str
     steps: tuple[StepOutline, ...]
     keeps: str
+    stages: str
     shows: tuple[Said, ...]
     summary_tokens: int
     on_failure: str
@@ -88,6 +90,7 @@ def outline(policy: Policy) -> Outline:
         hides=_hides(policy),
         steps=steps,
         keeps=covering[0].keeps if covering else "everything",
+        stages="what each decided" if any(step.kind == "collapse_stages" for step in policy.steps) else "",
         shows=_shows(policy) if covering else (),
         summary_tokens=policy.summary_tokens,
         on_failure=_ON_FAILURE[policy.on_failure],
@@ -111,7 +114,7 @@ _DOES: Final = {
 _CUTS: Final = {
     "cut_point": (
         "what stands before the newest {keep_recent:.0%} of the room",
-        "the newest {keep_recent:.0%} of the room",
+        "the newest {keep_recent:.0%} of the room, and the prompt of a turn that is divided",
     ),
     "keep_last": ("all but the newest {messages} messages", "the newest {messages} messages"),
     "keep_ratio": ("all but the newest {share:.0%} of the messages", "the newest {share:.0%} of the messages"),

@@ -1,11 +1,12 @@
 """What `from timeline import policies` gives: the named policies, and what one does with policies.
 
 ``policies.cut_point(max_tokens=80_000)``, ``policies.keep_last(model="gpt-4o")``, ``policies.load("mine.toml")``,
-``policies.diff_policies(a, b)``, ``policies.limits_of("claude-opus-5")``.
+``policies.outline(policy)``, ``policies.diff_policies(a, b)``, ``policies.limits_of("claude-opus-5")``.
 """
 
 from __future__ import annotations
 
+from timeline.outline import Outline, outline
 from timeline.policy.compare import FieldDiff, diff_policies
 from timeline.policy.files import load_policy as load
 from timeline.policy.limits import ModelLimits, limits_of
@@ -22,6 +23,7 @@ from timeline.policy.presets import (
 __all__ = [
     "FieldDiff",
     "ModelLimits",
+    "Outline",
     "by_name",
     "cut_point",
     "diff_policies",
@@ -30,6 +32,7 @@ __all__ = [
     "limits_of",
     "load",
     "none",
+    "outline",
     "priority_chain",
     "prune_then_summarize",
 ]

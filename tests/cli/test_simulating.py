@@ -127,8 +127,11 @@ def test_several_files_give_a_table_with_a_row_each(run: Callable[..., Done], tm
     lines = done.out.splitlines()
     assert done.code == 0
     assert lines[0].split()[:4] == ["file", "policy", "limit", "renders"]
-    assert [line.split()[0] for line in lines[1:3]] == [str(first), str(second)]
+    assert [line.split()[0] for line in lines[1:3]] == ["a.jsonl", "b.jsonl"]
     assert "ContextOverflow" in lines[1]
+    assert lines[4] == "All 2 files"
+    renders = [int(line.split()[column]) for line, column in ((lines[1], 3), (lines[2], 3), (lines[6], 2))]
+    assert renders[0] + renders[1] == renders[2]
     assert int(lines[2].split()[3]) == len([row for row in sessions.rows(1) if row["type"] == "assistant"]) + 1
 
 

@@ -60,6 +60,12 @@ def test_a_comparison_holds_every_field_of_both_once(preset: str, other: str) ->
     assert (policies.diff_policies(before, after) == ()) == (before == after)
 
 
+def test_every_preset_is_a_name_of_policies() -> None:
+    """What the command line knows by name, Python knows as a function."""
+    assert {name: getattr(policies, name) for name in PRESETS} == PRESETS
+    assert PRESETS.keys() <= set(policies.__all__)
+
+
 def test_a_difference_names_the_field_and_both_values() -> None:
     """Parts that only one of them has stand as None on the other side."""
     rows = policies.diff_policies(policies.cut_point(), policies.cut_point(hiding=None, max_tokens=9_000))

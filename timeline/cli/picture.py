@@ -169,6 +169,8 @@ def _seen(brief: Outline) -> list[Box]:
             boxes.append(Box("said", said.role, texts, 230))
         else:
             boxes.append(Box("box", said.role, (said.text,), 30 + min(180, len(said.text) * 7)))
+    if brief.stages:
+        boxes.append(Box("box", "approved stages", (brief.stages,), 130))
     left = _ROOM - sum(box.width + _NARROW_GAP for box in boxes)
     return [*boxes, Box("kept", "word for word", (brief.keeps,), left)]
 

@@ -119,6 +119,8 @@ def outline_lines(brief: Outline) -> list[tuple[str, str]]:
     ]
     lines += [(f"step {n}", f"{step.title}: {step.does}") for n, step in enumerate(brief.steps, start=1)]
     lines.append(("keeps", brief.keeps))
+    if brief.stages:
+        lines.append(("approved stages", brief.stages))
     lines += [("shows", said_in_words(said)) for said in brief.shows]
     return [*lines, ("on failure", brief.on_failure)] if brief.steps else lines
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
 from timeline.cli.database import adding, lasts
@@ -17,7 +18,6 @@ from timeline.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from timeline.cli.contexts import Wish
     from timeline.cli.shapes import SimulatedRow
@@ -120,27 +120,41 @@ def _runs(main: Any) -> list[dict[str, Any]]:
     return [main, *main["subagents"]]
 
 
+_SUMMED: Final = ("renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
+
+
 def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
-    """Print a row for each run; subagents are counted in."""
-    summed = ("renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
-    output.table(
-        ("file", "policy", "limit", *(name.replace("_", " ") for name in summed), "largest", "seconds", "refused"),
-        [
-            (
-                row["file"],
-                row["policy"],
-                row["max_tokens"],
-                *(sum(run[name] for run in _runs(row)) for name in summed),
-                max(run["largest"] for run in _runs(row)),
-                f"{row['seconds']:.1f}",
-                ", ".join(f"{kind} {count:,}" for kind, count in row["refusals"].items()) or "-",
-            )
-            for row in rows
-        ],
-    )
+    """Print a row for each run, and for each policy and limit what its runs come to together."""
+    named = {row["file"]: Path(row["file"]).name for row in rows}
+    short = named if len(set(named.values())) == len(named) else {file: file for file in named}
+    heads = ("policy", "limit", *(name.replace("_", " ") for name in _SUMMED), "largest", "seconds", "refused")
+    output.table(("file", *heads), [(short[row["file"]], *_cells([row])) for row in rows])
+    if len(named) > 1:
+        together: dict[tuple[str, int], list[SimulatedRow]] = {}
+        for row in rows:
+            together.setdefault((row["policy"], row["max_tokens"]), []).append(row)
+        write()
+        write(paint(f"All {len(named)} files", bold=True))
+        output.table(heads, [_cells(runs) for runs in together.values()])
     if lasts(db):
         write()
         write(paint("Next:", bold=True) + f"  timeline ls{_option(db)}")
+
+
+def _cells(rows: Sequence[SimulatedRow]) -> tuple[object, ...]:
+    """Return the cells of runs of one policy and limit, summed; subagents are counted in."""
+    runs = [run for row in rows for run in _runs(row)]
+    refusals: Counter[str] = Counter()
+    for row in rows:
+        refusals.update(row["refusals"])
+    return (
+        rows[0]["policy"],
+        rows[0]["max_tokens"],
+        *(sum(run[name] for run in runs) for name in _SUMMED),
+        max(run["largest"] for run in runs),
+        f"{sum(row['seconds'] for row in rows):.1f}",
+        ", ".join(f"{kind} {count:,}" for kind, count in refusals.items()) or "-",
+    )
 
 
 def _print_simulation(main: dict[str, Any], tried: Try, db: str) -> None:
