@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from timeline import policies
-from timeline.errors import InvalidLimits
+from timeline.errors import InvalidLimits, InvalidPolicy
 from timeline.policy.limits import LIMITS_VARIABLE, ModelLimits, limits_of, packaged_limits
 from timeline.policy.presets import PRESETS
 
@@ -188,6 +188,13 @@ def test_a_file_that_is_not_there_is_a_typed_error(tmp_path: Path) -> None:
     """Named, not passed over: its figures were wanted."""
     with pytest.raises(InvalidLimits, match="cannot be read"):
         limits_of("gpt-4o", file=tmp_path / "none.toml")
+
+
+def test_a_model_that_is_no_name_is_refused() -> None:
+    """A file from anywhere may say anything."""
+    with pytest.raises(InvalidPolicy) as caught:
+        policies.none(model=3)  # type: ignore[arg-type]  # the point of the test
+    assert caught.value.field == "model"
 
 
 def test_limits_are_values() -> None:

@@ -292,11 +292,14 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -
     """Return the fields that a policy takes of a model; one that is not known has the policy's own limit.
 
     Raises:
+        InvalidPolicy: the model is neither a name nor limits.
         InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
     """
     limits = model
     if isinstance(limits, str):
         limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens))
+    elif not isinstance(limits, ModelLimits):
+        raise InvalidPolicy("model", f"it is a model's name, or what limits_of says, not {limits!r}")
     reserve = policy.output_reserve
     if "output_reserve" in takes and limits.max_output is not None:
         reserve = limits.max_output
