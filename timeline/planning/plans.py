@@ -11,23 +11,24 @@ if TYPE_CHECKING:
     from timeline.planning.budget import Account
 
 LABEL_TOKENS: Final = 120
-"""What a summary's own headings take at the most."""
+"""What a summary's own headings take at the most, as long as it is not written."""
 LEAST_SUMMARY: Final = 64
 """The least that a part of a summary gets, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Token caps of a summary's parts."""
+    """Token caps of a summary's parts, and what its headings and the lines around it take."""
 
     history: int
     turn_prefix: int
     digest: int
+    labels: int = LABEL_TOKENS
 
     @property
     def tokens(self) -> int:
         """The whole summary's cap, headings included."""
-        return self.history + self.turn_prefix + self.digest + LABEL_TOKENS
+        return self.history + self.turn_prefix + self.digest + self.labels
 
 
 @dataclass(frozen=True, slots=True)

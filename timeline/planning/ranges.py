@@ -108,7 +108,11 @@ class Ranges:
             written: the summary, where it is known; its size counts instead of the caps.
             written_by: whose it is.
         """
+        caps = Caps(0, 0, 0) if cut is None else cut.caps
         after = (cut.after if cut is not None else self.before.messages) - self.saved(spills)
+        if cut is not None and written is not None:
+            caps = self._size_of(written, cut.caps)
+            after += scaled(caps.tokens, self.policy) - scaled(cut.caps.tokens, self.policy)
         return Plan(
             version=self.window.version,
             covers=None if cut is None else self.window.covers_between(cut.start, cut.end),
@@ -118,7 +122,7 @@ class Ranges:
             turn_id=self._turn_of(cut),
             split_turn_id=None if cut is None else cut.split_turn_id,
             spills=tuple(spills),
-            caps=Caps(0, 0, 0) if cut is None else cut.caps,
+            caps=caps,
             least_progress=self.least,
             keep_recent_tokens=keep,
             before_tokens=self.before.messages,
@@ -252,6 +256,12 @@ class Ranges:
             turn_prefix=0 if split_turn_id is None else prefix if new_prefix else old_prefix,
             digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4) if policy.form.record else 0,
         )
+
+    def _size_of(self, written: SummaryParts, caps: Caps) -> Caps:
+        """Return what a summary takes that is written already."""
+        form = self.policy.form
+        around = sum(self._count(text) for text in (form.heading, form.question, form.answer) if text)
+        return Caps(self._count(written.history), self._count(written.turn_prefix), caps.digest, around)
 
     def _count(self, text: str) -> int:
         if text not in self._counts:

@@ -22,6 +22,11 @@ class Reserved(Frozen):
     reserved: int = 0
 
 
+def _share(share: float, tokens: int) -> int:
+    """Return a share of some tokens, rounded down; a product that only binary fractions keep below a whole is whole."""
+    return math.floor(round(share * tokens, 6))
+
+
 class OverShare(Frozen):
     """The total is above a share of the limit (seed 002: 0.9; seed 000: 0.85)."""
 
@@ -31,7 +36,7 @@ class OverShare(Frozen):
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
         del held
-        return int(self.share * limit)
+        return _share(self.share, limit)
 
 
 class OverThreshold(Frozen):
@@ -47,7 +52,7 @@ class OverThreshold(Frozen):
 
     def threshold(self, limit: int, reserved: int) -> int:
         """Return the seed's figure: messages of so many tokens are due."""
-        return max(0, math.floor((limit - self.system_reserve - reserved) * self.share))
+        return max(0, _share(self.share, limit - self.system_reserve - reserved))
 
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
@@ -62,7 +67,7 @@ class OverUtilization(Frozen):
 
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
-        return held.fixed + math.floor(self.share * max(0, limit - held.fixed))
+        return held.fixed + _share(self.share, max(0, limit - held.fixed))
 
 
 class Overdrawn(Frozen):
