@@ -1,4 +1,4 @@
-"""Summarizers: the extractive one that is the default, a wrapper for any model, and a chain with fallbacks.
+"""Summarizers: the extractive one that is the default, a wrapper for any model, a chain with fallbacks, and prompts.
 
 The names are imported when they are first used, so that importing the package costs nothing.
 """
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from .callable import CallableSummarizer
     from .extractive import ExtractiveSummarizer
     from .fallback import FallbackSummarizer
+    from .prompts import prompt_for
 
-__all__ = ["CallableSummarizer", "ExtractiveSummarizer", "FallbackSummarizer"]
+__all__ = ["CallableSummarizer", "ExtractiveSummarizer", "FallbackSummarizer", "prompt_for"]
 
 _MODULES: Final = {
     "CallableSummarizer": ".callable",
     "ExtractiveSummarizer": ".extractive",
     "FallbackSummarizer": ".fallback",
+    "prompt_for": ".prompts",
 }
 
 
