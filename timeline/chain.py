@@ -14,8 +14,9 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.planning.budget import account
+from timeline.planning.budget import account, scaled
 from timeline.planning.plans import Hides, Refusal
+from timeline.planning.stage_data import stage_data
 from timeline.planning.steps import plan_step
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, StripChitchat, Summarize
 from timeline.projection.context import Taken
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass did, and what kept its last step from doing anything."""
+    """What one pass did, and what kept its last step from doing anything.
 
+    ``fixed`` is what no compaction can free: less than before, once stages that were collapsed are told in short.
+    """
+
+    fixed: FixedPart
     taken: list[Taken] = field(default_factory=list)
     failure: CompactionError | None = None
 
@@ -70,7 +75,7 @@ async def run_steps(
         wait: for a compaction that somebody else is writing.
         most: bring the total down to this figure, instead of the policy's target.
     """
-    return await _Chain(compactor, log, fixed, now, reason, instructions, wait, most).run()
+    return await _Chain(compactor, log, Pass(fixed), now, reason, instructions, wait, most).run()
 
 
 @dataclass(slots=True)
@@ -79,14 +84,13 @@ class _Chain:
 
     compactor: Compactor
     log: Log
-    fixed: FixedPart
+    done: Pass
     now: datetime
     reason: CompactReason
     instructions: str
     wait: bool
     most: int | None
     covered: bool = False
-    done: Pass = field(default_factory=Pass)
 
     async def run(self) -> Pass:
         steps = self.compactor.policy.steps or (Summarize(),)
@@ -119,20 +123,21 @@ class _Chain:
         """Say whether the next step is to run: none did anything, or what it left is still too large."""
         if not (self.covered if self.reason == "forced" else self.done.done):
             return True
-        left = account(self.log.fold.window.items, self.fixed, self.compactor.policy, most=self.most)
+        left = account(self.log.fold.window.items, self.done.fixed, self.compactor.policy, most=self.most)
         return left.total > left.target
 
     def _refusal_of(self, step: CoveringStep) -> Refusal | None:
         compactor, window = self.compactor, self.log.fold.window
-        decision = plan_step(step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+        decision = plan_step(step, window, self.done.fixed, compactor.policy, compactor.counter, most=self.most)
         return decision if isinstance(decision, Refusal) else None
 
     async def _cover(self, step: CoveringStep) -> bool:
         """Carry out a step that covers something; say whether the pass ends with it."""
+        told = self._told_of_stages()
         try:
             self.done.taken += await self.compactor.compact(
                 self.log,
-                self.fixed,
+                self.done.fixed,
                 self.now,
                 step=step,
                 reason=self.reason,
@@ -150,7 +155,14 @@ class _Chain:
             self.done.failure = failed
             return True
         self.covered, self.done.failure = True, None
+        left = max(0, self.done.fixed.ephemeral - told + self._told_of_stages())
+        self.done.fixed = self.done.fixed.model_copy(update={"ephemeral": left})
         return False
+
+    def _told_of_stages(self) -> int:
+        """Count what the tail tells of the stages: in short, once the messages of a recent one gave way (seed 000)."""
+        policy, counter = self.compactor.policy, self.compactor.counter
+        return scaled(counter.count(stage_data(self.log.fold.window, policy.stage_data)), policy)
 
     async def _hide(self, step: HidingStep) -> None:
         chosen: list[Taken] = []
@@ -158,7 +170,7 @@ class _Chain:
         async def choose() -> Sequence[Payload]:
             chosen.clear()
             compactor, window = self.compactor, self.log.fold.window
-            decision = plan_step(step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+            decision = plan_step(step, window, self.done.fixed, compactor.policy, compactor.counter, most=self.most)
             if not isinstance(decision, Hides):
                 return ()
             chosen.append(Taken(kind="hidden", reason=decision.event.reason, facts=dict(decision.event.facts)))

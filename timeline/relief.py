@@ -186,7 +186,7 @@ class _Relief:
         """Go through the policy's steps once; say whether anything was done."""
         wait = self.account.total > self.account.limit
         done = await run_steps(self.compactor, self.log, self.fixed, self.now, reason=reason, wait=wait)
-        self.taken += done.taken
+        self.taken, self.fixed = self.taken + done.taken, done.fixed
         match done.failure:
             case CompactionInProgress() as busy:
                 facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}

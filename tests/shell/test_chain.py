@@ -113,6 +113,22 @@ async def test_what_was_dropped_can_be_read_back() -> None:
     assert (await timeline.verify()).ok
 
 
+async def test_the_prune_comes_only_after_shrunk_stage_data_was_counted() -> None:
+    """P4 tells every stage in short from now on: where that is enough, the newest messages all stay."""
+    timeline = await talking(policies.priority_chain(max_tokens=8_000), summarizer=Mute())
+    for name in ("idea", "plan", "draft"):
+        await timeline.enter_stage(name)
+        await timeline.append(*[block for _ in range(4) for block in turn(100, asked=50)])
+        await timeline.approve_stage(decision=f"{name} settled", short="s" * 40, detailed="d" * 1_000)
+    await timeline.enter_stage("review")
+    await timeline.append(*[block for _ in range(30) for block in turn(100, asked=100)])
+    context = await timeline.render()
+    assert kinds(context) == ["compacted"]
+    assert sum(item.block.type == "user.prompt" for item in timeline.window.items) == 30
+    assert context.account.fixed.ephemeral < 100
+    assert context.account.total <= context.account.trigger
+
+
 async def test_what_the_chain_leaves_free_takes_another_round_or_two() -> None:
     """At most 85 % of the window are used afterwards; in the seed's own window that leaves 19,200 tokens."""
     timeline = await talking(policies.priority_chain(), *turn(90_000), *small_talk(40), *turn(19_000), *turn())
