@@ -6,7 +6,7 @@ The decisions are the planner's; this file asks the summarizers and the hooks, a
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.asking import ask
@@ -35,7 +35,7 @@ from timeline.planning.requests import Wanted, summary_requests
 from timeline.planning.steps import plan_step
 from timeline.planning.summary import compaction_event
 from timeline.policy.steps import Summarize
-from timeline.ports import Skip
+from timeline.ports import Hooks, Skip
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
     from timeline.planning.budget import FixedPart
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
-    from timeline.ports import Hook, Hooks, Summarizer, TokenCounter
+    from timeline.ports import Hook, Summarizer, TokenCounter
 
-_LOG: Final = logging.getLogger("timeline")
+_LOGGER: Final = logging.getLogger("timeline")
+_DRY_LOGGER: Final = logging.getLogger("timeline.dry")
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
 _BEFORE: Final = "on_before_compaction"
@@ -69,12 +70,17 @@ _HARMLESS = (
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """All that compacting needs besides the log."""
+    """All that compacting needs besides the log; ``logger`` is told of each round and each failure."""
 
     policy: Policy
     counter: TokenCounter
     summarizer: Summarizer
     hooks: Hooks
+    logger: logging.Logger = _LOGGER
+
+    def dry(self) -> Compactor:
+        """Return one for dry runs: it calls no hook, and what it tells is told as what would be."""
+        return replace(self, hooks=Hooks(), logger=_DRY_LOGGER)
 
     async def compact(
         self,
@@ -264,17 +270,18 @@ class _Compaction:
         try:
             parts, who = await ask(self.compactor.summarizer, requests, policy.form)
         except SummarizerFailed as failure:
-            _LOG.warning("conversation %s: %s (on_failure=%s)", self.log.fold.conversation, failure, policy.on_failure)
+            self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
                 return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure)), requests.round
             await self._set_back("summarizer", str(failure))
             raise
         if who.fallback_reason is not None:
-            _LOG.warning(
-                "conversation %s: summary by %s: %s", self.log.fold.conversation, who.summarizer, who.fallback_reason
-            )
+            self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
         return parts, who, requests.round
+
+    def _warn(self, problem: str) -> None:
+        self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
 
     async def _wanted(self) -> Wanted:
         """Say what the step asks of its summary."""
@@ -313,7 +320,7 @@ class _Compaction:
         """Tell the application, and whoever follows the log: hooks first, then the boundary (seed 003)."""
         conversation, number = self.log.fold.conversation, done.round
         sizes = {"before_tokens": done.before_tokens, "after_tokens": done.after_tokens}
-        _LOG.info(
+        self.compactor.logger.info(
             "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
             *(conversation, number, done.before_tokens, done.after_tokens, covered),
         )

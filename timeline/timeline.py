@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline import arguments
@@ -191,7 +190,7 @@ class Timeline(Looping):
         now = moment(now, self._clock)
         await self._catch_up()
         log: Log = self._log if record else self._log.dry()
-        compactor = self._compactor if record else replace(self._compactor, hooks=Hooks())
+        compactor = self._compactor if record else self._compactor.dry()
         injected = self._injected
         context = await self._renderer.render(
             log, compactor, system=system, tools=tools, ephemeral=(*ephemeral, *injected), now=now

@@ -5,7 +5,6 @@ Rendering here is a dry run: it takes the decisions that a recorded render would
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from timeline.dry import DryLog
 from timeline.errors import BlockNotFound, InvalidArgument
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.ports import Hooks
 from timeline.rendering import Renderer
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ class TimelineView:
         at = moment(now, self._clock)
         return await self._renderer.render(
             DryLog(self._store, self._log.fold.copy()),
-            replace(self._compactor, hooks=Hooks()),
+            self._compactor.dry(),
             system=system,
             tools=tools,
             ephemeral=ephemeral,

@@ -198,6 +198,14 @@ async def test_each_round_is_one_line_with_its_figures(caplog: pytest.LogCapture
     assert line == f"conversation c: round 1: {figures} (30 messages summarised)"
 
 
+async def test_what_a_dry_run_would_do_is_told_under_a_name_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """So that a round in the log of the application is a round of the conversation."""
+    caplog.set_level(logging.INFO, logger="timeline")
+    timeline = await due(UNCHANGED, Scribe(), talk(20, 480))
+    await timeline.render(record=False)
+    assert [record.name for record in caplog.records] == ["timeline.dry"]
+
+
 # What never makes a compaction due (seed 004)
 
 
