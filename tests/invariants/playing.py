@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 from hypothesis import Phase, settings
 
 from tests.invariants.reference import LogLine, standing, summaries_of
-from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Undo, Wait
+from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Staged, Undo, Wait
 from timeline.blocks import RangeSummary, ToolCall
 from timeline.errors import (
     BlockProtected,
@@ -19,6 +19,8 @@ from timeline.errors import (
     CompactionError,
     InvalidBlock,
     PathTaken,
+    StageNotFound,
+    StageRefused,
     UndoUnavailable,
 )
 from timeline.events import (
@@ -98,6 +100,8 @@ async def play(  # noqa: C901 - one case a kind of step
                     assert await timeline.compact(now=now, wait=False)
             case Undo():
                 await undo(timeline, store, step, now)
+            case Staged():
+                await work_in_stages(timeline, store, step, now)
             case _:
                 assert_never(step)
     return now
@@ -135,6 +139,22 @@ async def manage(timeline: Timeline, step: Manual, now: datetime) -> None:
                 await timeline.unpin(path, now=now)
     except BlockProtected:
         assert timeline.version == before
+
+
+async def work_in_stages(timeline: Timeline, store: EventStore, step: Staged, now: datetime) -> None:
+    """Enter, approve or rewind a stage; where that is refused, nothing is written."""
+    before = (await store.info(timeline.id)).version
+    try:
+        match step.kind:
+            case "enter":
+                await timeline.enter_stage(step.stage, step.stage.title(), now=now)
+            case "approve":
+                texts = {"short": f"{step.stage} in short", "detailed": f"{step.stage} " * 40}
+                await timeline.approve_stage(decision=f"{step.stage} at {before}", **texts, now=now)
+            case "rewind":
+                await timeline.rewind_stage(step.stage, now=now)
+    except (StageRefused, StageNotFound):
+        assert (await store.info(timeline.id)).version == before
 
 
 async def undo(timeline: Timeline, store: EventStore, step: Undo, now: datetime) -> list[int]:

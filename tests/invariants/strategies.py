@@ -112,7 +112,15 @@ class Undo:
     cascade: bool
 
 
-Step: TypeAlias = Say | Decide | Import | Later | Wait | Call | Manual | Compact | Undo
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Begin a stage of the work, approve the current one, or go back to one; what does not fit is refused."""
+
+    kind: Literal["enter", "approve", "rewind"]
+    stage: str
+
+
+Step: TypeAlias = Say | Decide | Import | Later | Wait | Call | Manual | Compact | Undo | Staged
 
 _ODD: Final = ("", " ", "\n", "grüße 🦦", "a\ud800b", "\u202e\u0000", "<|endoftext|>", "tc:turn_1.a.result")
 _SIZES: Final = (1, 5, 20, 80, 300, 900, 3_000)
@@ -255,6 +263,12 @@ MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pi
 """Decisions of the application."""
 UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())
 """Compactions taken back."""
+STAGED: Final = st.builds(
+    Staged,
+    st.sampled_from(["enter", "enter", "approve", "approve", "approve", "rewind"]),
+    st.sampled_from(["idea", "plan", "draft"]),
+)
+"""What is said of stages."""
 TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, st.just(Compact()), UNDOS, UNDOS)
 """What time and the application bring, besides blocks."""
 _HOSTILE: Final[SearchStrategy[Step]] = st.one_of(

@@ -20,12 +20,14 @@ from tests.invariants.strategies import (
     IMPORTS,
     LATER,
     MANUAL,
+    STAGED,
     TEXTS,
     UNDOS,
     WAITS,
     Call,
     Manual,
     Say,
+    Staged,
     Step,
     Undo,
     Wait,
@@ -128,6 +130,11 @@ class TimelineMachine(Conversation):
                 await self.mine.timeline.decide([erasure], at=self.now, ids=[event_id(self.now)])
 
         self.run(erased())
+
+    @rule(step=STAGED, other=st.booleans())
+    def work_in_stages(self, step: Staged, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+        """Begin, approve or go back to a stage, through either timeline."""
+        self.run(play(self.either(other=other), self.store, [step], self.now))
 
     @rule(step=st.one_of(DECISIONS, IMPORTS, LATER))
     def decide(self, step: Step) -> None:

@@ -21,7 +21,7 @@ from tests.scenes import (
 )
 from timeline import policies
 from timeline.blocks import Note, StageDigest, SystemMessage
-from timeline.events import BlocksPinned, StageApproved, StageEntered
+from timeline.events import BlocksPinned
 from timeline.planning.budget import FixedPart
 from timeline.planning.message_cuts import cut_start
 from timeline.planning.plans import Plan, Refusal
@@ -29,6 +29,7 @@ from timeline.planning.stages import memory_digest
 from timeline.planning.steps import plan_step
 from timeline.policy.stages import MemoryDigest
 from timeline.policy.steps import CollapseStages, Oldest, Summarize
+from timeline.stage_events import StageApproved, StageEntered
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

@@ -13,6 +13,7 @@ from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResul
 from timeline.events import Covers
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -250,7 +251,8 @@ class Window:
         """Return what a compaction covers that takes the items from one position up to another.
 
         The live summaries among them are superseded. One that was superseded earlier, by one of these, stays named
-        while its own version lies behind the range.
+        while its own version lies behind the range. A summary that stands elsewhere was written when it was: where its
+        version, or that of one that it superseded, lies inside, the range is parted.
         """
         taken = self.items[start:end]
         if not taken:
@@ -259,7 +261,10 @@ class Window:
         live = {item.version: item.block.path for item in taken if item.is_summary}
         paths = set(live.values())
         earlier = {v for c in self.summaries if c.block.path in paths for v in c.covers.summaries if v > last}
-        return Covers(ranges=((taken[0].place, last),), summaries=tuple(sorted({*live, *earlier})))
+        written = {item.block.path: item.version for item in self.items if item.is_summary}
+        apart = {v for c in self.summaries if c.block.path not in paths for v in c.covers.summaries}
+        apart.update(version for path, version in written.items() if path not in paths)
+        return Covers(ranges=_parted(taken[0].place, last, apart), summaries=tuple(sorted({*live, *earlier})))
 
     def unanswered(self) -> tuple[Item, ...]:
         """Return the calls that no live result answers, oldest first."""
@@ -289,3 +294,13 @@ class Window:
     def late_results(self) -> tuple[Item, ...]:
         """Return the results that answer no live call: orphans, late ones, results of covered calls."""
         return tuple(i for i in self.items if isinstance(i.block, ToolResult) and i.answers is None)
+
+
+def _parted(first: int, last: int, apart: Collection[int]) -> tuple[tuple[int, int], ...]:
+    """Return the ranges of a range's versions without some of them."""
+    ranges: list[tuple[int, int]] = []
+    for version in sorted(v for v in apart if first <= v <= last):
+        if first < version:
+            ranges.append((first, version - 1))
+        first = version + 1
+    return (*ranges, (first, last)) if first <= last else tuple(ranges)

@@ -45,7 +45,9 @@ def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:
         return 0
     since = newest.approved or newest.entered
     undivided = boundaries(items, groups)
-    return next((p for p, item in enumerate(items) if item.place > since and undivided[p]), len(items))
+    # What an earlier summary carries stands inside of what that one covers.
+    starts = (p for p, item in enumerate(items) if item.place > since and undivided[p] and not item.carried)
+    return next(starts, len(items))
 
 
 def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group], start: int = 0) -> int | None:

@@ -81,7 +81,7 @@ class _Run:
 
     def _plan(self, number: int) -> Plan:
         ranges, taken = self.ranges, self.stages[:number]
-        start, end = _undivided(*_span(ranges.items, taken[0].first, taken[-1].last), self.legal)
+        start, end = _span(ranges.items, taken[0].first, taken[-1].last, self.legal)
         prompts = (self.prompt,) if start <= self.prompt < end else ()
         parts = SummaryParts(history="\n".join(_entry(each) for each in taken))
         cut = ranges.told(ranges.stretch(start, end, prompts=prompts), parts)
@@ -118,7 +118,7 @@ class _Collapse:
         """
         if stage.count == 0 or is_out_of_view(self.ranges.window, stage):
             return False
-        start, end = _undivided(*_span(self.items, stage.first, stage.last), self.legal)
+        start, end = _span(self.items, stage.first, stage.last, self.legal)
         if start >= end or end > self.newest:
             return False
         inside = {item.block.path for item in self.items[start:end] if item.is_summary}
@@ -145,15 +145,15 @@ def _is_of(item: Item, approval: StageApproved) -> bool:
     return approval.first <= item.place <= approval.last
 
 
-def _span(items: Sequence[Item], first: int, last: int) -> tuple[int, int]:
-    """Return the positions from the first item of some versions up to the one behind the last."""
+def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -> tuple[int, int]:
+    """Return the positions from the first item of some versions up to the one behind the last.
+
+    They are drawn in until no group is divided, and behind what an earlier summary carries, which stands inside of what
+    that one covers.
+    """
     inside = [p for p, item in enumerate(items) if first <= item.place <= last]
-    return inside[0], inside[-1] + 1
-
-
-def _undivided(start: int, end: int, legal: Sequence[bool]) -> tuple[int, int]:
-    """Draw a span in until it divides no group."""
-    while start < end and not legal[start]:
+    start, end = inside[0], inside[-1] + 1
+    while start < end and (not legal[start] or items[start].carried):
         start += 1
     while end > start and not legal[end]:
         end -= 1
