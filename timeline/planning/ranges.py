@@ -7,7 +7,7 @@ the prompts of that turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -78,15 +78,6 @@ class Ranges:
         """
         turn_id = self.items[end].block.turn_id if end < len(self.items) else None
         return self._range(start, end, turn_id, own_prefix=False, prompts=prompts)
-
-    def told(self, cut: Range, parts: SummaryParts) -> Range:
-        """Return a range whose summary is known: its size counts instead of the caps."""
-        form = self.policy.form
-        said = [form.heading + parts.history, form.question, form.answer]
-        tokens = sum(self.counter.count(text) for text in said if text) + cut.caps.digest
-        caps = Caps(history=self.counter.count(parts.history), turn_prefix=0, digest=cut.caps.digest)
-        after = cut.after - scaled(cut.caps.tokens, self.policy) + scaled(tokens, self.policy)
-        return replace(cut, caps=caps, after=after)
 
     def plan(
         self,

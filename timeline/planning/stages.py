@@ -84,7 +84,7 @@ class _Run:
         start, end = _span(ranges.items, taken[0].first, taken[-1].last, self.legal)
         prompts = (self.prompt,) if start <= self.prompt < end else ()
         parts = SummaryParts(history="\n".join(_entry(each) for each in taken))
-        cut = ranges.told(ranges.stretch(start, end, prompts=prompts), parts)
+        cut = ranges.stretch(start, end, prompts=prompts)
         return ranges.plan(cut, ranges.spill_carried(cut), written=parts, written_by=COLLAPSED_BY)
 
 
