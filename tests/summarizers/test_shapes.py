@@ -102,6 +102,12 @@ def test_the_sections_are_seed_001s() -> None:
     ]
 
 
+def test_without_any_prompt_the_task_is_unknown() -> None:
+    """A log that nobody asked anything in says so (seed 001, extractOriginalTask)."""
+    summary = extract(request([AssistantCompletion(text="Created src/db.ts.")], original_task=None))
+    assert under(summary, "### Original Task") == ["Unknown task"]
+
+
 def test_without_errors_there_is_no_section_for_them() -> None:
     """Only if errors were met."""
     assert "Errors" not in extract(request(FIRST[:4]))
