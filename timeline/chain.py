@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,24 +11,23 @@ from timeline.errors import (
     CompactionRefused,
     CompactionSuperseded,
     SummarizerFailed,
-    VersionConflict,
 )
+from timeline.hiding import hide_by_step
 from timeline.planning.budget import account, scaled
-from timeline.planning.plans import Hides, Refusal
+from timeline.planning.plans import Refusal
 from timeline.planning.stage_data import stage_data
 from timeline.planning.steps import plan_step
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, StripChitchat, Summarize
-from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.compaction import Compactor
-    from timeline.events import CompactReason, Payload
+    from timeline.events import CompactReason
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
-    from timeline.policy.steps import CoveringStep, HidingStep
+    from timeline.policy.steps import CoveringStep
+    from timeline.projection.context import Taken
 
 
 @dataclass(slots=True)
@@ -99,7 +97,9 @@ class _Chain:
             if not self._wanted():
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
-                await self._hide(step)
+                self.done.taken += await hide_by_step(
+                    self.compactor, self.log, self.done.fixed, self.now, step, most=self.most
+                )
                 continue
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
@@ -163,22 +163,6 @@ class _Chain:
         """Count what the tail tells of the stages: in short, once the messages of a recent one gave way (seed 000)."""
         policy, counter = self.compactor.policy, self.compactor.counter
         return scaled(counter.count(stage_data(self.log.fold.window, policy.stage_data)), policy)
-
-    async def _hide(self, step: HidingStep) -> None:
-        chosen: list[Taken] = []
-
-        async def choose() -> Sequence[Payload]:
-            chosen.clear()
-            compactor, window = self.compactor, self.log.fold.window
-            decision = plan_step(step, window, self.done.fixed, compactor.policy, compactor.counter, most=self.most)
-            if not isinstance(decision, Hides):
-                return ()
-            chosen.append(Taken(kind="hidden", reason=decision.event.reason, facts=dict(decision.event.facts)))
-            return [decision.event]
-
-        with suppress(VersionConflict):  # then it is left to the next pass
-            if await self.log.decide(choose, at=self.now):
-                self.done.taken += chosen
 
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""

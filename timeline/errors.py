@@ -345,8 +345,8 @@ class CompactionInProgress(CompactionError):
         self.version = version
         self.expires_at = expires_at
         super().__init__(
-            f"A compaction of conversation {conversation!r} began at version {version} and may take until "
-            f"{expires_at.isoformat()}. Wait for it, or call compact(wait=True)."
+            f"Conversation {conversation!r} is being optimized, please wait a moment: a compaction began at version "
+            f"{version} and may take until {expires_at.isoformat()}. compact(wait=True) waits for it."
         )
 
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from timeline.blocks import Block, CustomBlock
+from timeline.events import event_id, event_ids
+from timeline.hiding import hide_by_step
+from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, cut_calls, ends_half_said, made_room
+from timeline.planning.budget import FixedPart, account
+from timeline.policy.steps import ClearToolOutputs
+from timeline.relief import relieve
+from timeline.rendering import prepared
+from timeline.run import until_the_end
 from timeline.staging import Staging
+from timeline.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.step_hook import StepHook
+from timeline.view import moment
+from timeline.wire.responses import read_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
 
     from pydantic import JsonValue
 
     from timeline.messages import MessageWire
+    from timeline.projection.context import Taken
 
 
 class Looping(Staging):
@@ -35,3 +50,93 @@ class Looping(Staging):
             system=system,
             tools=tools,
         )
+
+    async def after_length_stop(
+        self,
+        reply: Any,
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        started_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> LengthStop:
+        """Record a reply that ended for want of room, and make room where the context is the reason.
+
+        Calls that were cut off are set aside, the budget is drawn up anew, and where a compaction is due it is made:
+        then the loop goes on with another render. Where none is due, or none helps, the loop ends: the answer alone is
+        longer than it may be. Where the next request would end with half an answer, the user asks the model to go on.
+
+        Args:
+            reply: the model's, as for `record`; or the blocks of one that is recorded already, a stream's for example.
+            system: the system prompt of the next request.
+            tools: its tool schemas.
+            started_at: when the request was sent.
+            now: the time of what is recorded and decided.
+
+        Raises:
+            InvalidArgument: the reply ended in another way; nothing was written.
+            UnknownResponse: it is no reply; nothing was written.
+            StoreError: the store refused.
+        """
+        at = moment(now, self._clock)
+        system, tools, _ = prepared(system, tools, ())
+        if reply and isinstance(reply, list | tuple) and all(isinstance(block, Block) for block in reply):
+            blocks: Sequence[Block] = reply
+        else:
+            response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
+            blocks = await self._record_response(response, started_at, at)
+        await self._catch_up()
+        fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
+        due = account(self.window.items, fixed, self.policy).over_trigger
+        decisions = await relieve(self._compactor, self._log, fixed, at) if due else []
+        goes_on = made_room(decisions)
+        if goes_on and ends_half_said(self.window):
+            asked = [CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)]
+            await self._log.append(await self._drafts(asked, event_ids(at, 1), at), counter=self.counter.name)
+        return LengthStop(
+            exit=None if goes_on else "max_tokens",
+            blocks=tuple(blocks),
+            discarded=cut_calls(blocks),
+            account=account(self.window.items, fixed, self.policy),
+            decisions=tuple(decisions),
+        )
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""
+        return until_the_end(self.end_run)
+
+    async def end_run(self, *, now: datetime | None = None) -> list[Taken]:
+        """Clear old tool outputs at the end of a run, where the policy has such a step (seed 004, gap 5).
+
+        That is done below the trigger too, and with a warm cache: the policy's own figures say what stays.
+
+        Args:
+            now: its time.
+
+        Returns:
+            What was done; nothing where the policy has no such step, or too little would be freed.
+        """
+        at = moment(now, self._clock)
+        await self._catch_up()
+        fixed = FixedPart(reserved=self._reserved)
+        steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
+        return [taken for step in steps for taken in await hide_by_step(self._compactor, self._log, fixed, at, step)]
+
+    def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
+        """Return how often the conversation was compacted, when last, and whether it is being compacted now.
+
+        It is what this timeline knows of the log: a render, or a `compact`, takes in what other writers appended.
+        """
+        return compaction_state(self.window, moment(now, self._clock))
+
+    def tools_in_use(self) -> tuple[str, ...]:
+        """Return the names of the tools that the window still shows a call of."""
+        return tools_in_use(self.window)
+
+    def still_used(self, tools: Sequence[Any]) -> list[Any]:
+        """Return those of the discovered tools that are still used in what is retained (seed 004, gap 4).
+
+        Args:
+            tools: schemas of Anthropic's or OpenAI's, or mere names.
+        """
+        return still_used(tools, self.window)

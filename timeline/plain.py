@@ -30,7 +30,7 @@ from timeline.planning.budget import account
 from timeline.planning.summary import form_meta
 from timeline.policy.model import Policy
 from timeline.ports import SystemClock
-from timeline.rendering import Renderer, prepared
+from timeline.rendering import Renderer
 from timeline.view import moment
 from timeline.wire import encoder
 
@@ -115,8 +115,9 @@ async def compact_messages(
     earlier = earlier_summary(read, policy.form)
     log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), whole=earlier is None)
     renderer = Renderer()
-    system, tools, _ = prepared(prompt if system is None else system, tools, ())
-    before = account(log.fold.window.items, renderer.fixed(compactor, system=system, tools=tools), compactor.policy)
+    system = prompt if system is None else system
+    fixed = renderer.fixed_beside(log.fold.window, compactor, system=system, tools=tools)
+    before = account(log.fold.window.items, fixed, compactor.policy)
     context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at)
     result = CompactedMessages(
         messages, before.sent, context.account.sent, context.window.rounds, decisions=context.decisions

@@ -19,6 +19,7 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlockAppended, BlocksHidden
+from timeline.hiding import hidden_by
 from timeline.lease import take_turn
 from timeline.paths import stem
 from timeline.planning.budget import account
@@ -88,7 +89,7 @@ class _Relief:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
-            chosen.append(Taken(kind="hidden", reason=reason, facts=dict(hidden.facts)))
+            chosen.append(hidden_by(hidden, window, self.fixed, self.policy))
             return [hidden, await self._notice()] if needs_notice(window) else [hidden]
 
         with suppress(VersionConflict):  # then it is left to the next render

@@ -73,6 +73,19 @@ class Renderer:
             raise ContextOverflow(context.account.facts(), largest[:10])
         return context
 
+    def fixed_beside(
+        self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
+    ) -> FixedPart:
+        """Count what the next request has beside the messages of a window, as `render` would.
+
+        Raises:
+            InvalidArgument: system prompt or tools cannot be sent.
+        """
+        policy = compactor.policy
+        system, tools, _ = prepared(system, tools, ())
+        system = joined_system(system, policy.system_parts)
+        return self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
+
     def fixed(
         self,
         compactor: Compactor,

@@ -24,7 +24,7 @@ from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from anyio.from_thread import BlockingPortal
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.state import CompactionState
     from timeline.streaming import StreamRecording
 
 __all__ = ["RecallTool", "Recording", "StepHook", "Store", "Timeline", "TimelineView", "compact_messages", "open_store"]
@@ -245,6 +246,30 @@ class Timeline(TimelineView):
     append_messages = blocking(AsyncTimeline.append_messages)
     inject = blocking(AsyncTimeline.inject)
     calibration = blocking(AsyncTimeline.calibration)
+    after_length_stop = blocking(AsyncTimeline.after_length_stop)
+    end_run = blocking(AsyncTimeline.end_run)
+
+    @like(AsyncTimeline.run)
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """See `timeline.Timeline.run`."""
+        with self._portal.wrap_async_context_manager(self._inner.run()):
+            yield
+
+    @like(AsyncTimeline.compaction_state)
+    def compaction_state(self, **options: Any) -> CompactionState:
+        """See `timeline.Timeline.compaction_state`."""
+        return cast("CompactionState", self._portal.call(partial(self._inner.compaction_state, **options)))
+
+    @like(AsyncTimeline.tools_in_use)
+    def tools_in_use(self) -> tuple[str, ...]:
+        """See `timeline.Timeline.tools_in_use`."""
+        return cast("tuple[str, ...]", self._portal.call(self._inner.tools_in_use))
+
+    @like(AsyncTimeline.still_used)
+    def still_used(self, tools: Sequence[Any]) -> list[Any]:
+        """See `timeline.Timeline.still_used`."""
+        return list(self._portal.call(self._inner.still_used, tools))
 
     @like(AsyncTimeline.recording)
     def recording(self, stream: Iterable[Any], **options: Any) -> Recording:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.frozen import Frozen, canonical_json
 from timeline.planning.messages import messages
@@ -40,6 +40,11 @@ LOOSE_TOKENS: Final = 40
 _LEAST_PREVIEW: Final = 64
 _GROWTH: Final = 0.1
 _LEAST_GROWTH: Final = 256
+
+
+UsageLevel: TypeAlias = Literal["normal", "warning", "critical"]
+WARNING_PERCENT: Final = 80
+CRITICAL_PERCENT: Final = 95
 
 
 class FixedPart(Frozen):
@@ -93,6 +98,17 @@ class Account(Frozen):
         """Messages over the room for messages; infinite when there is no room."""
         room = self.limit - self.fixed.tokens
         return self.messages / room if room > 0 else math.inf
+
+    @property
+    def percent_used(self) -> float:
+        """The total in percent of the limit, 0 to 100: what an indicator of usage shows."""
+        return min(100.0, 100 * self.total / self.limit) if self.limit else 100.0
+
+    @property
+    def level(self) -> UsageLevel:
+        """How full the context is: a warning above 80 %, critical above 95 % (seed 004)."""
+        used = self.percent_used
+        return "critical" if used > CRITICAL_PERCENT else "warning" if used > WARNING_PERCENT else "normal"
 
     @property
     def over_trigger(self) -> bool:

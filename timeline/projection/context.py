@@ -12,6 +12,7 @@ from timeline.frozen import Frozen
 from timeline.planning.budget import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import explain
+from timeline.projection.results import overflow_check, preparation, prune_result
 from timeline.projection.rules import Rulings, in_words
 from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
@@ -20,6 +21,7 @@ from timeline.wire.neutral import CachePoint, NeutralContext
 if TYPE_CHECKING:
     from timeline.fold.window import Item
     from timeline.projection.explain import Explanation
+    from timeline.projection.results import OverflowCheck, Preparation, PruneResult
     from timeline.projection.rules import Facts
 
 
@@ -88,6 +90,21 @@ class RenderedContext(Frozen):
     def explanation(self) -> Explanation:
         """Why the context is what it is: each block's rule, the cache points', the account and the decisions."""
         return explain(self)
+
+    @property
+    def overflow_check(self) -> OverflowCheck:
+        """Whether it is above what the model takes, in figures."""
+        return overflow_check(self.account)
+
+    @property
+    def pruned(self) -> PruneResult:
+        """What this render cleared of the tools' outputs."""
+        return prune_result(self.decisions)
+
+    @property
+    def preparation(self) -> Preparation:
+        """What this render did before the context could be sent: tokens step by step, what was cleared and covered."""
+        return preparation(self.account, self.decisions)
 
     @property
     def cache_points(self) -> tuple[CachePoint, ...]:

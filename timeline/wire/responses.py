@@ -31,7 +31,7 @@ INTERRUPTED: Final = "interrupted"
 CUT_CALLS: Final = "cut_calls"
 """The key under which a marked completion keeps the calls whose arguments were cut off."""
 
-_OUT_OF_ROOM: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded"})
+OUT_OF_ROOM: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded"})
 """Finish reasons of a response that ended because there was no room left: what it said last may be half of it."""
 
 
@@ -87,7 +87,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
     except ValidationError as error:
         raise invalid_block(error) from None
     response = ModelResponse(tuple(blocks), called)
-    if finish in _OUT_OF_ROOM and blocks and isinstance(last := blocks[-1], ToolCall):
+    if finish in OUT_OF_ROOM and blocks and isinstance(last := blocks[-1], ToolCall):
         cut = {"call_id": last.call_id, "name": last.name, "arguments": last.arguments}
         return interrupted(replace(response, blocks=tuple(blocks[:-1])), [cut])
     return response

@@ -1,0 +1,82 @@
+"""Hiding as one decision: append a batch that was planned, and say what it was, with all figures of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.errors import VersionConflict
+from timeline.planning.budget import account
+from timeline.planning.plans import Hides
+from timeline.planning.steps import plan_step
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from timeline.compaction import Compactor
+    from timeline.events import BlocksHidden, Payload
+    from timeline.fold.window import Window
+    from timeline.log import Log
+    from timeline.planning.budget import FixedPart
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import HidingStep
+
+
+async def hide_by_step(
+    compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, step: HidingStep, *, most: int | None = None
+) -> list[Taken]:
+    """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
+
+    Args:
+        compactor: of the policy.
+        log: of the conversation.
+        fixed: what no hiding can free.
+        now: its time.
+        step: which one.
+        most: bring the total down to this figure, instead of the policy's target.
+    """
+    chosen: list[Taken] = []
+
+    async def choose() -> Sequence[Payload]:
+        chosen.clear()
+        window, policy = log.fold.window, compactor.policy
+        decision = plan_step(step, window, fixed, policy, compactor.counter, most=most)
+        if not isinstance(decision, Hides):
+            return ()
+        chosen.append(hidden_by(decision.event, window, fixed, policy))
+        return [decision.event]
+
+    with suppress(VersionConflict):  # then it is left to the next pass
+        if await log.decide(choose, at=now):
+            return chosen
+    return []
+
+
+def hidden_by(event: BlocksHidden, window: Window, fixed: FixedPart, policy: Policy) -> Taken:
+    """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
+
+    Args:
+        event: about to be appended.
+        window: what it was planned from.
+        fixed: of the account.
+        policy: that it was planned under.
+    """
+    chosen = {stand_in.version for stand_in in event.blocks}
+    names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
+    tools = [
+        item.block.name or names.get(item.answers or 0, "")
+        for item in window.items
+        if item.version in chosen and isinstance(item.block, ToolResult)
+    ]
+    before = account(window.items, fixed, policy).messages
+    facts: dict[str, int | str] = {
+        **event.facts,
+        "before_tokens": before,
+        "after_tokens": before - event.facts.get("freed_tokens", 0),
+        "outputs": len(tools),
+        "tools": ", ".join(dict.fromkeys(name for name in tools if name)),
+    }
+    return Taken(kind="hidden", reason=event.reason, facts=facts)

@@ -1,0 +1,64 @@
+"""The state of a conversation for a runtime and its interface: compactions, one under way, tools still in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from timeline.fold.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionState:
+    """How often a conversation was compacted, and whether it is being compacted (seed 004, gap 2).
+
+    Attributes:
+        count: compactions that stand, superseded ones included.
+        last_at: time of the newest one; None before the first.
+        compacting: somebody is writing a summary now.
+        until: when that one's lease expires at the latest.
+    """
+
+    count: int
+    last_at: datetime | None
+    compacting: bool
+    until: datetime | None
+
+
+def compaction_state(window: Window, now: datetime) -> CompactionState:
+    """Tell a window's compaction state at a moment."""
+    lease, newest = window.lease, window.summary
+    compacting = lease is not None and now < lease.expires_at
+    return CompactionState(
+        count=window.rounds,
+        last_at=None if newest is None else newest.block.at,
+        compacting=compacting,
+        until=lease.expires_at if lease is not None and compacting else None,
+    )
+
+
+def tools_in_use(window: Window) -> tuple[str, ...]:
+    """Return the names of the tools that the window still shows a call of, in the order of their first calls."""
+    calls = (i.block for i in window.items if isinstance(i.block, ToolCall) and not i.omitted)
+    return tuple(dict.fromkeys(call.name for call in calls))
+
+
+def still_used(tools: Sequence[Any], window: Window) -> list[Any]:
+    """Return those of some tool schemas whose tool the window still shows a call of (seed 004, gap 4)."""
+    used = {*tools_in_use(window)}
+    return [tool for tool in tools if _name(tool) in used]
+
+
+def _name(tool: Any) -> str:
+    """Return the name in a schema of Anthropic's or OpenAI's; a mere name is one too."""
+    if isinstance(tool, str):
+        return tool
+    told = tool if isinstance(tool, dict) else {}
+    function = told.get("function")
+    return str((function if isinstance(function, dict) else told).get("name", ""))
