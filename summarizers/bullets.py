@@ -9,7 +9,7 @@ from .layouts import BULLETS
 from .outline import fitted
 from .ranking import Point, Section, ranked
 from .shapes import Shape, asked, no_ending
-from .text import clip, one_line, terms
+from .text import clean, clip, one_line, terms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def labels_for(request: SummaryRequest) -> Mapping[Section, str]:
 
 
 def _read(summary: str) -> list[Point]:
-    lines = [one_line(line) for line in summary.splitlines() if line.lstrip()[:2] in {"- ", "* ", "• "}]
+    lines = [one_line(line) for line in clean(summary).splitlines() if line.lstrip()[:2] in {"- ", "* ", "• "}]
     known = [(section, label) for labels in LABELS.values() for section, label in labels.items()]
     points: list[Point] = []
     for n, line in enumerate(lines):

@@ -14,7 +14,7 @@ from .ranking import FACT, Point, Section
 from .record import file_of, writes
 from .rounds import incorporates
 from .shapes import ACCOMPLISHED, Shape, reader, state
-from .text import clip, one_line, verbatim
+from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,6 @@ _NO_COMPONENT: Final = "General"
 _WORKED: Final = " (worked later)"
 _ARROW: Final = " → "
 _UNRESOLVED: Final = "not resolved yet"
-_ROW: Final = re.compile(r"^\s*\|\s*(?P<file>[^|]+?)\s*\|\s*(?P<action>[^|]+?)\s*\|\s*(?P<told>[^|]*?)\s*\|\s*$")
 _HEAD: Final = {"File/Component", "-"}
 _NOT_POINTS: Final = re.compile(r"^(?:Session Summary\b|This summary incorporates context from \d+|None recorded$)")
 _CREATES: Final = re.compile(r"write|create|save", re.IGNORECASE)
@@ -45,13 +44,14 @@ _read: Final = reader(SECTIONS)
 
 def _read_sections(summary: str) -> list[Point]:
     """Read a summary back, rows apart: they are what the next summary's table begins with."""
-    rows = [row for line in summary.splitlines() if (row := _ROW.match(line))]
-    prose = "\n".join(line for line in summary.splitlines() if not _ROW.match(line))
+    lines = head_and_tail(summary, MOST_CHARACTERS).splitlines()
+    rows = [cells for line in lines if (cells := _cells(line))]
     table = [
-        _row(row["file"], row["action"], row["told"], n - len(rows), earlier=True)
-        for n, row in enumerate(rows)
-        if row["file"] not in _HEAD and row["file"].strip("- ")
+        _row(*cells, n - len(rows), earlier=True)
+        for n, cells in enumerate(rows)
+        if cells[0] not in _HEAD and cells[0].strip("- ")
     ]
+    prose = "\n".join(line for line in lines if not _cells(line))
     points = [p for p in _read(prose) if not _NOT_POINTS.match(p.text) and p.section is not Section.TASK]
     return [replace(p, section=Section.DONE) if _is_done(p) else p for p in table] + points
 
@@ -82,13 +82,14 @@ def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
 def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
     """List each file once, with what was done to it since the beginning, and the newest that was said of it."""
     failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
-    rows = {_cells(p.text)[0]: p for p in earlier}
+    rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
     seen: set[str] = set()
     for order, block in enumerate(blocks):
         if not isinstance(block, ToolCall) or not (file := _cell(file_of(block), _FILE_LENGTH)):
             continue
         if writes(block) and block.call_id not in failed:
-            action, before = _cells(rows[file].text)[1:] if file in rows else ("", "")
+            known = _cells(rows[file].text) if file in rows else None
+            _, action, before = known or ("", "", "")
             fresh = bool(_CREATES.search(block.name)) and file not in seen
             told = _said_of(file, found) or before or f"by {one_line(block.name)}"
             rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), told, order)
@@ -122,17 +123,20 @@ def _cell(text: str, length: int = _TOLD_LENGTH) -> str:
     return clip(one_line(text).replace("|", "/"), length)
 
 
-def _cells(row: str) -> tuple[str, str, str]:
-    found = _ROW.match(row)
-    return (found["file"], found["action"], found["told"]) if found else ("", "", "")
+def _cells(line: str) -> tuple[str, str, str] | None:
+    """Read a row of the table: file, action, description; None for a line that is none."""
+    row = line.strip()
+    cells = row[1:-1].split("|") if row.startswith("|") and row.endswith("|") else []
+    return (cells[0].strip(), cells[1].strip(), cells[2].strip()) if len(cells) == 3 else None
 
 
 def _is_row(point: Point) -> bool:
-    return _ROW.match(point.text) is not None
+    return _cells(point.text) is not None
 
 
 def _is_done(point: Point) -> bool:
-    return _cells(point.text)[1] == DONE
+    cells = _cells(point.text)
+    return cells is not None and cells[1] == DONE
 
 
 def _with_resolution(error: str) -> str:

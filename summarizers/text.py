@@ -60,7 +60,8 @@ def verbatim(text: str) -> str:
 
     A line that looks like a heading or a row is quoted; role tags and control characters go, as in `clean`.
     """
-    kept = text if clean(text) == text.replace("**", "") else clean(text)
+    cleaned = clean(text)
+    kept = text if cleaned == text.replace("**", "") else cleaned
     return "\n".join(f"> {line}" if _STRUCTURE.match(line) else line for line in kept.strip().splitlines())
 
 

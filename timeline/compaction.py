@@ -33,7 +33,7 @@ from timeline.planning.messages import messages
 from timeline.planning.plans import Hides, Plan
 from timeline.planning.requests import Wanted, summary_requests
 from timeline.planning.steps import plan_step
-from timeline.planning.summary import compaction_event
+from timeline.planning.summary import compaction_event, unheaded
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip
 from timeline.projection.context import Taken
@@ -237,7 +237,8 @@ class _Compaction:
         number = self.log.fold.window.rounds + 1
         if plan.written is not None:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
-        text = self.compactor.counter.truncate(self.own_summary, plan.caps.history + plan.caps.turn_prefix)
+        told = unheaded(self.own_summary, self.compactor.policy.form)
+        text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
         return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:

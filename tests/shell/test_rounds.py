@@ -11,6 +11,7 @@ from tests.scenes import COUNTER, Scribe, answer, call, opened, payloads_of, pro
 from timeline import open_store, policies
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import CompactionRefused
+from timeline.ports import Hooks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,3 +153,17 @@ async def test_a_summary_among_imported_messages_goes_on_with_its_number() -> No
     assert compaction.block.text.startswith("## Session Summary (Round 5)")
     assert "- Using SM-2" in compaction.block.text
     assert compaction.block.text.endswith("incorporates context from 4 previous compaction rounds.")
+
+
+async def test_a_heading_in_the_applications_own_summary_is_written_once() -> None:
+    """The form puts it there, with the number of the round."""
+
+    async def own(_: object) -> str:
+        return "## Session Summary (Round 9)\n\nThey built it."
+
+    timeline = await opened(MemoryStore(), policy=POLICY, hooks=Hooks(on_before_compaction=own))
+    await timeline.append(prompt(text=TASK), *work(1))
+    await timeline.compact()
+    compaction = timeline.window.compaction
+    assert compaction is not None
+    assert compaction.block.text == "## Session Summary (Round 1)\n\nThey built it."

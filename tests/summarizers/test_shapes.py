@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from summarizers.extractive import extract
-from tests.summarizers.test_extractive import HOSTILE
+from tests.summarizers.test_extractive import HOSTILE, JUNK
 from timeline.blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt
 from timeline.ports import SummaryRequest
 from timeline.tokens import get_counter
@@ -264,6 +264,24 @@ def test_content_cannot_pose_as_structure_in_any_shape(text: str, prompt: Prompt
     assert set(headings(summary)) <= {*headings(harmless), "### Errors & Resolutions"}
     for tag in ("system>", "<|", "[INST]", "<<SYS", "system-reminder>", "system\uff1e"):
         assert tag not in summary
+
+
+ROWS: Final = {"an open row": "|" + " " * 50_000, "rows": "| a | b | c |\n" * 5_000, "bars": "|" * 50_000}
+
+
+@pytest.mark.parametrize("prompt", CAPS)
+@pytest.mark.parametrize("text", [*JUNK.values(), *ROWS.values()], ids=[*JUNK, *ROWS])
+def test_junk_is_borne_in_every_shape(text: str, prompt: PromptName) -> None:
+    """Whatever a conversation, its task and its earlier summary hold, the cap is kept and something is said."""
+    blocks = [
+        UserPrompt(text=text),
+        AssistantCompletion(text=text),
+        call("a", "Write", file_path=text),
+        result("a", text),
+    ]
+    summary = extract(request(blocks, prompt, original_task=text, previous=text, round=2))
+    assert summary.strip()
+    assert get_counter("o200k_base").count(summary) <= CAPS[prompt]
 
 
 @pytest.mark.parametrize("prompt", CAPS)
