@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
+from store.memory import MemoryStore
 from tests.cli import sessions
 from tests.cli.test_output import Terminal, writing_to
+from timeline import Timeline
+from timeline.blocks import UserPrompt
 from timeline.cli import main
+from timeline.cli.rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,3 +160,20 @@ def test_text_of_a_conversation_cannot_break_a_line(run: Callable[..., Done], tm
     run("import", sessions.write(tmp_path, made))
     out = run("show", sessions.SESSION).out
     assert "turn_1  first second␛[31m third\n" in out
+
+
+async def test_stages_say_what_was_decided_and_where_their_messages_stand() -> None:
+    """Events of stages are rows as any other; for a person they tell the decision."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c")
+    await timeline.enter_stage("topic", "Topic")
+    await timeline.append(UserPrompt(text="Flashcards?"))
+    await timeline.approve_stage(decision="spaced repetition")
+    await timeline.rewind_stage("topic")
+    rows = (await read_rows(store, "c")).rows
+    assert [(row.type, row.about) for row in rows if row.type.startswith("stage.") and row.path is None] == [
+        ("stage.entered", "Topic"),
+        ("stage.approved", "Topic (1 message, 3 to 3): spaced repetition"),
+        ("stage.rewound", "back to topic"),
+    ]
+    assert all(set(row.dump()) == KEYS for row in rows)

@@ -28,6 +28,7 @@ from timeline.events import (
     BlocksUnpinned,
     CompactionFailed,
     ContextRendered,
+    Covers,
     HookFailed,
     ModelCalled,
     PolicyChanged,
@@ -258,3 +259,21 @@ def test_a_copy_is_independent() -> None:
     assert len(fold.window.items) == 4
     assert fold.window.summaries == ()
     assert fold.address([(prompt(), AT)])[0].turn_id == "turn_3"
+
+
+def test_a_range_is_parted_where_a_summary_was_written_that_stands_before_it() -> None:
+    """A summary's own version may lie among those that a later compaction covers; it stands where it stood."""
+    fold = fold_of(*turn(3), *turn(4))
+    summary = compact_fold(fold, 3)
+    grow(fold, *turn(5))
+    window = fold.window
+    assert [item.version for item in window.items] == [summary, 4, 5, 7, 8]
+    assert window.covers_between(1, 4).ranges == ((4, 5), (7, 7))
+    assert window.covers_between(0, 4) == Covers(ranges=((2, 7),), summaries=(summary,))
+
+
+def test_only_the_newest_stage_digest_is_pinned_by_its_type() -> None:
+    """It says all that holds; a decision may pin an earlier one all the same."""
+    fold = fold_of(StageDigest(text="a"), StageDigest(text="b"), StageDigest(text="c"))
+    apply(fold, 5, BlocksPinned(versions=(2,)))
+    assert [(item.keeps, item.superseded) for item in fold.window.items] == [(True, True), (False, True), (True, False)]

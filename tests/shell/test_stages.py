@@ -303,3 +303,19 @@ async def test_without_a_decision_there_is_no_digest() -> None:
     await timeline.append(*turn(5))
     assert digests(timeline) == []
     assert HEADING not in str((await timeline.render(system="You help.")).to_openai_chat())
+
+
+async def test_an_undone_collapse_brings_the_messages_and_the_detail_back() -> None:
+    """The stages stand as they stood; only what was shown of them changed."""
+    timeline = await open_chain(max_tokens=2_000, recent_stages=0)
+    await stage(timeline, "gagasan", 300, 300, detailed="in detail")
+    await timeline.append(*turn(10))
+    await timeline.compact(now=AT)
+    [summary] = timeline.window.summaries
+    assert summary.parts.history == "- Gagasan: gagasan is settled"
+    assert "in detail" not in (await timeline.render(record=False, now=AT)).neutral.ephemeral[0].text
+    await timeline.undo_compaction(now=AT)
+    assert timeline.window.summaries == ()
+    assert "in detail" in (await timeline.render(now=AT)).neutral.ephemeral[0].text
+    assert names(timeline) == [("gagasan", True)]
+    assert (await timeline.verify()).ok

@@ -192,7 +192,8 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
         case StageEntered():
             return brief(payload.label or payload.stage, _ABOUT)
         case StageApproved():
-            where = f"{payload.count:,} messages" + (f", {payload.first} to {payload.last}" if payload.count else "")
+            where = counted(payload.count, "message", "messages")
+            where += f", {payload.first} to {payload.last}" if payload.count else ""
             return brief(f"{payload.label or payload.stage} ({where}): {payload.decision}", _ABOUT)
         case StageRewound():
             return brief(f"back to {payload.stage}", _ABOUT)
