@@ -260,6 +260,9 @@ class _Compaction:
                 number=number,
             )
             payloads.append(completed.model_copy(update={"lease": self.lease}))
+        elif self.lease is not None:  # what was to be covered may not be any more: nobody is to wait for a summary
+            detail = "only previews were left to make"
+            payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.spills:
             payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
         return payloads

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, Scribe, log_of, opened, payloads_of, prompt, small_policy, turn
+from tests.scenes import AT, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
 from timeline.cli.rows import about_event
 from timeline.notice_events import CompactionBoundary
@@ -174,3 +174,21 @@ async def test_the_preset_of_seed_003_goes_through_all_of_it(share: float) -> No
         "Understood.",
     ]
     assert len(await payloads_of(store, "compaction.boundary")) == 1
+
+
+async def test_a_hook_that_pins_all_there_is_to_cover_leaves_no_lease_behind() -> None:
+    """Only previews are left to do then; nobody has to wait for a summary that is not written."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY)
+    await timeline.append(*turn(400, 30), prompt(), *exchange("big", 3_500))
+
+    async def before(_: dict[str, Any]) -> None:
+        await timeline.pin("ar:turn_1.user.prompt")
+        await timeline.pin("ar:turn_1.assistant.completion")
+
+    hooked = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=Hooks(on_before_compaction=before))
+    context = await hooked.render(now=AT)
+    assert [taken.kind for taken in context.decisions][:1] == ["spilled"]
+    assert await payloads_of(store, "compaction.started")
+    assert hooked.window.lease is None
+    assert (await hooked.verify()).ok

@@ -238,3 +238,22 @@ def test_the_recall_tool_answers(store: sync.Store) -> None:
     asked: Any = {"path": "ar:turn_1.user.prompt"}
     assert tool.handle(asked).endswith("Hello.")
     assert tool.answer(ToolCall(call_id="r", name="recall", arguments=asked)).text == tool.handle(asked)
+
+
+def test_an_agent_loop_without_await(store: sync.Store) -> None:
+    """Prepare and finish steps, end a run, ask for the state: all as ordinary calls."""
+    timeline = sync.Timeline.open(store, "c", policy=policies.prune_then_summarize(max_tokens=20_000))
+    hook = timeline.step_hook("anthropic", system="You code.")
+    with timeline.run():
+        [message] = hook.prepare_step(messages=[{"role": "user", "content": "hi"}])["messages"]
+        assert message["role"] == "user"
+        hook.on_step_finish(anthropic_message())
+    assert hook.context is not None
+    assert timeline.tools_in_use() == ("bash",)
+    assert timeline.still_used(["bash", "other"]) == ["bash"]
+    assert timeline.compaction_state(now=AT).count == 0
+    assert timeline.end_run() == []
+    cut = anthropic_message() | {"id": "msg_2", "stop_reason": "max_tokens"}
+    assert timeline.after_length_stop(cut).exit == "max_tokens"
+    timeline.use_policy(small_policy())
+    assert timeline.policy == small_policy()
