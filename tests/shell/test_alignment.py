@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +51,10 @@ def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_signature() -> 
 
 def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
     """A cut call stands at the end of its response, behind the calls that came whole."""
-    mark = {"interrupted": True, "cut_calls": [{"call_id": "b", "name": "run", "arguments": '{"x'}, {"name": "no id"}]}
+    mark: dict[str, Any] = {
+        "interrupted": True,
+        "cut_calls": [{"call_id": "b", "name": "run", "arguments": '{"x'}, {"name": "no id"}],
+    }
     log: list[Block] = [
         RangeSummary(text="what was"),
         AssistantCompletion(response_id="m", meta=mark),
