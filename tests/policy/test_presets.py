@@ -14,6 +14,7 @@ from timeline.policy.model import Hiding, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import (
     ClearToolOutputs,
+    CollapseStages,
     CutPoint,
     DropOldest,
     KeepLast,
@@ -69,8 +70,9 @@ def test_priority_chain_has_its_steps_in_the_order_of_seed_000() -> None:
     policy = policies.priority_chain()
     assert policy.steps[0] == StripChitchat()
     assert policy.steps[-1] == DropOldest(keep_last=50)
-    found = [kind for kind in kinds(policy.steps) if kind != "collapse_stages"]
-    assert found == ["strip_chitchat", "summarize", "drop_oldest"]
+    assert policy.steps[1] == CollapseStages(which="oldest", recent=3)
+    assert policy.steps[3] == CollapseStages(which="recent", recent=3)
+    assert kinds(policy.steps)[2::2] == ["summarize", "drop_oldest"]
     assert (policy.on_failure, policy.stop_at) == ("next_step", "trigger")
 
 
