@@ -14,19 +14,17 @@ PAGE: Final = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 STATEMENTS: Final = {
     "000": 51,
     "R-000": 29,
-    "001": 58,
+    "001": 64,
     "R-001": 26,
     "002": 59,
     "R-002": 9,
     "003": 32,
     "R-003": 11,
-    "004": 130,
+    "004": 138,
     "R-004": 36,
 }
 """How many statements each seed makes, and how many rulings there are about it."""
-OPEN: Final = 24
-"""How many of them no test shows."""
-REASONS: Final = frozenset({"lifecycle stream", "price model", "ready-made model clients", "the lab", "user interface"})
+REASONS: Final = frozenset({"lifecycle stream", "price model", "the lab", "user interface"})
 """What belongs to parts that are not begun."""
 CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -54,8 +52,8 @@ def _rows() -> list[Row]:
 
 
 ROWS: Final = _rows()
-SHOWN: Final = [row for row in ROWS if len(row.cells) == 3 and row.cells[1] != "`later`"]
-LATER: Final = [row for row in ROWS if len(row.cells) == 3 and row.cells[1] == "`later`"]
+SHOWN: Final = [row for row in ROWS if row.cells[1:2] != ("`later`",)]
+LATER: Final = [row for row in ROWS if row.cells[1:2] == ("`later`",)]
 
 
 @pytest.mark.parametrize("source", STATEMENTS)
@@ -77,9 +75,9 @@ def test_rows_stand_in_the_order_of_their_seeds() -> None:
         assert numbers == sorted(numbers), source
 
 
-def test_no_cell_is_empty() -> None:
+def test_no_cell_is_missing_or_empty() -> None:
     """A row says what is asked, where it is, and what shows it."""
-    assert [row.name for row in ROWS if not all(row.cells)] == []
+    assert [row.name for row in ROWS if len(row.cells) != 3 or not all(row.cells)] == []
 
 
 def test_each_row_names_modules_that_exist() -> None:
@@ -101,8 +99,3 @@ def test_each_row_names_tests_that_exist() -> None:
 def test_what_comes_later_says_why() -> None:
     """A statement without an implementation belongs to a part of the project that is not begun."""
     assert [row.name for row in LATER if row.cells[2] not in REASONS] == []
-
-
-def test_what_is_open_is_known() -> None:
-    """No statement loses its test in silence."""
-    assert len(ROWS) - len(SHOWN) - len(LATER) == OPEN

@@ -417,6 +417,7 @@ async def test_the_summary_is_an_answer_to_a_fixed_question() -> None:
     assert (question.role, question.text) == ("user", policy.form.question)
     assert question.text.startswith("What have we accomplished in our conversation so far?")
     assert (told.role, told.text) == ("assistant", "history 1")
+    assert (question.type, told.type) == ("conv.range.summary", "conv.range.summary")
     assert (len(kept), kept[0].path) == (4, "ar:turn_2.user.prompt")
     assert "history 1" not in str(context.to_anthropic()["system"])
 
