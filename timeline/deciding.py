@@ -115,6 +115,7 @@ class Deciding(Embedding):
         if version is not None:
             arguments.version_number("version", version)
         at = moment(now, self._clock)
+        await self._catch_up()
 
         async def choose() -> list[int]:
             standing = await standing_compactions(self._store, self.id)
@@ -189,5 +190,5 @@ class Deciding(Embedding):
                 raise BlockNotFound(self.id, path)
             return [decide(window, item)]
 
-        await self._log.catch_up()
+        await self._catch_up()
         await self._log.decide(choose, at=moment(now, self._clock))

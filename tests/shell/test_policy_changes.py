@@ -93,6 +93,19 @@ async def test_a_new_policy_lifts_what_an_undo_holds_back() -> None:
     assert (await timeline.verify()).ok
 
 
+async def test_an_undo_holds_back_under_the_policy_that_another_writer_put_in_force() -> None:
+    """Its next render does not fold again at once what it just took back."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=3_000))
+    await timeline.append(prompt(50))
+    for number in range(30):
+        await timeline.append(*exchange(f"c{number}", 100))
+    await timeline.render()
+    await (await opened(store)).use_policy(small_policy(max_tokens=2_900))
+    await timeline.undo_compaction()
+    assert [taken.kind for taken in (await timeline.render()).decisions] == ["held"]
+
+
 async def test_the_past_has_the_policy_of_its_time() -> None:
     """Where one was in force then; a fork goes on under the present one."""
     timeline = await opened(MemoryStore())
