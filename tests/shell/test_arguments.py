@@ -87,7 +87,7 @@ async def test_an_argument_that_cannot_be_used_is_refused_with_the_cure(
         ("title", "a text", {"title": 5}),
         ("parent", "ParentLink(conversation=", {"parent": "other"}),
     ],
-    ids=str,
+    ids=["store", "policy", "summarizer", "hooks", "counter", "conversation", "title", "parent"],
 )
 async def test_a_name_in_place_of_the_thing_is_refused_when_opening(field: str, cure: str, given: Any) -> None:
     """A path is no store and a preset's name no policy; the message says how to get one."""
