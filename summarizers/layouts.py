@@ -56,9 +56,10 @@ def plain(shares: Mapping[Section, float]) -> Layout:
     return Layout(tuple(Part(f"## {section}", (section,), share) for section, share in shares.items()))
 
 
+UNKNOWN_TASK: Final = "Unknown task"
 SECTIONS: Final = Layout(
     (
-        Part("### Original Task", (Section.TASK,), 0.3, mark="", empty="Unknown task"),
+        Part("### Original Task", (Section.TASK,), 0.3, mark="", empty=UNKNOWN_TASK),
         Part(
             "### Completed Work\n| File/Component | Action | Description |\n|----------------|--------|-------------|",
             (Section.FILES, Section.DONE),

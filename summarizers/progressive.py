@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
+from .layouts import UNKNOWN_TASK
 from .prompts import load_prompt, prompt_for
 from .rounds import incorporates
+from .tasks import original_task
 from .text import ELLIPSIS
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 LEAST_RECORD: Final = 64
 """A window that leaves fewer tokens than this for the record is too small to summarise with."""
+_AS_BEFORE: Final = "(what the earlier summary says of it)"
+"""Stands for the original task where only the earlier summary may know it."""
 _SLACK: Final = 16
 """Tokens by which joined texts may count more than their parts."""
 _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
@@ -78,7 +82,7 @@ def build_prompt(request: SummaryRequest, record: str, previous: str | None, tex
         chained=_chained(request.round),
         wishes=_wishes(request),
         task=texts.task or prompt.nothing,
-        original_task=texts.original_task or texts.task or prompt.nothing,
+        original_task=texts.original_task or (_AS_BEFORE if request.previous else UNKNOWN_TASK),
         previous=previous or prompt.nothing,
         record=record,
     )
@@ -110,7 +114,7 @@ async def summarize_progressively(
     # Tasks and earlier summary may each take an eighth of the window; what a summarizer wrote itself is shorter.
     texts = Texts(
         task=shortened(request.task or "", window_tokens // 8, counter),
-        original_task=shortened(request.original_task or "", window_tokens // 8, counter),
+        original_task=shortened(original_task(request) or "", window_tokens // 8, counter),
     )
     previous = shortened(request.previous or "", max(window_tokens // 8, request.max_tokens), counter)
     script = prompt_for(request).script

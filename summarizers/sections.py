@@ -14,6 +14,7 @@ from .ranking import FACT, Point, Section
 from .record import file_of, writes
 from .rounds import incorporates
 from .shapes import ACCOMPLISHED, Shape, reader, state
+from .tasks import original_task
 from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
 
 
 def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
-    first = request.original_task or (found.prompts[0][1] if found.prompts else request.task) or ""
+    oldest = found.prompts[0][1] if found.prompts and not request.previous else ""
+    first = request.original_task or oldest or original_task(request) or ""
     room = int(_TASK_SHARE * request.max_tokens)
     text = verbatim(first)
     told = text if request.counter.count(text) <= room else fitted(one_line(first), room, request.counter)

@@ -1,0 +1,33 @@
+"""The original task: what a conversation began with, also where its beginning is gone (seed 001, and its ruling).
+
+A log says it for ever. A plain list of messages does not: behind a summary, its first message is only the oldest one
+that is left. There the summary itself is what knows the task.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .layouts import SECTIONS, UNKNOWN_TASK
+
+if TYPE_CHECKING:
+    from timeline.ports import SummaryRequest
+
+_OTHERS: Final = "|".join(
+    re.escape(part.heading.splitlines()[0].lstrip("# ")) for part in SECTIONS.parts if part.empty != UNKNOWN_TASK
+)
+_TOLD: Final = re.compile(
+    rf"^#+ Original Task[ \t]*\n(?P<task>.*?)(?=^#+ (?:{_OTHERS})[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+
+
+def original_task(request: SummaryRequest) -> str | None:
+    """Return what the conversation of a request began with; None where neither log nor earlier summary says it."""
+    if request.original_task:
+        return request.original_task
+    if not request.previous:
+        return request.task
+    found = _TOLD.search(request.previous)
+    told = found["task"].strip() if found else ""
+    return told if told and told != UNKNOWN_TASK else None
