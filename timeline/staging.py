@@ -13,7 +13,7 @@ from timeline import arguments
 from timeline.blocks import StageDigest
 from timeline.deciding import Deciding
 from timeline.errors import StageNotFound, StageRefused
-from timeline.events import BlockAppended
+from timeline.events import BlockAppended, appended_block
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
 from timeline.frozen import repair_text
@@ -174,12 +174,13 @@ class Staging(Deciding):
     async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
         """Return where the messages of a stage stand: the versions of the first and last block, and their number."""
         said = Fold(self.id)
-        async for event in self._store.read(self.id, after=stage.entered, until=self.version, types=["block.appended"]):
-            if isinstance(event.payload, BlockAppended) and event.payload.block.type not in _NOT_SAID:
+        async for event in self._store.read(self.id, after=stage.entered, until=self.version):
+            block = appended_block(event.payload)
+            if block is not None and block.type not in _NOT_SAID:
                 said.apply(event.version, event.at, event.payload)
         items = said.window.items
         return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)
 
 
-_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message"})
+_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
 """Blocks that are no message of the conversation."""

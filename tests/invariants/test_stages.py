@@ -63,7 +63,7 @@ async def watch(steps: list[Step], policy: Policy) -> None:
     await watched.check_everything()
 
 
-@search(25)
+@search(15)
 @given(_staged(), st.one_of(CHAINS, CHAINS, POLICIES))
 def test_every_render_of_staged_work_keeps_the_invariants(steps: list[Step], policy: Policy) -> None:
     """Coverage, pairing, recall, order, replay and progress hold; every decision that stands is in view."""

@@ -11,6 +11,7 @@ from tests.scenes import AT, answer, call, prompt, result, turn
 from timeline import Timeline, policies
 from timeline.blocks import Note, StageDigest, SystemMessage
 from timeline.errors import InvalidArgument, StageNotFound, StageRefused
+from timeline.events import UnknownPayload, event_id
 from timeline.fold.stages import Stage, advanced
 from timeline.history import fold_history, load_fold
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
@@ -319,3 +320,15 @@ async def test_an_undone_collapse_brings_the_messages_and_the_detail_back() -> N
     assert "in detail" in (await timeline.render(now=AT)).neutral.ephemeral[0].text
     assert names(timeline) == [("gagasan", True)]
     assert (await timeline.verify()).ok
+
+
+async def test_a_block_of_a_later_version_is_said_too() -> None:
+    """What this version cannot read belongs to the stage that it was appended in."""
+    timeline = await open_chain()
+    await timeline.enter_stage("gagasan")
+    block: Any = {"type": "poem.verse", "author": "assistant", "text": "x", "turn_id": "t", "path": "bl:t.poem.verse"}
+    later = UnknownPayload(type="verse.appended", data={"block": block, "tokens": 1})
+    await timeline.decide([later], at=AT, ids=[event_id(AT)])
+    approved = await timeline.approve_stage(decision="d")
+    assert approved.approval is not None
+    assert (approved.approval.first, approved.approval.last, approved.approval.count) == (3, 3, 1)
