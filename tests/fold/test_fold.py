@@ -277,3 +277,11 @@ def test_only_the_newest_stage_digest_is_pinned_by_its_type() -> None:
     fold = fold_of(StageDigest(text="a"), StageDigest(text="b"), StageDigest(text="c"))
     apply(fold, 5, BlocksPinned(versions=(2,)))
     assert [(item.keeps, item.superseded) for item in fold.window.items] == [(True, True), (False, True), (True, False)]
+
+
+def test_a_superseded_summary_hands_on_all_that_it_covers() -> None:
+    """What it carries may stay outside of the next compaction; what lies behind that is covered all the same."""
+    fold = fold_of(*turn(3), *turn(4), *turn(5))
+    summary = compact_fold(fold, 5, carried=(4,))
+    assert [item.version for item in fold.window.items] == [summary, 4, 6, 7]
+    assert fold.window.covers_between(0, 1) == Covers(ranges=((2, 3), (5, 5)), summaries=(summary,))

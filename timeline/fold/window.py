@@ -252,7 +252,8 @@ class Window:
 
         The live summaries among them are superseded. One that was superseded earlier, by one of these, stays named
         while its own version lies behind the range. A summary that stands elsewhere was written when it was: where its
-        version, or that of one that it superseded, lies inside, the range is parted.
+        version, or that of one that it superseded, lies inside, the range is parted. So it is around what a superseded
+        summary carries and this compaction does not take.
         """
         taken = self.items[start:end]
         if not taken:
@@ -260,10 +261,14 @@ class Window:
         last = self.items[end].place - 1 if end < len(self.items) else self.version
         live = {item.version: item.block.path for item in taken if item.is_summary}
         paths = set(live.values())
+        last = max(
+            [last, *(c.covers.ranges[-1][1] for c in self.summaries if c.block.path in paths and c.covers.ranges)]
+        )
         earlier = {v for c in self.summaries if c.block.path in paths for v in c.covers.summaries if v > last}
         written = {item.block.path: item.version for item in self.items if item.is_summary}
         apart = {v for c in self.summaries if c.block.path not in paths for v in c.covers.summaries}
         apart.update(version for path, version in written.items() if path not in paths)
+        apart.update(item.version for item in self.items[end:] if item.version <= last)
         return Covers(ranges=_parted(taken[0].place, last, apart), summaries=tuple(sorted({*live, *earlier})))
 
     def unanswered(self) -> tuple[Item, ...]:
