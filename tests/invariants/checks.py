@@ -22,7 +22,7 @@ from timeline.fold.states import block_states
 from timeline.planning.budget import FixedPart, account, preview_cap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.invariants.reference import LogLine
     from timeline.events import Event, Payload
@@ -95,10 +95,16 @@ def check_states(events: Sequence[Event], lines: Sequence[LogLine], conversation
     assert {row.state for row in rows if row.version in gone} <= {"omitted", "covered"}
 
 
-def check_compactions(log: Sequence[LogLine], policy: Policy) -> None:
-    """Hold every compaction against what the design promises of covers, carried blocks, groups and progress."""
+def check_compactions(log: Sequence[LogLine], policy_at: Callable[[int], Policy]) -> None:
+    """Hold every compaction against what the design promises of covers, carried blocks, groups and progress.
+
+    Args:
+        log: all of it.
+        policy_at: the policy that a version was appended under.
+    """
     for index, (version, payload, _) in enumerate(log):
         if isinstance(payload, CompactionCompleted):
+            policy = policy_at(version)
             before = reference.standing(log[:index])
             _check_covers(before, [*before, log[index]], version, payload)
             if payload.source == "engine":

@@ -85,7 +85,7 @@ class Conversation(RuleBasedStateMachine):
 
     async def reopened(self) -> None:
         """Forget all timelines and open them again."""
-        self.mine.timeline = await self.open("c", self.now)
+        await self.mine.follow(await self.open("c", self.now))
         self.other = await self.open("c", self.now)
         if self.fork is not None:
             self.fork.timeline = await self.open(self.fork.timeline.id, self.now)

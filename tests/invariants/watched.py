@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tests.invariants.strategies import Step
     from timeline.fold.fold import Fold
+    from timeline.policy.model import Policy
     from timeline.ports import EventStore
     from timeline.wire.neutral import Entry, NeutralContext
 
@@ -62,6 +63,16 @@ class Watched:
         self.alone, self.forced = True, False
         self.last: RenderedContext | None = None
         self.last_version = 0
+        self.policies: list[tuple[int, Policy]] = [(0, timeline.policy)]
+
+    def policy_at(self, version: int) -> Policy:
+        """Return the policy that was in force when a version was appended."""
+        return next(policy for since, policy in reversed(self.policies) if since < version)
+
+    async def follow(self, timeline: Timeline) -> None:
+        """Go on with another timeline of the conversation, maybe under another policy."""
+        self.timeline = timeline
+        self.policies.append((await self.stored_version(), timeline.policy))
 
     async def play(self, *steps: Step) -> None:
         """Play steps; time goes on from where the last ones ended."""
@@ -147,7 +158,7 @@ class Watched:
         """What holds at the end of every story: the naive fold's answer, replay, progress."""
         log = await read_log(self.store, self.timeline.id)
         check_window(self.timeline.window, log)
-        check_compactions(log, self.timeline.policy)
+        check_compactions(log, self.policy_at)
         check_untouched(log)
         if self.alone:
             fixed = self.timeline._renderer.fixed(self.timeline._compactor, **FIXED | self.prompt).tokens
