@@ -29,7 +29,6 @@ REWRITES: Final = (
     "blocks.hidden",
     "blocks.revealed",
     "block.redacted",
-    "stage.rewound",
 )
 """Events after which a context is no longer the one before with something behind it."""
 FACTS: Final = ("model.called", "context.rendered", *REWRITES)

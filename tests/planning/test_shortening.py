@@ -49,6 +49,11 @@ def test_a_name_that_alone_is_too_long_keeps_its_beginning() -> None:
     assert shortened_path("abcdefghijklmnop", 2, COUNTER) == "abcd…"
 
 
+def test_a_name_without_its_folders_never_passes_for_a_whole_path() -> None:
+    """A name that just fits, and has no room left for the mark, gives up its end for it."""
+    assert shortened_path("0/𐀀𐀀", 8, EXACT).endswith("…")
+
+
 def test_the_room_of_a_line_is_what_its_frame_leaves() -> None:
     """Negative where the frame alone is too long."""
     assert room_in(lambda room: "abc " * 3 + "xyz " * room, 5, COUNTER) == 2

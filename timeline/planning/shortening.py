@@ -24,8 +24,10 @@ def one_line(text: str) -> str:
 
 def shortened(text: str, most: int, counter: TokenCounter) -> str:
     """Return a text, or as much of its beginning as fits ``most`` tokens with the ellipsis behind it."""
-    if counter.count(text) <= most:
-        return text
+    return text if counter.count(text) <= most else _beginning(text, most, counter)
+
+
+def _beginning(text: str, most: int, counter: TokenCounter) -> str:
     for room in range(most - 1, 0, -1):  # what the ellipsis adds depends on what it stands behind
         head = counter.truncate(text, room).rstrip()
         if head and counter.count(head + _ELLIPSIS) <= most:
@@ -40,7 +42,7 @@ def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
     starts = [separator.start() for separator in _SEPARATOR.finditer(path, 1)]
     ends = (_ELLIPSIS + path[start:] for start in starts)
     name = path[starts[-1] + 1 :] if starts else path
-    return next((end for end in ends if counter.count(end) <= most), "") or shortened(name, most, counter)
+    return next((end for end in ends if counter.count(end) <= most), "") or _beginning(name, most, counter)
 
 
 def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int:
