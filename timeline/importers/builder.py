@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events import BlockAppended
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Where time begins in a recording that has no times."""
+
+
+def parse_time(value: Any) -> datetime | None:
+    """Read a recorded time; a time without a zone is UTC, and what is no time is None."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

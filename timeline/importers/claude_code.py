@@ -8,13 +8,13 @@ later version) is the same row. What one row becomes is `claude_rows`' business.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.events import ParentLink
+from timeline.importers.builder import parse_time
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
-from timeline.importers.recording import Recording, Report
+from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire.anthropic import parts_of, text_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """How a conversation's row begins in every version seen; no value inside a row begins so."""
-TITLE_LENGTH: Final = 80
 
 CONVERSATION: Final = frozenset({"user", "assistant"})
 BOOKKEEPING: Final = frozenset(
@@ -48,17 +47,6 @@ def read_claude_code(data: bytes, name: str) -> list[Recording]:
     """
     report = Report(format=FORMAT)
     return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
-
-
-def parse_time(value: Any) -> datetime | None:
-    """Read a row's time; a time without a zone is UTC, and what is no time is None."""
-    if not isinstance(value, str):
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 class _Session:
@@ -86,7 +74,7 @@ class _Session:
             if events := reader.finish():
                 parent = ParentLink(conversation=self._id, path=self._path_of_agent(agent), relation="subagent")
                 id_ = f"{self._id}.agent-{agent}"
-                found.append(Recording(id_, events, reader.report, _short(reader.first_prompt), parent))
+                found.append(Recording(id_, events, reader.report, short_title(reader.first_prompt), parent))
         return found
 
     def _read(self, record: Record) -> None:
@@ -155,7 +143,7 @@ class _Session:
         uuids = {r.value["uuid"] for r in self._records if is_claude_code(r.value)}
         titles = [r.value for r in self._records if r.value.get("type") == "summary"]
         own = [text_of(t, "summary") for t in titles if text_of(t, "leafUuid") in uuids]
-        return _short(own[-1] if own else self._main.first_prompt)
+        return short_title(own[-1] if own else self._main.first_prompt)
 
     def _note_other_conversations(self) -> None:
         rows = Counter[str]()
@@ -173,8 +161,3 @@ def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(data, dict) or data.get("type") != "agent_progress":
         return None
     return data if isinstance(data.get("agentId"), str) and isinstance(data.get("message"), dict) else None
-
-
-def _short(text: str) -> str:
-    first = next(iter(text.strip().splitlines()), "")
-    return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -30,6 +30,7 @@ FindingKind: TypeAlias = Literal[
 
 MOST_FINDINGS: Final = 50
 """How many findings of a kind a report keeps; it counts them all."""
+TITLE_LENGTH: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +111,9 @@ class Recording:
     report: Report
     title: str = ""
     parent: ParentLink | None = None
+
+
+def short_title(text: str) -> str:
+    """Make a title of what was said: its first line, cut where it is long."""
+    first = next(iter(text.strip().splitlines()), "")
+    return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"
