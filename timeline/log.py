@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import anyio
 
 from timeline.blocks import utc
 from timeline.dry import DryLog
-from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, TimelineError, VersionConflict
+from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.history import first_prompt, fold_history, load_fold
 from timeline.paths import stem
 from timeline.ports import Expected
-from timeline.shielding import shielded
+from timeline.together import Together
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore, Snapshot
 
-_MOST_TOGETHER: Final = 256
-"""Appends that are written together."""
 _TRIES: Final = 200
 """How often an append follows another writer before it gives up: a second or so against one that never pauses."""
 
@@ -52,25 +49,6 @@ class Draft(NamedTuple):
     block: Block | None = None
     tokens: int = 0
     payload: Payload | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """An append that waits for its turn, and what became of it."""
-
-    drafts: Sequence[Draft]
-    counter: str
-    blocks: list[Block] | None = None
-    error: TimelineError | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.blocks is not None or self.error is not None
-
-    def result(self) -> list[Block]:
-        if self.error is not None:
-            raise self.error
-        return self.blocks or []
 
 
 class Log(Protocol):
@@ -131,7 +109,7 @@ class StoredLog:
         self._store = store
         self._fold = fold
         self._lock = anyio.Lock()
-        self._waiting: list[_Waiting] = []
+        self._together = Together(self._append, self._lock)
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str) -> StoredLog:
@@ -194,43 +172,7 @@ class StoredLog:
             PathTaken: a block brings a path of its own that is in use.
             StoreError: the store refused; nothing was written.
         """
-        own = _Waiting(drafts, counter)
-        self._waiting.append(own)
-        try:
-            async with self._lock:
-                if not own.done:
-                    await self._append_waiting(own)
-        finally:
-            if own in self._waiting:  # cancelled, or failed with an error of the first one's
-                self._waiting.remove(own)
-        return own.result()
-
-    async def _append_waiting(self, own: _Waiting) -> None:
-        """Write what waits in one append; where that is refused, each by itself, so that each has its own answer."""
-        company = [each for each in self._waiting if each is not own]
-        together, self._waiting = [own, *company[:_MOST_TOGETHER]], company[_MOST_TOGETHER:]
-        if len(together) == 1:
-            own.blocks = await self._append(own.drafts, own.counter)
-            return
-        # The company must not lose its append to the cancellation of the one that writes for all.
-        await shielded(self._append_together(together, own.counter))
-
-    async def _append_together(self, together: Sequence[_Waiting], counter: str) -> None:
-        drafts = [draft for each in together for draft in each.drafts]
-        try:
-            blocks = iter(await self._append(drafts, counter))
-        except TimelineError:
-            for each in together:
-                await self._append_alone(each)
-        else:
-            for each in together:
-                each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
-
-    async def _append_alone(self, waiting: _Waiting) -> None:
-        try:
-            waiting.blocks = await self._append(waiting.drafts, waiting.counter)
-        except TimelineError as error:
-            waiting.error = error
+        return await self._together.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
         blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
