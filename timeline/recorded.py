@@ -19,6 +19,7 @@ from timeline.events import (
     WrittenBy,
     derived_event_id,
 )
+from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log import Draft
 from timeline.paths import stem
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.events import Payload
+    from timeline.fold.window import Item
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.ports import EventStore
 
@@ -143,24 +145,38 @@ def _hide(timeline: Timeline, recorded: ImportedHide) -> BlocksHidden:
 def _compaction(
     timeline: Timeline, recorded: ImportedCompaction, at: datetime, path: str, turn_id: str
 ) -> CompactionCompleted:
-    """Make the compaction of a recorded client: its summary stands for everything before it."""
+    """Make the compaction of a recorded client: its summary stands for everything before it but what was kept."""
     window = timeline.window
-    covered = [item for item in window.items if not item.is_summary]
+    cut = _cut(window.items, recorded.kept_blocks)
+    covered = [item for item in window.items[:cut] if not item.is_summary]
+    kept = window.items[cut:]
+    divided = kept[0].block.turn_id if kept and any(i.block.turn_id == kept[0].block.turn_id for i in covered) else None
     text = f"{HEADING}\n\n{recorded.summary}"
     tokens = timeline.counter.count(text)
     event = CompactionCompleted(
         block=RangeSummary(turn_id=turn_id, text=text, at=at, path=path),
         tokens=tokens,
         counter=timeline.counter.name,
-        covers=window.covers_between(0, len(window.items)),
+        covers=window.covers_between(0, cut),
         parts=SummaryParts(history=recorded.summary),
+        split_turn_id=divided,
         round=window.rounds + 1,
         reason="imported",
         source="imported",
         before_tokens=window.tokens,
-        after_tokens=tokens,
+        after_tokens=tokens + sum(item.shown_tokens for item in kept),
         written_by=WrittenBy(summarizer="imported"),
         digest=build_digest(covered),
         **covered_figures(window.summaries, covered),
     )
     return with_meta(event, window.summaries, covered, trigger=recorded.trigger, recorded_tokens=recorded.pre_tokens)
+
+
+def _cut(items: Sequence[Item], kept: int) -> int:
+    """Return the position that the client kept its blocks from; one inside a group moves to the group's beginning."""
+    cut = max((n for n, item in enumerate(items, start=1) if item.is_summary), default=0)
+    cut = max(cut, len(items) - kept)
+    legal = [*boundaries(items, atomic_groups(items)), True]
+    while not legal[cut]:
+        cut -= 1
+    return cut

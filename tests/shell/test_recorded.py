@@ -144,6 +144,32 @@ async def test_a_second_recorded_compaction_supersedes_the_first() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.parametrize(("kept", "left"), [(0, 0), (1, 1), (2, 3), (3, 3), (4, 4), (9, 4)])
+async def test_what_a_recorded_client_kept_stays_in_whole_groups(kept: int, left: int) -> None:
+    """A result stays with its call, whatever the client said; the rest is covered."""
+    store = MemoryStore()
+    await import_recording(store, recording(*TALK, ImportedCompaction("ONE", kept_blocks=kept)))
+    timeline = await Timeline.open(store, "r")
+    assert len(timeline.window.items) == left + 1
+    [completed] = await payloads_of(store, "compaction.completed", "r")
+    assert completed.split_turn_id == ("turn_1" if 0 < left < 4 else None)
+    assert completed.after_tokens == timeline.window.tokens
+    assert (await timeline.verify()).ok
+
+
+async def test_a_second_recorded_compaction_may_keep_what_the_first_one_kept() -> None:
+    """But nothing that stands before the first one's summary, which it supersedes."""
+    store = MemoryStore()
+    first, second = ImportedCompaction("ONE", kept_blocks=1), ImportedCompaction("TWO", kept_blocks=3)
+    more = (prompt(turn_id="turn_2"), answer(turn_id="turn_2"))
+    await import_recording(store, recording(*TALK, first, *more, second))
+    timeline = await Timeline.open(store, "r")
+    summary, *kept = timeline.window.items
+    assert summary.block.text.endswith("TWO")
+    assert len(kept) == 3
+    assert (await timeline.verify()).ok
+
+
 async def test_two_recorded_compactions_in_a_row_are_both_kept() -> None:
     """A client that compacts twice without a word between has two summaries in the log, one live."""
     store = MemoryStore()

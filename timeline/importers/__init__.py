@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
+from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.recording import (
     ImportedCompaction,
     ImportedHide,
@@ -23,6 +24,9 @@ from timeline.importers.recording import (
     Report,
 )
 from timeline.wire.foreign import decode_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "FORMATS",
@@ -36,6 +40,7 @@ __all__ = [
 
 FORMATS: Final = (
     "Claude Code sessions (JSON Lines)",
+    "pi sessions (JSON Lines)",
     "OpenAI chat messages (JSON)",
     "Anthropic messages (JSON)",
 )
@@ -45,7 +50,7 @@ _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
 
 
 def read_recording(path: Path | str) -> list[Recording]:
-    """Read a recorded file: its main conversation first, then those of its subagents.
+    """Read a recorded file: its main conversation first, then those of its subagents, or its other branches.
 
     Raises:
         ImportFailed: the file is missing, empty, unreadable, no regular file, or no recording of a known format.
@@ -58,8 +63,8 @@ def read_recording(path: Path | str) -> list[Recording]:
     document = _document(data)
     if messages_of(document) is not None:
         recordings = read_chat(document, name, sha256(data).hexdigest())
-    elif _looks_like_claude_code(data):
-        recordings = read_claude_code(data, name)
+    elif (read_lines := _reader_of_lines(data)) is not None:
+        recordings = read_lines(data, name)
     else:
         raise ImportFailed(str(path), f"the format is not known. What can be read: {', '.join(FORMATS)}.")
     if not recordings:
@@ -92,5 +97,11 @@ def _read(source: Path) -> bytes:
         raise ImportFailed(str(source), f"the file cannot be read: {error}. Copy it and try again.") from None
 
 
-def _looks_like_claude_code(data: bytes) -> bool:
-    return any(is_claude_code(record.value) for record in read_records(data, Report(), opening=OPENING))
+def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | None:
+    """Tell a format of lines by the first record that is of one."""
+    for record in read_records(data, Report(), opening=OPENING):
+        if is_claude_code(record.value):
+            return read_claude_code
+        if is_pi(record.value):
+            return read_pi
+    return None

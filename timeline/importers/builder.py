@@ -2,7 +2,7 @@
 
 Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
 next one begins. What is told here: turns, keys, times, and which call a result answers. What a row means is each
-format's own business.
+format's own business; what they share is here, too: how a time is read, and what a client says in the user's place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import CustomBlock, ToolCall, ToolResult
 from timeline.events import BlockAppended
 from timeline.importers.recording import RecordedEvent
 from timeline.paths import stem
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Where time begins in a recording that has no times."""
+CLIENT_MESSAGE: Final = "client.message"
+
+
+def client_message(text: str) -> CustomBlock:
+    """Make what a client says in the user's place: in the model's context, but no prompt, so it opens no turn."""
+    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text)
 
 
 def parse_time(value: Any) -> datetime | None:

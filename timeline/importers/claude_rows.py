@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import CustomBlock, UserPrompt
+from timeline.blocks import UserPrompt
 from timeline.events import ModelCalled
-from timeline.importers.builder import Origin, RecordingBuilder
+from timeline.importers.builder import Origin, RecordingBuilder, client_message
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.wire.anthropic import assistant_block, attachment_block, joined_text, parts_of, result_block, text_of
 from timeline.wire.usage import anthropic_usage, count_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from timeline.blocks import Block, ToolResult
     from timeline.importers.recording import RecordedEvent, Report
 
-CLIENT_MESSAGE: Final = "client.message"
 SYNTHETIC: Final = "<synthetic>"
 """The model name of answers that the client made up; no model was called."""
 CHATTER: Final = re.compile(
@@ -128,7 +127,7 @@ class SessionReader:
         id_ = message.get("id")
         response = id_ if isinstance(id_, str) and id_ else f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
-            failed = _client_message(joined_text(content)).model_copy(update={"meta": {"error": True}})
+            failed = client_message(joined_text(content)).model_copy(update={"meta": {"error": True}})
             self._builder.add(failed, origin)
             return
         for index, part in enumerate(parts_of(content)):
@@ -153,17 +152,13 @@ def _model_call(message: dict[str, Any], response: str, started: datetime | None
     )
 
 
-def _client_message(text: str) -> CustomBlock:
-    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text)
-
-
 def _user_block(part: dict[str, Any], *, is_meta: bool) -> Block | None:
     if part.get("type") != "text":
         return attachment_block(part, author="client" if is_meta else "user")
     text = text_of(part)
     if not text:
         return None
-    return _client_message(text) if is_meta or CHATTER.match(text) else UserPrompt(text=text)
+    return client_message(text) if is_meta or CHATTER.match(text) else UserPrompt(text=text)
 
 
 def _result(part: dict[str, Any], twin: Any) -> ToolResult:

@@ -26,6 +26,8 @@ FindingKind: TypeAlias = Literal[
     "missing_time",
     "invalid",  # a record of a known type whose fields do not hold
     "second_conversation",  # records of another conversation in the same file, kept in file order
+    "branch",  # the conversation was continued from an earlier place, too: a conversation of its own, or left out
+    "lost_parent",  # a record that names one which is not in the file; it follows the record before it
 ]
 
 MOST_FINDINGS: Final = 50
@@ -35,15 +37,21 @@ TITLE_LENGTH: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class ImportedCompaction:
-    """A compaction that the recorded client made: its summary stands for everything before it.
+    """A compaction that the recorded client made: its summary stands for everything before it but what was kept.
 
-    The importer knows no versions, so the shell makes the `CompactionCompleted` event. ``trigger`` is the client's own
-    word (``auto``, ``manual``), ``pre_tokens`` the size that the client measured before; 0 where it did not say.
+    The importer knows no versions, so the shell makes the `CompactionCompleted` event.
+
+    Attributes:
+        summary: what the client wrote.
+        trigger: the client's own word (``auto``, ``manual``).
+        pre_tokens: the size that the client measured before; 0 where it did not say.
+        kept_blocks: how many of the blocks right before it the client went on sending word for word.
     """
 
     summary: str
     trigger: str = ""
     pre_tokens: int = 0
+    kept_blocks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +109,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One conversation of a file. A file gives its main conversation first, then its subagents' own.
+    """One conversation of a file. A file gives its main conversation first, then its subagents' own, or its branches.
 
     The `ConversationOpened` event is left to the shell, which makes it of ``title``, ``parent`` and ``report.format``.
     """

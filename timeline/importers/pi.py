@@ -1,0 +1,195 @@
+"""pi sessions (JSON Lines, versions 1 to 3): the paths through a tree of entries, each a conversation.
+
+Entries name their parents from version 2 on; in version 1 each follows the one before it. Going back in a conversation
+and on from there makes a branch. Every leaf's path, from the root on, is a conversation: the newest leaf's is the main
+one, and comes first. The path that was there first has the session's id, whichever is the newest, and every other one
+the id of the entry that it left at: so a session that has grown, in whatever branch, adds to what was imported before.
+What one entry becomes is `pi_entries`' business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.events import ParentLink
+from timeline.importers.lines import read_records
+from timeline.importers.pi_entries import ROLES, SUMMARIES, PathReader, is_conversation, is_unsent, message_of, time_of
+from timeline.importers.recording import Recording, Report, short_title
+from timeline.wire.anthropic import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from timeline.importers.lines import Record
+
+FORMAT: Final = "pi"
+OPENING: Final = '{"type":"message",'
+"""How most entries begin, in every version seen; no value inside an entry begins so."""
+MOST_BRANCHES: Final = 50
+"""How many paths are read, the newest first: each repeats what it shares with others."""
+
+BOOKKEEPING: Final = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
+"""Entries that are pi's own state; which model was used, each call says."""
+_ROOT: Final = -1
+
+
+def is_pi(value: Any) -> bool:
+    """Say whether a JSON value is the header of a pi session, or a message in one."""
+    if not isinstance(value, dict) or not isinstance(value.get("timestamp"), str):
+        return False
+    return _is_header(value) or text_of(message_of(value), "role") in ROLES
+
+
+def read_pi(data: bytes, name: str) -> list[Recording]:
+    """Read the bytes of a session file; the list is empty when it holds no conversation.
+
+    Args:
+        data: the file.
+        name: the file's name without its extension: the id where no header tells one.
+    """
+    report = Report(format=FORMAT)
+    return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
+
+
+def _is_header(value: dict[str, Any]) -> bool:
+    return value.get("type") == "session" and bool(text_of(value, "id"))
+
+
+class _Session:
+    """One file: its entries as a tree. A parent always stands before its children, so there are no circles."""
+
+    def __init__(self, records: Sequence[Record], report: Report, name: str) -> None:
+        self._report = report
+        self._records = list(_once(records, report))
+        headers = [record for record in self._records if _is_header(record.value)]
+        self._id = text_of(headers[0].value, "id") if headers else name
+        for other in headers[1:]:
+            if (session := text_of(other.value, "id")) != self._id:
+                report.note("second_conversation", other.line, f"session {session}")
+        names = [text_of(r.value, "name") for r in self._records if r.value.get("type") == "session_info"]
+        self._name = names[-1] if names else ""
+        # The header may be written after the first message.
+        times = (time_of(r.value) for r in self._records if not _is_header(r.value))
+        self._first_time = next(filter(None, times), None)
+        self._positions: dict[str, int] = {}
+        self._parents = [self._place(position) for position in range(len(self._records))]
+        self._said = {position for position in range(len(self._records)) if self._is_said(position)}
+        self._branches = self._part()
+
+    def recordings(self) -> list[Recording]:
+        """Read every path that ends in a leaf of its own, the newest leaf first."""
+        leaves = {self._branches[position]: position for position in sorted(self._said)}
+        newest_first = sorted(leaves.items(), key=lambda leaf: leaf[1], reverse=True)
+        found = []
+        for number, (branch, leaf) in enumerate(newest_first):
+            if number:
+                told = self._id_of(branch) if number < MOST_BRANCHES else f"left out: more than {MOST_BRANCHES}"
+                self._report.note("branch", self._records[max(branch, 0)].line, told)
+            if number < MOST_BRANCHES:
+                found.append(self._recording(branch, leaf, Report(format=FORMAT) if number else self._report))
+        return [recording for recording in found if recording.events]
+
+    def _place(self, position: int) -> int:
+        """Return the position of an entry's parent, and remember the entry's own."""
+        value = self._records[position].value
+        parent, id_ = position - 1, text_of(value, "id")
+        if "parentId" in value:
+            told = value["parentId"]
+            if told is None:
+                parent = _ROOT
+            elif isinstance(told, str) and told in self._positions:
+                parent = self._positions[told]
+            else:
+                self._report.note("lost_parent", self._records[position].line, str(told))
+        if id_ and not _is_header(value):
+            self._positions[id_] = position
+        return parent
+
+    def _is_said(self, position: int) -> bool:
+        """Say whether an entry is conversation, and report it where it is not."""
+        value, line = self._records[position].value, self._records[position].line
+        if is_conversation(value) or _is_header(value):
+            return not _is_header(value)
+        type_, role = str(value.get("type")), text_of(message_of(value), "role")
+        if type_ in BOOKKEEPING or is_unsent(value):
+            self._report.counts["skipped"] += 1
+        elif type_ in SUMMARIES or role in ROLES:
+            self._report.note("invalid", line, f"{role or type_} entry without content")
+        else:
+            self._report.note("unknown_record", line, f"{type_} {role}" if role else type_)
+        return False
+
+    def _part(self) -> dict[int, int]:
+        """Tell for each entry which branch it is on: the position where that left an older one, or the root.
+
+        What was said first decides which of several children goes on with the branch; an entry that nothing was said
+        behind is on none.
+        """
+        soonest: dict[int, int] = {}
+        below: dict[int, int] = {}
+        for position in range(len(self._records) - 1, _ROOT, -1):
+            first = position if position in self._said else below.get(position)
+            if first is not None:
+                parent = self._parents[position]
+                soonest[position] = first
+                below[parent] = min(first, below.get(parent, first))
+        branches = {_ROOT: _ROOT}
+        for position in sorted(soonest):
+            parent = self._parents[position]
+            branches[position] = branches[parent] if soonest[position] == below[parent] else position
+        return branches
+
+    def _recording(self, branch: int, leaf: int, report: Report) -> Recording:
+        reader, path = PathReader(report, self._first_time), self._path(leaf)
+        said: list[int] = []
+        for position in path:
+            record = self._records[position]
+            reader.mark(position)
+            if position in self._said:
+                reader.read(position, record.value, record.line, kept=self._kept(record.value, said))
+                said.append(position)
+        report.records = report.records or len(path)
+        link = None
+        if branch != _ROOT:
+            older = self._branches[self._parents[branch]]
+            link = ParentLink(conversation=self._id_of(older), relation="fork")
+        title = short_title(self._name or reader.first_prompt)
+        return Recording(self._id_of(branch), reader.finish(), report, title, link)
+
+    def _path(self, leaf: int) -> list[int]:
+        path = []
+        while leaf != _ROOT:
+            path.append(leaf)
+            leaf = self._parents[leaf]
+        return path[::-1]
+
+    def _kept(self, value: dict[str, Any], before: Sequence[int]) -> int | None:
+        """Return the position of the first entry that a compaction kept, None where it kept none.
+
+        The first version counts the entries; later ones name it, or repeat what was kept.
+        """
+        if (id_ := text_of(value, "firstKeptEntryId")) in self._positions:
+            return self._positions[id_]
+        tail, index = value.get("retainedTail"), value.get("firstKeptEntryIndex")
+        if isinstance(tail, list) and 0 < len(tail) <= len(before):
+            return before[-len(tail)]
+        return index if isinstance(index, int) else None
+
+    def _id_of(self, branch: int) -> str:
+        if branch == _ROOT:
+            return self._id
+        id_ = text_of(self._records[branch].value, "id")
+        return f"{self._id}.branch-{id_ if self._positions.get(id_) == branch else branch}"
+
+
+def _once(records: Iterable[Record], report: Report) -> Iterator[Record]:
+    """Leave out what was written twice: the same entry under the same id."""
+    seen: dict[str, dict[str, Any]] = {}
+    for record in records:
+        id_ = text_of(record.value, "id")
+        if id_ and seen.get(id_) == record.value:
+            report.note("duplicate_record", record.line, id_)
+            continue
+        if id_:
+            seen[id_] = record.value
+        yield record
