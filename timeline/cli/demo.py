@@ -188,4 +188,5 @@ def _tell_next(id_: str, db: str | None) -> None:
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
     write(f"  {where:<33}  also: render, read, digests, search, verify, export")
     write("  timeline simulate FILE             try it on a recorded conversation of your own:")
-    write("                                     a session of Claude Code or pi, or chat messages as JSON")
+    write("                                     a session of Claude Code or pi, a Gemini CLI chat,")
+    write("                                     a SWE-agent trajectory, or chat messages as JSON")

@@ -7,6 +7,7 @@ and a file is refused only when it is no recording at all.
 from __future__ import annotations
 
 from hashlib import sha256
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
+from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.recording import (
@@ -23,6 +25,7 @@ from timeline.importers.recording import (
     Recording,
     Report,
 )
+from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
 from timeline.wire.foreign import decode_value
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ FORMATS: Final = (
     "pi sessions (JSON Lines)",
     "OpenAI chat messages (JSON)",
     "Anthropic messages (JSON)",
+    "Gemini CLI chats (JSON)",
+    "SWE-agent trajectories (JSON)",
 )
 """The formats that can be read, in words."""
 
@@ -63,10 +68,15 @@ def read_recording(path: Path | str) -> list[Recording]:
     document = _document(data)
     if messages_of(document) is not None:
         recordings = read_chat(document, name, sha256(data).hexdigest())
+    elif is_gemini_cli(document):
+        recordings = read_gemini_cli(document, name)
+    elif is_swe_agent(document):
+        recordings = read_swe_agent(document, name, sha256(data).hexdigest())
     elif (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
     else:
-        raise ImportFailed(str(path), f"the format is not known. What can be read: {', '.join(FORMATS)}.")
+        known = f"What can be read: {', '.join(FORMATS)}."
+        raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
     if not recordings:
         raise ImportFailed(str(path), "no message is in it. Give a recording in which something was said.")
     return recordings
@@ -80,6 +90,19 @@ def _document(data: bytes) -> Any:
     except ValueError:
         return None
     return value if not text[end:].strip() else None
+
+
+def _damage(data: bytes) -> str:
+    """Say where a file breaks that begins as one JSON document and is none: what was torn tells no format."""
+    text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+    try:
+        decode_value(text)
+    except JSONDecodeError as error:
+        torn = text.lstrip().startswith(("{", "["))
+        return f"; as one JSON document it is damaged in line {error.lineno}: {error.msg}" if torn else ""
+    except ValueError as error:
+        return f"; it is {error}"
+    return ""
 
 
 def _read(source: Path) -> bytes:

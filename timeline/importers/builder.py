@@ -18,6 +18,8 @@ from timeline.importers.recording import RecordedEvent
 from timeline.paths import stem
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
     from timeline.events import ModelCalled
     from timeline.importers.recording import ImportedCompaction, ImportedHide, Report
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Where time begins in a recording that has no times."""
 CLIENT_MESSAGE: Final = "client.message"
+"""The type of what a client says in the user's place: it is in the model's context, but it is no prompt."""
 
 
-def client_message(text: str) -> CustomBlock:
-    """Make what a client says in the user's place: in the model's context, but no prompt, so it opens no turn."""
-    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text)
+def client_message(text: str, **meta: JsonValue) -> CustomBlock:
+    """Make the block of what a client says in the user's place; it opens no turn."""
+    return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text, meta=meta)
 
 
 def parse_time(value: Any) -> datetime | None:

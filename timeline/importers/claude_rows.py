@@ -127,8 +127,7 @@ class SessionReader:
         id_ = message.get("id")
         response = id_ if isinstance(id_, str) and id_ else f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
-            failed = client_message(joined_text(content)).model_copy(update={"meta": {"error": True}})
-            self._builder.add(failed, origin)
+            self._builder.add(client_message(joined_text(content), error=True), origin)
             return
         for index, part in enumerate(parts_of(content)):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)

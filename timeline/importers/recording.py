@@ -24,6 +24,7 @@ FindingKind: TypeAlias = Literal[
     "unanswered_call",
     "clock_back",
     "missing_time",
+    "missing_usage",  # figures of the whole run, and none of its single model calls
     "invalid",  # a record of a known type whose fields do not hold
     "second_conversation",  # records of another conversation in the same file, kept in file order
     "branch",  # the conversation was continued from an earlier place, too: a conversation of its own, or left out

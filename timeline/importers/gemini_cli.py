@@ -1,0 +1,213 @@
+"""Gemini CLI chats: one JSON document a session, whose messages become blocks, model calls and results.
+
+A message of the model holds its thoughts, its text, its calls and their results together. Files are snapshots: the same
+session is written again as it grows, so keys follow from the messages' own ids. What the client tells the user alone
+(news of an update, warnings) was never in the model's context and is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall, UserPrompt
+from timeline.events import ModelCalled, Usage
+from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
+from timeline.importers.gemini_parts import joined_text, media_block, parts_of, result_block
+from timeline.importers.recording import Recording, Report, short_title
+from timeline.wire.anthropic import text_of
+from timeline.wire.foreign import arguments_of
+from timeline.wire.usage import count_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.importers.gemini_parts import Part
+
+FORMAT: Final = "gemini-cli"
+CONVERSATION: Final = frozenset({"user", "gemini", "error"})
+BOOKKEEPING: Final = frozenset({"info", "warning"})
+SETTING_UP: Final = re.compile(r"\s*(<session_context>|This is the Gemini CLI\. We are setting up the context)")
+"""How the message begins with which the client opens a session; newer versions keep it among the user's."""
+
+
+def is_gemini_cli(value: Any) -> bool:
+    """Say whether a JSON value is a session of Gemini CLI."""
+    if not isinstance(value, dict) or not isinstance(messages := value.get("messages"), list):
+        return False
+    if isinstance(value.get("sessionId"), str) and isinstance(value.get("projectHash"), str):
+        return True
+    return any(isinstance(m, dict) and m.get("type") == "gemini" for m in messages)
+
+
+def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
+    """Read a session's document; the list is empty when nothing was said in it.
+
+    Args:
+        document: the decoded JSON, one that `is_gemini_cli` knows.
+        name: the file's name without its extension: the id where the document tells none.
+    """
+    messages = document["messages"]
+    report = Report(format=FORMAT, lines=len(messages), records=len(messages))
+    times = (parse_time(m.get("timestamp")) for m in messages if isinstance(m, dict))
+    reader = _Reader(report, next(filter(None, times), None) or parse_time(document.get("startTime")))
+    for number, message in enumerate(messages, start=1):
+        reader.read(message, number)
+    events = reader.builder.finish()
+    title = short_title(text_of(document, "summary") or reader.first_prompt)
+    return [Recording(text_of(document, "sessionId") or name, events, report, title)] if events else []
+
+
+class _Reader:
+    """Reads messages in order; one in which the user asks something opens a turn."""
+
+    def __init__(self, report: Report, first_time: datetime | None) -> None:
+        self.builder = RecordingBuilder(report, first_time=first_time)
+        self.first_prompt = ""
+        self._report = report
+        self._seen: dict[str, Any] = {}
+        self._calls: set[str] = set()
+        self._answered: set[str] = set()
+        self._response: str | None = None
+        self._before = first_time
+
+    def read(self, message: Any, number: int) -> None:
+        """Read one message; ``number`` counts from 1."""
+        type_ = text_of(message, "type") if isinstance(message, dict) else ""
+        if type_ in BOOKKEEPING:
+            self._report.counts["skipped"] += 1
+            return
+        if type_ not in CONVERSATION:
+            self._report.note("unknown_record", number, f"a message of type {type_ or None}")
+            return
+        id_ = text_of(message, "id") or f"message-{number}"
+        if self._seen.get(id_) == message:
+            self._report.note("duplicate_record", number, id_)
+            return
+        self._seen[id_] = message
+        origin = Origin(id_, number, parse_time(message.get("timestamp")))
+        parts = parts_of(message.get("content"))
+        if type_ == "gemini":
+            self._read_gemini(message, parts, origin)
+        elif parts:
+            self._response, self._before = None, origin.at or self._before
+            self._read_user(type_, parts, origin)
+        else:
+            self._report.note("invalid", number, f"a {type_} message without content")
+
+    def _read_user(self, type_: str, parts: list[Part], origin: Origin) -> None:
+        if type_ == "error":
+            self.builder.add(client_message(joined_text(parts), error=True), origin)
+            return
+        opens = True
+        for index, part in enumerate(parts):
+            place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
+            if isinstance(answer := part.get("functionResponse"), dict):
+                self._add_result(text_of(answer, "id") or f"call-{place.key}", answer, [part], place)
+                continue
+            block = _user_block(part)
+            if block.author == "user" and opens:
+                self.builder.open_turn()
+                opens = False
+                self.first_prompt = self.first_prompt or block.text
+            self.builder.add(block, place)
+
+    def _read_gemini(self, message: dict[str, Any], parts: list[Part], origin: Origin) -> None:
+        thoughts, calls = self._objects(message, "thoughts", origin), self._objects(message, "toolCalls", origin)
+        usage = _usage(message.get("tokens"))
+        speaks = bool(thoughts or parts or usage != Usage())
+        if not speaks and not calls:
+            self._report.note("invalid", origin.line, "a gemini message that says nothing")
+            return
+        # A notice in mid-response splits it: its calls then come in a message of their own, without any figures.
+        response = origin.key if speaks else self._response or origin.key
+        for index, thought in enumerate(thoughts):
+            at = parse_time(thought.get("timestamp")) or origin.at
+            place = Origin(f"{origin.key}.thought-{index}", origin.line, at)
+            self.builder.add_to_response(response, _reasoning(thought, response), place)
+        named = [(text_of(call, "id") or f"call-{origin.key}.{i}", call) for i, call in enumerate(calls)]
+        self._calls.update(id_ for id_, _ in named)
+        for index, part in enumerate(parts):
+            self._add_part(response, part, Origin(f"{origin.key}.{index}", origin.line, origin.at))
+        for id_, call in named:
+            self.builder.add_to_response(
+                response, _call(call, id_, response), Origin(f"{origin.key}.{id_}", origin.line, origin.at)
+            )
+        if speaks:
+            called = ModelCalled(
+                model=text_of(message, "model"), response_id=response, usage=usage, started_at=self._before or origin.at
+            )
+            self.builder.set_model_call(response, called, origin)
+        self._response, self._before = response, origin.at or self._before
+        for id_, call in named:
+            at = parse_time(call.get("timestamp")) or origin.at
+            place = Origin(f"{origin.key}.{id_}.result", origin.line, at)
+            if told := parts_of(call.get("result")):
+                self._before = at or self._before
+                self._add_result(id_, call, told, place)
+
+    def _add_part(self, response: str, part: Part, place: Origin) -> None:
+        """Add a part of the model's content, unless it is a call that the message's list of calls tells in full."""
+        if isinstance(told := part.get("functionCall"), dict):
+            id_ = text_of(told, "id") or f"call-{place.key}"
+            if id_ in self._calls:
+                return
+            self._calls.add(id_)
+            block: Block = _call(told, id_, response)
+        elif text := text_of(part):
+            kind = Reasoning if part.get("thought") is True else AssistantCompletion
+            block = kind(text=text, response_id=response)
+        else:
+            block = CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response)
+        self.builder.add_to_response(response, block, place)
+
+    def _add_result(self, call_id: str, told: dict[str, Any], parts: list[Part], place: Origin) -> None:
+        """Add a call's result; newer versions repeat it in the user message that carried it to the model."""
+        if call_id in self._answered:
+            self._report.counts["skipped"] += 1
+            return
+        self._answered.add(call_id)
+        block = result_block(call_id, text_of(told, "name"), parts, status=text_of(told, "status"))
+        self.builder.add_result(block, place)
+
+    def _objects(self, message: dict[str, Any], key: str, origin: Origin) -> list[dict[str, Any]]:
+        told = message.get(key)
+        values = told if isinstance(told, list) else [] if told is None else [told]
+        found = [value for value in values if isinstance(value, dict)]
+        if len(found) < len(values):
+            self._report.note("invalid", origin.line, f"{key} that are no objects")
+        return found
+
+
+def _user_block(part: Part) -> Block:
+    text = text_of(part)
+    if not text:
+        return media_block(part)
+    return client_message(text) if SETTING_UP.match(text) else UserPrompt(text=text)
+
+
+def _reasoning(thought: dict[str, Any], response: str) -> Reasoning:
+    """Put a thought together again: the client divides the model's own text into a subject and the rest."""
+    subject, rest = text_of(thought, "subject"), text_of(thought, "description")
+    return Reasoning(text="\n".join(filter(None, (subject and f"**{subject}**", rest))), response_id=response)
+
+
+def _call(told: dict[str, Any], call_id: str, response: str) -> ToolCall:
+    arguments = told.get("args")
+    return ToolCall(
+        call_id=call_id,
+        name=text_of(told, "name") or "unknown",
+        arguments={} if arguments is None else arguments_of(arguments),
+        response_id=response,
+    )
+
+
+def _usage(told: Any) -> Usage:
+    """Read a message's tokens: what the cache answered is inside ``input``, and thoughts are billed as output."""
+    cached = count_of(told, "cached")
+    return Usage(
+        input_tokens=max(0, count_of(told, "input") - cached) + count_of(told, "tool"),
+        output_tokens=count_of(told, "output") + count_of(told, "thoughts"),
+        cache_read_tokens=cached,
+    )

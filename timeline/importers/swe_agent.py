@@ -1,0 +1,251 @@
+"""SWE-agent trajectories: the history that the model was shown, into blocks; calls of functions and actions as text.
+
+The `history` holds what every agent was shown, in order; the `trajectory` beside it holds the steps with their times,
+and it alone knows the observation that ended the run. Where there is no history, the steps are read in its place. There
+are no times and no figures of single model calls: times are derived, a second a message, and the recorded execution
+time before a result.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.events import ModelCalled, ParentLink
+from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
+from timeline.importers.recording import Recording, Report, short_title
+from timeline.wire import openai_chat
+from timeline.wire.anthropic import assistant_block, joined_text, text_of
+from timeline.wire.foreign import decode_value
+from timeline.wire.usage import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.blocks import Block
+    from timeline.importers.recording import RecordedEvent
+
+FORMAT: Final = "swe-agent"
+SHELL: Final = "bash"
+"""The tool of an action that is text: SWE-agent runs it in a shell, its own commands being functions of that."""
+MOST_SECONDS: Final = 7 * 86_400.0
+"""The longest execution time that is believed."""
+
+_SIGNS: Final = ("agent", "message_type", "action", "is_demo")
+"""What an entry of a history has, and a chat message has not."""
+
+Entry = dict[str, Any]
+
+
+def is_swe_agent(value: Any) -> bool:
+    """Say whether a JSON value is a trajectory of SWE-agent, or the attempts of a run that was repeated."""
+    if not isinstance(value, dict):
+        return False
+    if any(isinstance(e.get("role"), str) and any(sign in e for sign in _SIGNS) for e in _objects(value, "history")):
+        return True
+    steps = _objects(value, "trajectory")
+    return any("action" in s and "observation" in s for s in steps) or any(
+        map(is_swe_agent, _objects(value, "attempts"))
+    )
+
+
+def read_swe_agent(document: Entry, name: str, digest: str) -> list[Recording]:
+    """Read a trajectory: the agent's conversation, those of its helpers, then those of other attempts.
+
+    Args:
+        document: the decoded JSON, one that `is_swe_agent` knows.
+        name: the file's name without its extension, the beginning of the conversation's id.
+        digest: the hash of the file, the rest of it.
+    """
+    id_ = f"{name}-{digest[:12]}"
+    found = _read_run(document, id_)
+    for number, attempt in enumerate(_objects(document, "attempts"), start=1):
+        if attempt.get("history") != document.get("history"):
+            found += _read_run(attempt, f"{id_}.attempt-{number}")
+    return found
+
+
+def _read_run(run: Entry, id_: str) -> list[Recording]:
+    """Read one run: the agent that the history begins with comes first; what only others were shown is theirs."""
+    history = run.get("history")
+    entries = history if isinstance(history, list) and history else list(_entries_of_steps(run))
+    main = next(filter(None, (_agent_of(entry) for entry in entries if _is_own(entry))), "")
+    by_agent: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+    for number, entry in enumerate(entries, start=1):
+        by_agent[_agent_of(entry) or main].append((number, entry))
+    found: list[Recording] = []
+    for agent, told in sorted(by_agent.items(), key=lambda item: item[0] != main):
+        if not any(_is_own(entry) for _, entry in told):
+            continue  # demonstrations of other agents, which the model was never shown
+        reader = _Reader(Report(format=FORMAT, lines=len(entries), records=len(told)), run)
+        for number, entry in told:
+            reader.read(entry, number)
+        parent = None if agent == main else ParentLink(conversation=id_)
+        if events := reader.finish(len(entries)):
+            own_id = f"{id_}.agent-{agent}" if parent else id_
+            found.append(Recording(own_id, events, reader.report, short_title(reader.first_prompt), parent))
+    return found
+
+
+class _Reader:
+    """Reads the entries that one agent was shown."""
+
+    def __init__(self, report: Report, run: Entry) -> None:
+        self.report = report
+        self.builder = RecordingBuilder(report)
+        self.first_prompt = ""
+        self._model = _model_of(run)
+        self._decoder = openai_chat.MessageDecoder()
+        self._at = UNKNOWN_TIME
+        self._steps: dict[str, deque[Entry]] = defaultdict(deque)
+        for step in _objects(run, "trajectory"):
+            self._steps[text_of(step, "action").strip()].append(step)
+        self._step: Entry = {}
+        self._open: str | None = None
+        """The call that nothing has answered yet."""
+        self._is_text = False
+        """Whether that call was an action that is text, answered by the next user message."""
+        report.note("missing_time", 1, "times are derived from the position, and from the execution times")
+        if told := _figures_of_run(run):
+            report.note("missing_usage", 1, told)
+
+    def read(self, entry: Any, number: int) -> None:
+        """Read one entry of the history; ``number`` counts from 1."""
+        self._at += timedelta(seconds=1)
+        if not isinstance(entry, dict) or not isinstance(role := entry.get("role"), str):
+            self.report.note("invalid", number, "an entry without a role")
+        elif not _is_own(entry):
+            text = "\n".join(filter(None, (joined_text(entry.get("content")), _action_beside(entry))))
+            shown = client_message(text, demonstration=True)
+            self.builder.add(shown, Origin(f"message-{number}.0", number, self._at))
+        elif role == "assistant":
+            self._read_response(entry, number)
+        elif role == "tool" or (role == "user" and self._open and self._is_text):
+            self._read_observation(entry, number)
+        else:
+            self._read_message(entry, number)
+
+    def finish(self, number: int) -> tuple[RecordedEvent, ...]:
+        """Return the events, behind them the observation that ended the run: the steps alone hold it."""
+        if self._open and isinstance(last := self._step.get("observation"), str):
+            self._read_observation({"content": last}, number + 1)
+        return self.builder.finish()
+
+    def _read_message(self, entry: Entry, number: int) -> None:
+        blocks = self._decode(entry, number)
+        # A later user message that is called an observation is what the client says of an answer without an action.
+        says = bool(self.first_prompt) and entry.get("message_type") == "observation"
+        opens = True
+        for index, told in enumerate(blocks):
+            block = client_message(told.text) if says and isinstance(told, UserPrompt) else told
+            if isinstance(block, UserPrompt) and opens:
+                self.builder.open_turn()
+                opens = False
+                self.first_prompt = self.first_prompt or block.text
+            self.builder.add(block, Origin(f"message-{number}.{index}", number, self._at))
+
+    def _read_response(self, entry: Entry, number: int) -> None:
+        action = text_of(entry, "action").strip()
+        steps = self._steps.get(action)
+        self._step = steps.popleft() if steps else {}
+        self._is_text = not entry.get("tool_calls") and bool(action)
+        blocks = self._decode(_as_call(entry, f"action-{number}") if self._is_text else entry, number)
+        response = blocks[0].response_id if blocks else None
+        if response is None:
+            return
+        thoughts = [block for part in _thinking(entry) if (block := assistant_block(part, response, ""))]
+        if thoughts:
+            blocks = [*thoughts, *(block for block in blocks if not isinstance(block, Reasoning))]
+        for index, block in enumerate(blocks):
+            self.builder.add_to_response(response, block, Origin(f"message-{number}.{index}", number, self._at))
+        if self._model:
+            called = ModelCalled(model=self._model, response_id=response)
+            self.builder.set_model_call(response, called, Origin(f"message-{number}", number, self._at))
+        self._open = next((block.call_id for block in reversed(blocks) if isinstance(block, ToolCall)), None)
+
+    def _read_observation(self, entry: Entry, number: int) -> None:
+        self._at += _seconds(self._step.get("execution_time"))
+        told = entry.get("tool_call_ids")
+        id_ = next(iter(told), None) if isinstance(told, list) else entry.get("tool_call_id")
+        message = {"role": "tool", "tool_call_id": id_ or self._open, "content": entry.get("content")}
+        for block in self._decoder.decode(message):
+            if isinstance(block, ToolResult):
+                self.builder.add_result(block, Origin(f"message-{number}.0", number, self._at))
+        self._open = None
+
+    def _decode(self, message: Entry, number: int) -> list[Block]:
+        blocks = self._decoder.decode(message)
+        if not blocks:
+            self.report.note("unknown_record", number, f"a {message['role']} message that says nothing")
+        return blocks
+
+
+def _agent_of(entry: Any) -> str:
+    return text_of(entry, "agent") if isinstance(entry, dict) else ""
+
+
+def _is_own(entry: Any) -> bool:
+    """Say whether an entry is no demonstration: what the agent did itself, or was told."""
+    return not (isinstance(entry, dict) and entry.get("is_demo") is True)
+
+
+def _as_call(entry: Entry, call_id: str) -> Entry:
+    """Make a message with a call of one whose action is text; its own words are the thought before the action."""
+    thought = entry.get("thought")
+    said = thought if isinstance(thought, str) else entry.get("content")
+    function = {"name": SHELL, "arguments": {"command": text_of(entry, "action").strip()}}
+    return {**entry, "content": said, "tool_calls": [{"id": call_id, "function": function}]}
+
+
+def _action_beside(entry: Entry) -> str:
+    """Return the action of an entry whose calls stand beside its text; otherwise the text shows it."""
+    return text_of(entry, "action") if entry.get("tool_calls") else ""
+
+
+def _thinking(entry: Entry) -> list[Entry]:
+    return [part for part in _objects(entry, "thinking_blocks") if str(part.get("type")).endswith("thinking")]
+
+
+def _entries_of_steps(run: Entry) -> Iterator[Entry]:
+    """Make a history of the steps: what was asked in the first one, then each response with its observation."""
+    steps = _objects(run, "trajectory")
+    if steps:
+        yield from _objects(steps[0], "query") or _objects(steps[0], "messages")
+    for step in steps:
+        said = step.get("response") or step.get("thought")
+        yield {"role": "assistant", "content": said, "thought": step.get("thought"), "action": step.get("action")}
+        if text_of(step, "action").strip():
+            yield {"role": "user", "content": step.get("observation"), "message_type": "observation"}
+
+
+def _model_of(run: Entry) -> str:
+    """Return the model that the run was configured with; newer versions keep the configuration as text."""
+    config = run.get("replay_config")
+    if isinstance(config, str):
+        try:
+            config, _ = decode_value(config)
+        except ValueError:
+            return ""
+    for key in ("agent", "model"):
+        config = config.get(key) if isinstance(config, dict) else None
+    return text_of(config, "name") if isinstance(config, dict) else ""
+
+
+def _figures_of_run(run: Entry) -> str:
+    info = run.get("info")
+    stats = info.get("model_stats") if isinstance(info, dict) else None
+    sent, received, calls = (count_of(stats, key) for key in ("tokens_sent", "tokens_received", "api_calls"))
+    return f"only of the run: {sent} tokens sent and {received} received in {calls} calls" if sent or received else ""
+
+
+def _seconds(told: Any) -> timedelta:
+    """Return a recorded duration; what cannot be one counts nothing."""
+    is_number = isinstance(told, int | float) and not isinstance(told, bool)
+    return timedelta(seconds=told) if is_number and 0 <= told <= MOST_SECONDS else timedelta()
+
+
+def _objects(value: Entry, key: str) -> list[Entry]:
+    told = value.get(key)
+    return [inner for inner in told if isinstance(inner, dict)] if isinstance(told, list) else []
