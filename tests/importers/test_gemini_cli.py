@@ -303,7 +303,7 @@ def test_a_torn_document_is_refused_with_the_place(tmp_path: Path, size: float) 
     text = json.dumps(chat.document(), indent=1)
     path = tmp_path / "session.json"
     path.write_text(text[: int(len(text) * size)], encoding="utf-8")
-    with pytest.raises(ImportFailed, match=r"format is not known; as one JSON document it is damaged in line \d"):
+    with pytest.raises(ImportFailed, match=r"format is not known; as one JSON document it breaks in line \d"):
         read_recording(path)
 
 

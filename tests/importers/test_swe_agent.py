@@ -323,7 +323,7 @@ async def test_importing_a_run_twice_adds_nothing_and_simulating_it_leaves_no_lo
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"history": [{"role": "user", "content": "a", "agent": "ma', "damaged in line 1: Unterminated string"),
+        ('{"history": [{"role": "user", "content": "a", "agent": "ma', r"breaks in line 1, column \d\d"),
         ('{"history": [{"role": "user", "content": "no agent"}]}', "format is not known"),
         ('{"history": [], "trajectory": []}', "format is not known"),
         ('{"history": [{"role": "user", "content": "", "agent": "main"}]}', "no message is in it"),

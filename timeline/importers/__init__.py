@@ -99,7 +99,7 @@ def _damage(data: bytes) -> str:
         decode_value(text)
     except JSONDecodeError as error:
         torn = text.lstrip().startswith(("{", "["))
-        return f"; as one JSON document it is damaged in line {error.lineno}: {error.msg}" if torn else ""
+        return f"; as one JSON document it breaks in line {error.lineno}, column {error.colno}" if torn else ""
     except ValueError as error:
         return f"; it is {error}"
     return ""
