@@ -117,7 +117,12 @@ def rebuild(
         raise ContextUnavailable(rendered.version, "policy")
     system, tools, ephemeral = (_value(values, h) for h in wanted)
     neutral = projector.project(
-        window, policy.cache_points, system=system, tools=tools or (), ephemeral=ephemeral or ()
+        window,
+        policy.cache_points,
+        policy=rendered.policy,
+        system=system,
+        tools=tools or (),
+        ephemeral=ephemeral or (),
     )
     return policy, neutral
 

@@ -43,11 +43,13 @@ from timeline.events import (
     WrittenBy,
     event_id,
 )
+from timeline.frozen import sha256_hex
 from timeline.projection.project import PROJECTION
 from timeline.wire import WIRES
 
 if TYPE_CHECKING:
     from timeline import Timeline
+    from timeline.wire.neutral import NeutralContext
 
 GOLDEN = Path(__file__).parent / "golden"
 SYSTEM = "You are a careful assistant."
@@ -88,20 +90,27 @@ async def every_form() -> Timeline:
     return timeline
 
 
-async def test_the_dump_of_projection_2_is_what_it_was() -> None:
+def of_some_policy(neutral: NeutralContext) -> NeutralContext:
+    """Return a context as if a policy with a known hash had made it: fields that policies gain change no form."""
+    return neutral.model_copy(update={"policy": sha256_hex("a policy")})
+
+
+async def test_the_dump_of_projection_3_is_what_it_was() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
-    written = json.dumps(context.dump(), indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 2
-    assert written == (GOLDEN / "projection-2.json").read_text(encoding="utf-8")
+    dump = {**context.dump(), "fingerprint": of_some_policy(context.neutral).fingerprint()}
+    written = json.dumps(dump, indent=1, ensure_ascii=False) + "\n"
+    assert PROJECTION == context.projection == 3
+    assert written == (GOLDEN / "projection-3.json").read_text(encoding="utf-8")
 
 
-async def test_the_canonical_text_of_projection_2_is_what_it_was() -> None:
+async def test_the_canonical_text_of_projection_3_is_what_it_was() -> None:
     """The bytes that are fingerprinted, of every context ever recorded under this number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
-    assert context.neutral.canonical() + "\n" == (GOLDEN / "projection-2.canonical.json").read_text(encoding="utf-8")
+    written = of_some_policy(context.neutral).canonical() + "\n"
+    assert written == (GOLDEN / "projection-3.canonical.json").read_text(encoding="utf-8")
 
 
 async def test_equal_contexts_have_equal_fingerprints() -> None:
@@ -145,6 +154,20 @@ async def test_whatever_the_model_would_see_otherwise_changes_the_fingerprint(ch
     before = await timeline.render(**given)
     changed = await timeline.render(**{**given, **change})
     assert changed.fingerprint != before.fingerprint
+
+
+async def test_the_policy_that_made_a_context_is_part_of_its_fingerprint() -> None:
+    """The same words under another policy are another context, which is recorded; every byte sent stays the same."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*turn())
+    before = await timeline.render(system=SYSTEM)
+    assert before.neutral.policy == timeline.policy.digest()
+    await timeline.use_policy(small_policy(max_tokens=9_000))
+    after = await timeline.render(system=SYSTEM)
+    assert after.fingerprint != before.fingerprint
+    assert [after.to_wire(wire) for wire in WIRES] == [before.to_wire(wire) for wire in WIRES]
+    report = await timeline.verify()
+    assert (report.ok, report.renders, report.unverifiable) == (True, 2, {})
 
 
 async def test_the_wires_bytes_are_the_same_after_opening_again() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.policy.model import CachePointRule
 
-PROJECTION: Final = 2
+PROJECTION: Final = 3
 """Number of the projection's format. Another number, another fingerprint; golden files hold each number's bytes."""
 
 
@@ -49,6 +49,7 @@ class Projector:
         window: Window,
         rule: CachePointRule,
         *,
+        policy: str = "",
         system: JsonValue = None,
         tools: Sequence[JsonValue] = (),
         ephemeral: Sequence[str] = (),
@@ -58,6 +59,7 @@ class Projector:
         Args:
             window: what the model could see.
             rule: where cache points go.
+            policy: hash of the policy that the rule is from.
             system: the system prompt, as the provider takes it.
             tools: tool schemas, as the provider takes them.
             ephemeral: texts for the uncached tail, said as the user and kept nowhere.
@@ -71,6 +73,7 @@ class Projector:
             ephemeral=tuple(
                 Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()
             ),
+            policy=policy,
             model=window.model,
         )
 

@@ -89,8 +89,10 @@ class NeutralContext(Frozen):
     """A whole context: system prompt, tools, entries, cache points, and an ephemeral tail that is never cached or kept.
 
     ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both go out as
-    they came in. ``model`` is the id of the model that it is for, as far as that is known: a wire looks up what that
-    model takes. It is no part of the canonical JSON, since the log says it and nothing that is said depends on it.
+    they came in. ``policy`` is the hash of the policy that decided what stands here: the same words under another
+    policy are another context, and are recorded as one. ``model`` is the id of the model that it is for, as far as that
+    is known: a wire looks up what that model takes. It is no part of the canonical JSON, since the log says it and
+    nothing that is said depends on it.
     """
 
     system: JsonValue = None
@@ -98,6 +100,7 @@ class NeutralContext(Frozen):
     entries: tuple[Entry, ...] = ()
     cache_points: tuple[CachePoint, ...] = ()
     ephemeral: tuple[Entry, ...] = ()
+    policy: str = ""
     model: str = ""
 
     def canonical(self) -> str:
@@ -109,7 +112,9 @@ class NeutralContext(Frozen):
             + ",".join(e.canonical for e in self.entries)
             + '],"ephemeral":['
             + ",".join(e.canonical for e in self.ephemeral)
-            + '],"system":'
+            + '],"policy":'
+            + canonical_json(self.policy)
+            + ',"system":'
             + canonical_json(self.system)
             + ',"tools":'
             + canonical_json(list(self.tools))
