@@ -76,7 +76,9 @@ def hidden_by(event: BlocksHidden, window: Window, fixed: FixedPart, policy: Pol
         **event.facts,
         "before_tokens": before,
         "after_tokens": before - event.facts.get("freed_tokens", 0),
-        "outputs": len(tools),
-        "tools": ", ".join(dict.fromkeys(name for name in tools if name)),
     }
+    if tools:
+        facts["outputs"] = len(tools)
+    if told := ", ".join(dict.fromkeys(name for name in tools if name)):
+        facts["tools"] = told
     return Taken(kind="hidden", reason=event.reason, facts=facts)

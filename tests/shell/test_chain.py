@@ -51,6 +51,15 @@ async def test_below_the_trigger_no_step_runs(name: str) -> None:
     assert timeline.version == len(await log_of(timeline._store)) == 67  # the opening, the blocks and the render
 
 
+async def test_a_hide_without_tool_outputs_names_no_tools() -> None:
+    """What is told of a decision says nothing about what it did not touch."""
+    policy = policies.priority_chain(max_tokens=1_000)
+    timeline = await talking(policy, *small_talk(40), prompt(500))
+    stripped = (await timeline.render()).decisions[0]
+    assert (stripped.kind, stripped.reason) == ("hidden", "chitchat")
+    assert not {"outputs", "tools"} & stripped.facts.keys()
+
+
 async def test_every_render_draws_up_the_account_before_the_call() -> None:
     """Whether anything is due is known before a request goes out, not from the answer to it."""
     policy = policies.prune_then_summarize(max_tokens=6_000, counter="chars4", protect=0, minimum=100)
