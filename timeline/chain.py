@@ -166,7 +166,6 @@ class _Chain:
 
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""
-        visible = self.log.fold.window.tokens
-        why = refusal or Refusal("nothing_to_cover", {"messages": visible}, 0)
+        why = refusal or Refusal("nothing_to_cover", {"messages": self.log.fold.window.tokens})
         await self.compactor.set_back(self.log, self.now, why.reason, str(why.facts))
         self.done.failure = CompactionRefused(why.reason, why.facts)

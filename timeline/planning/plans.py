@@ -79,11 +79,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why no compaction is worth doing now (design, invariant 3); ``retry_after`` is the growth to wait for."""
+    """Why no compaction is worth doing now (design, invariant 3), and the figures behind that."""
 
     reason: RefusalReason
     facts: dict[str, int]
-    retry_after: int
 
 
 @dataclass(frozen=True, slots=True)

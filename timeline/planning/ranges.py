@@ -131,9 +131,9 @@ class Ranges:
         messages, least = self.before.messages, self.least
         freed = messages - plan.expected_tokens
         if not plan.covered and not plan.spills:
-            return Refusal("nothing_to_cover", {"messages": messages, "groups": len(self.groups)}, least)
+            return Refusal("nothing_to_cover", {"messages": messages, "groups": len(self.groups)})
         if freed < least:
-            return Refusal("no_progress", {"messages": messages, "would_free": freed, "least": least}, least)
+            return Refusal("no_progress", {"messages": messages, "would_free": freed, "least": least})
         return plan
 
     def spill_carried(self, cut: Range | None) -> tuple[Replacement, ...]:

@@ -36,7 +36,7 @@ def plan_step(
         most: bring the total down to this figure, instead of the policy's target.
     """
     ranges = Ranges(window, account(window.items, fixed, policy, most=most), policy, counter)
-    return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages}, ranges.least)
+    return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 
 def _plan(step: Step, ranges: Ranges) -> Decision | None:
