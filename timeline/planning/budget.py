@@ -10,7 +10,7 @@ from timeline.planning.messages import messages
 from timeline.policy.triggers import Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -185,6 +185,12 @@ def costs(items: Sequence[Item], policy: Policy) -> list[int]:
             extra = policy.response_tokens if message.role == "assistant" else 0
             tokens[message.indices[0]] += policy.message_tokens + extra
     return tokens
+
+
+def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> int:
+    """Return what showing some items otherwise frees in the account; ``changed`` holds them, by version."""
+    after = [changed.get(item.version, item) for item in items]
+    return sum(costs(items, policy)) - sum(costs(after, policy))
 
 
 def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.budget import costs
+from timeline.planning.budget import freed_by
 from timeline.planning.plans import Hides
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
     if sum(item.tokens for item in outputs) <= step.protect + step.minimum:
         return None
     cleared: list[Replacement] = []
+    changed: dict[int, Item] = {}
     seen = 0
     for item in outputs:
         seen += item.tokens
@@ -37,9 +38,8 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         tokens = counter.count(text)
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
-    stand_ins = {stand_in.version: stand_in for stand_in in cleared}
-    after = [i._replace(replacement=stand_ins[i.version]) if i.version in stand_ins else i for i in window.items]
-    freed = sum(costs(window.items, policy)) - sum(costs(after, policy))
+            changed[item.version] = item._replace(replacement=cleared[-1])
+    freed = freed_by(changed, window.items, policy)
     if not cleared or freed < step.minimum:
         return None
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}

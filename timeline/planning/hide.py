@@ -22,7 +22,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.planning.ages import ages
-from timeline.planning.budget import costs
+from timeline.planning.budget import costs, freed_by
 from timeline.planning.contents import newest_contents
 from timeline.planning.replacements import replacement_of
 
@@ -68,17 +68,16 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     if sum(cost for item, cost in zip(window.items, before, strict=True) if item.version in versions) < least:
         return None
     calls = {item.version: item.block for item in window.items if type(item.block) is ToolCall}
-    chosen: dict[int, Replacement] = {}
+    chosen: list[Replacement] = []
+    changed: dict[int, Item] = {}
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
         stand_in = replacement_of(item, call, hiding.replacement_tokens, counter)
         if stand_in.tokens * _LEAST_GAIN <= item.tokens and stand_in.tokens < item.tokens:
-            chosen[item.version] = stand_in
-    after = [
-        item._replace(replacement=chosen[item.version]) if item.version in chosen else item for item in window.items
-    ]
-    freed = sum(before) - sum(costs(after, policy))
-    return HidePlan(tuple(chosen.values()), freed) if chosen and freed >= least else None
+            chosen.append(stand_in)
+            changed[item.version] = item._replace(replacement=stand_in)
+    freed = freed_by(changed, window.items, policy)
+    return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
 
 
 def needs_notice(window: Window) -> bool:
