@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import VersionConflict
-from timeline.planning.budget import account
+from timeline.planning.budget import costs
 from timeline.planning.plans import Hides
 from timeline.planning.steps import plan_step
 from timeline.projection.context import Taken
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.compaction import Compactor
-    from timeline.events import BlocksHidden, Payload
+    from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
@@ -38,32 +38,32 @@ async def hide_by_step(
         step: which one.
         most: bring the total down to this figure, instead of the policy's target.
     """
-    chosen: list[Taken] = []
+    chosen: list[tuple[Hides, Window]] = []
 
     async def choose() -> Sequence[Payload]:
         chosen.clear()
-        window, policy = log.fold.window, compactor.policy
-        decision = plan_step(step, window, fixed, policy, compactor.counter, most=most)
+        window = log.fold.window
+        decision = plan_step(step, window, fixed, compactor.policy, compactor.counter, most=most)
         if not isinstance(decision, Hides):
             return ()
-        chosen.append(hidden_by(decision.event, window, fixed, policy))
+        chosen.append((decision, window))
         return [decision.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await log.decide(choose, at=now):
-            return chosen
+            return [hidden_by(hides, window, compactor.policy) for hides, window in chosen]
     return []
 
 
-def hidden_by(event: BlocksHidden, window: Window, fixed: FixedPart, policy: Policy) -> Taken:
+def hidden_by(hides: Hides, window: Window, policy: Policy) -> Taken:
     """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
 
     Args:
-        event: about to be appended.
+        hides: what was appended.
         window: what it was planned from.
-        fixed: of the account.
         policy: that it was planned under.
     """
+    event = hides.event
     chosen = {stand_in.version for stand_in in event.blocks}
     names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
     tools = [
@@ -71,7 +71,7 @@ def hidden_by(event: BlocksHidden, window: Window, fixed: FixedPart, policy: Pol
         for item in window.items
         if item.version in chosen and isinstance(item.block, ToolResult)
     ]
-    before = account(window.items, fixed, policy).messages
+    before = sum(costs(window.items, policy))
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,

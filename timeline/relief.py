@@ -25,6 +25,7 @@ from timeline.paths import stem
 from timeline.planning.budget import account
 from timeline.planning.clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
+from timeline.planning.plans import Hides
 from timeline.policy.model import Hiding
 from timeline.projection.context import Taken
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from timeline.compaction import Compactor
     from timeline.events import CompactReason, Payload
+    from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.planning.clock import Cold
@@ -79,7 +81,7 @@ class _Relief:
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
-        chosen: list[Taken] = []
+        chosen: list[tuple[Hides, Window]] = []
 
         async def choose() -> Sequence[Payload]:
             chosen.clear()
@@ -89,12 +91,12 @@ class _Relief:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
-            chosen.append(hidden_by(hidden, window, self.fixed, self.policy))
+            chosen.append((Hides(hidden, plan.freed), window))
             return [hidden, await self._notice()] if needs_notice(window) else [hidden]
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.now):
-                self.taken += chosen
+                self.taken += [hidden_by(hides, window, self.policy) for hides, window in chosen]
                 return True
         return False
 
