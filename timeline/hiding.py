@@ -75,7 +75,7 @@ def hidden_by(hides: Hides, window: Window, policy: Policy) -> Taken:
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,
-        "after_tokens": before - event.facts.get("freed_tokens", 0),
+        "after_tokens": before - hides.freed,
     }
     if tools:
         facts["outputs"] = len(tools)

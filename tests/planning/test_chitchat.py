@@ -126,6 +126,17 @@ def test_what_is_freed_is_what_the_account_says() -> None:
     assert plan_chitchat(fold.window, POLICY, STEP) is None
 
 
+def test_a_message_that_its_attachment_still_makes_up_is_not_freed() -> None:
+    """What a message costs besides its text is charged until nothing of it is shown."""
+    policy = POLICY.model_copy(update={"message_tokens": 4})
+    fold = fold_of(UserPrompt(text="ok"), Attachment(text="a"), answer(), prompt())
+    before = sum(costs(fold.window.items, policy))
+    hides = plan_chitchat(fold.window, policy, STEP)
+    assert hides is not None
+    apply(fold, fold.version + 1, hides.event)
+    assert before - sum(costs(fold.window.items, policy)) == hides.freed > 0
+
+
 @given(texts=st.lists(st.text(max_size=60), max_size=8))
 def test_every_stripped_message_is_chitchat_by_the_rule(texts: list[str]) -> None:
     """And every one that stays, save for the newest, is not, or answers a question."""

@@ -84,6 +84,9 @@ async def test_the_chain_stops_as_soon_as_the_trigger_does_not_hold_any_more() -
     assert before == 1_720
     assert (context.account.total, context.account.trigger) == (1_640, 1_700)
     assert (kinds(context), scribe.asked) == (["hidden"], [])
+    [hidden] = context.decisions
+    assert (hidden.facts["before_tokens"], hidden.facts["after_tokens"]) == (1_720, 1_640)
+    assert context.preparation.tokens.after_prune == context.preparation.tokens.final == 1_640
 
 
 async def test_each_step_looks_at_what_the_one_before_it_left() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.budget import costs
+from timeline.planning.budget import freed_by
 from timeline.planning.messages import messages
 from timeline.planning.plans import Hides
 
@@ -38,9 +38,9 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> Hides 
     ]
     if not chosen:
         return None
-    spent = dict(zip((item.version for item in window.items), costs(window.items, policy), strict=True))
+    omitted = {item.version: item._replace(omitted=True) for item in chosen}
     event = BlocksHidden(mode="omit", reason=REASON, blocks=tuple(Replacement(version=item.version) for item in chosen))
-    return Hides(event, sum(spent[item.version] for item in chosen))
+    return Hides(event, freed_by(omitted, window.items, policy))
 
 
 def is_chitchat(text: str, step: StripChitchat) -> bool:
