@@ -30,7 +30,7 @@ from timeline.events import (
 )
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted
+from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -166,12 +166,7 @@ class Fold:
                 if payload.reason != "spill" or version - 1 not in self._without:
                     self._hide(version, payload)
             case BlocksRevealed():
-                self._change(
-                    payload.versions,
-                    lambda item: item._replace(
-                        replacement=None, omitted=False, revealed=True, hide=None, changed_at=version
-                    ),
-                )
+                self._change(payload.versions, lambda item: revealed(item, version))
             case BlocksPinned():
                 self._change(payload.versions, lambda item: item._replace(pinned=True))
             case BlocksUnpinned():
@@ -180,9 +175,8 @@ class Fold:
                 self._change((payload.version,), lambda item: redacted(item, version))
             case CompactionFailed():
                 self._end(payload.lease)
-                self._setback = Setback(
-                    payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version
-                )
+                retry_at = payload.visible_tokens + payload.retry_after
+                self._setback = Setback(payload.reason, retry_at, payload.policy, version)
             case ConversationOpened():
                 self._lease = None  # a fork: what somebody compacts in its parent is nothing to it
             case PolicyChanged():

@@ -139,6 +139,11 @@ def redacted(item: Item, at: int) -> Item:
     )
 
 
+def revealed(item: Item, at: int) -> Item:
+    """Return an item that the event of version ``at`` shows in full again."""
+    return item._replace(replacement=None, omitted=False, revealed=True, hide=None, changed_at=at)
+
+
 @dataclass(frozen=True, slots=True)
 class Touch:
     """When the provider's prompt cache was last used, as far as the log knows.
