@@ -39,8 +39,7 @@ def messages(items: Sequence[Item]) -> list[Message]:
             continue
         before, key = key, _key(item, position)
         # A second prompt is a message of its own, even without an answer in between.
-        opens = type(item.block) is UserPrompt and _has_prompt(items, parts, before, key)
-        if before == key and not opens:
+        if before == key and not (type(item.block) is UserPrompt and _holds_prompt(items, parts[-1][1])):
             parts[-1][1].append(position)
         else:
             parts.append((role_of(item.block), [position]))
@@ -65,5 +64,5 @@ def _key(item: Item, position: int) -> object:
     return ("single", position)
 
 
-def _has_prompt(items: Sequence[Item], parts: list[tuple[Role, list[int]]], before: object, key: object) -> bool:
-    return before == key and any(type(items[p].block) is UserPrompt for p in parts[-1][1])
+def _holds_prompt(items: Sequence[Item], positions: Sequence[int]) -> bool:
+    return any(type(items[p].block) is UserPrompt for p in positions)
