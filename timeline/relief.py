@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from timeline.compaction import Compactor
     from timeline.events import CompactReason, Payload
-    from timeline.fold.window import Window
+    from timeline.fold.window import Setback, Window
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.planning.clock import Cold
@@ -69,6 +69,12 @@ class _Relief:
     def account(self) -> Account:
         """The account of the window as it is now."""
         return account(self.log.fold.window.items, self.fixed, self.policy)
+
+    @property
+    def _setback(self) -> Setback | None:
+        """The refusal or failure on record that holds for this policy."""
+        setback = self.log.fold.window.setback
+        return setback if setback is not None and setback.policy == self.policy.digest() else None
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide what the clock, or the pressure, allows: one batch each; then tell what could not be told before."""
@@ -130,14 +136,9 @@ class _Relief:
             left -= 1
             if not await self._compact(reason):
                 return
-        if self._due() is not None and not self._is_set_back():
+        if self._due() is not None and self._setback is None:
             detail = f"still due after {len(self.taken)} decisions"
             await self.compactor.set_back(self.log, self.now, "no_progress", detail)
-
-    def _is_set_back(self) -> bool:
-        """Say whether the last step of this pass recorded a refusal already."""
-        setback = self.log.fold.window.setback
-        return setback is not None and setback.policy == self.policy.digest()
 
     def _due(self) -> CompactReason | None:
         """Say why a compaction is due, if it is."""
@@ -158,13 +159,13 @@ class _Relief:
 
     def _stands_back(self) -> bool:
         """Say whether what was refused or taken back before still binds this policy."""
-        window, due, policy = self.log.fold.window, self.account, self.policy.digest()
-        if window.hold == policy:
+        window, due = self.log.fold.window, self.account
+        if window.hold == self.policy.digest():
             facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
             self.taken.append(Taken(kind="held", reason="undone", facts=facts))
             return True
-        setback = window.setback
-        if setback is None or setback.policy != policy:
+        setback = self._setback
+        if setback is None:
             return False
         if due.total <= due.limit:
             stands = window.tokens < setback.retry_at
