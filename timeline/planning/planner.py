@@ -62,7 +62,7 @@ class _CutPoint:
         vain = self.before.over_trigger and not ranges.frees_enough(after)
         if vain or ranges.total(after) > self.before.trigger:
             spills += self._spill_kept(cut.end if cut is not None else 0, after)
-        return ranges.plan(cut, spills, keep=keep, one_request=False)
+        return ranges.plan(cut, spills, keep=keep)
 
     def _spill_kept(self, position: int, after: int) -> tuple[Replacement, ...]:
         """Preview the largest blocks of what is kept until the target is met and enough is freed."""

@@ -43,6 +43,7 @@ class Plan:
         cut_version: version of the first kept block.
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
+        prefix_turn_id: the same, where its beginning is summarised by a request of its own, not with the history.
         spills: previews, recorded together with the compaction.
         caps: of the summary's parts.
         least_progress: what the compaction has to free.
@@ -52,7 +53,6 @@ class Plan:
         account: the account before.
         target_missed: even so the target is not met.
         supersedes: paths of the live summaries inside the range, oldest first.
-        one_request: a cut inside a turn is summarised with the history, not by a request of its own.
         written: the summary, where planning knows it already; ``written_by`` says whose it is.
     """
 
@@ -63,6 +63,7 @@ class Plan:
     cut_version: int
     turn_id: str
     split_turn_id: str | None
+    prefix_turn_id: str | None
     spills: tuple[Replacement, ...]
     caps: Caps
     least_progress: int
@@ -72,7 +73,6 @@ class Plan:
     account: Account
     target_missed: bool
     supersedes: tuple[str, ...] = ()
-    one_request: bool = False
     written: SummaryParts | None = None
     written_by: str = ""
 

@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A stretch that a compaction covers, by position, and the messages' tokens afterwards, before any spilling."""
+    """A stretch that a compaction covers, by position, and the messages' tokens afterwards, before any spilling.
+
+    ``prefix_turn_id`` is the split turn, where its beginning is summarised by itself.
+    """
 
     start: int
     end: int
     covered: tuple[int, ...]
     carried: tuple[int, ...]
     split_turn_id: str | None
+    prefix_turn_id: str | None
     caps: Caps
     after: int
 
@@ -63,10 +67,12 @@ class Ranges:
         return self.before.messages - after >= self.least
 
     def before_cut(self, end: int) -> Range:
-        """Work out seed 002's range: all before a cut, which may split a turn."""
+        """Work out seed 002's range: all before a cut; what a turn that it splits was asked stays visible."""
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
-        return self._range(0, end, None if is_turn_start(cut_block) else cut_block.turn_id, own_prefix=True)
+        inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
+        split_turn_id = cut_block.turn_id if inside else None
+        return self._range(0, end, self._asked_in(inside), split_turn_id, prefix_turn_id=split_turn_id)
 
     def stretch(self, start: int, end: int, *, prompts: Sequence[int] = ()) -> Range:
         """Work out a range that one request summarises, whatever turns it touches.
@@ -76,8 +82,9 @@ class Ranges:
             end: position behind its last item.
             prompts: positions of prompts inside it that stay visible, with their attachments.
         """
-        turn_id = self.items[end].block.turn_id if end < len(self.items) else None
-        return self._range(start, end, turn_id, own_prefix=False, prompts=prompts)
+        turn_id = self.items[end].block.turn_id if end < len(self.items) else ""
+        split_turn_id = turn_id if self._of_turn(turn_id, start, end) else None
+        return self._range(start, end, {p for prompt in prompts for p in self._asked(prompt)}, split_turn_id)
 
     def plan(
         self,
@@ -85,7 +92,6 @@ class Ranges:
         spills: Sequence[Replacement],
         *,
         keep: int = 0,
-        one_request: bool = True,
         written: SummaryParts | None = None,
         written_by: str = "",
     ) -> Plan:
@@ -95,7 +101,6 @@ class Ranges:
             cut: what to cover.
             spills: previews that go with it.
             keep: tokens that the cut was to keep.
-            one_request: a turn's prefix is summarised with the history.
             written: the summary, where it is known; its size counts instead of the caps.
             written_by: whose it is.
         """
@@ -112,6 +117,7 @@ class Ranges:
             cut_version=self.items[cut.end].version if cut is not None and cut.end < len(self.items) else 0,
             turn_id=self._turn_of(cut),
             split_turn_id=None if cut is None else cut.split_turn_id,
+            prefix_turn_id=None if cut is None else cut.prefix_turn_id,
             spills=tuple(spills),
             caps=caps,
             least_progress=self.least,
@@ -121,7 +127,6 @@ class Ranges:
             account=self.before,
             target_missed=self.total(after) > self.before.target,
             supersedes=() if cut is None else tuple(c.block.path for c in self._superseded(cut.start, cut.end)),
-            one_request=one_request,
             written=written,
             written_by=written_by,
         )
@@ -163,25 +168,20 @@ class Ranges:
         return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
 
     def _range(
-        self, start: int, end: int, turn_id: str | None, *, own_prefix: bool, prompts: Sequence[int] = ()
+        self, start: int, end: int, asked: set[int], split_turn_id: str | None, *, prefix_turn_id: str | None = None
     ) -> Range:
-        carried = self._kept_groups(start, end)
-        for prompt in prompts:
-            carried |= {p for p in self._asked(prompt) if start <= p < end}
-        split_turn_id = None
-        inside = [p for p in range(start, end) if self._is_of(p, turn_id)]
-        if turn_id is not None and inside:
-            split_turn_id = turn_id
-            if own_prefix:
-                carried |= {p for p in self._asked_in(inside) if p < end}
+        carried = self._kept_groups(start, end) | {p for p in asked if start <= p < end}
         kept = tuple(sorted(carried))
         covered = tuple(p for p in range(start, end) if p not in carried and not self.items[p].is_summary)
-        caps = self._caps(covered, split_turn_id if own_prefix else None, self._superseded(start, end))
+        caps = self._caps(covered, prefix_turn_id, self._superseded(start, end))
         left = self.sums[-1] - (self.sums[end] - self.sums[start]) + sum(self.shown[p] for p in kept)
-        return Range(start, end, covered, kept, split_turn_id, caps, left + scaled(caps.tokens, self.policy))
+        after = left + scaled(caps.tokens, self.policy)
+        return Range(start, end, covered, kept, split_turn_id, prefix_turn_id, caps, after)
 
-    def _is_of(self, position: int, turn_id: str | None) -> bool:
-        return self.items[position].block.turn_id == turn_id and not self.items[position].is_summary
+    def _of_turn(self, turn_id: str, start: int, end: int) -> list[int]:
+        """Return the positions in a range of what belongs to a turn, summaries left out."""
+        items = enumerate(self.items[start:end], start)
+        return [p for p, item in items if item.block.turn_id == turn_id and not item.is_summary]
 
     def _kept_groups(self, start: int, end: int) -> set[int]:
         """Find what stays visible inside a range: pins, and open calls, with their groups."""
@@ -228,15 +228,15 @@ class Ranges:
         paths = {item.block.path for item in self.items[start:end] if item.is_summary}
         return [compaction for compaction in self.window.summaries if compaction.block.path in paths]
 
-    def _caps(self, covered: Sequence[int], split_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
+    def _caps(self, covered: Sequence[int], prefix_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
         """Size the summary: the policy's caps, a share of the room, at most what it had and half of what is new.
 
         A part that is kept verbatim is charged with what it is.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
-        new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == split_turn_id)
+        new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == prefix_turn_id)
         new_history = sum(self.shown[p] for p in covered) - new_prefix
-        same_turn = split_turn_id is not None and bool(earlier) and split_turn_id == earlier[-1].split_turn_id
+        same_turn = prefix_turn_id is not None and bool(earlier) and prefix_turn_id == earlier[-1].split_turn_id
         was_prefix = sum(self._count(c.parts.turn_prefix) for c in earlier)
         old_history = sum(self._count(c.parts.history) for c in earlier) + (0 if same_turn else was_prefix)
         history = min(policy.summary_tokens, room // 8, max(LEAST_SUMMARY, old_history + new_history // 2))
@@ -244,7 +244,7 @@ class Ranges:
         prefix = min(policy.turn_prefix_tokens, room // 16, max(LEAST_SUMMARY, old_prefix + new_prefix // 2))
         return Caps(
             history=history if new_history else old_history,
-            turn_prefix=0 if split_turn_id is None else prefix if new_prefix else old_prefix,
+            turn_prefix=0 if prefix_turn_id is None else prefix if new_prefix else old_prefix,
             digest=min(policy.digest_tokens, room // 16, (new_history + new_prefix) // 4) if policy.form.record else 0,
         )
 

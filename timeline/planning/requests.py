@@ -68,12 +68,11 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
     """Say what the summarizer is asked; nothing new in a part means no request for it."""
     earlier = superseded(window, plan)
     previous = earlier[-1] if earlier else None
-    same_turn = previous is not None and plan.split_turn_id is not None and previous.split_turn_id == plan.split_turn_id
-    prefix_of = None if plan.one_request else plan.split_turn_id
+    prefix_of = plan.prefix_turn_id
     useful = without_failures(plan.covered)
-    inside = [i for i in useful if prefix_of is not None and i.block.turn_id == prefix_of]
-    finished = [i for i in useful if prefix_of is None or i.block.turn_id != prefix_of]
-    if same_turn and previous is not None and not plan.one_request:
+    inside = [i for i in useful if i.block.turn_id == prefix_of]
+    finished = [i for i in useful if i.block.turn_id != prefix_of]
+    if previous is not None and prefix_of is not None and previous.split_turn_id == prefix_of:
         history, prefix = joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
     else:
         history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
