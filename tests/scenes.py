@@ -18,6 +18,7 @@ from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
 from timeline.planning.plans import Plan, Refusal
 from timeline.planning.steps import plan_step
+from timeline.policy.steps import CoveringStep
 from timeline.ports import Summary
 from timeline.tokens import get_counter
 
@@ -129,16 +130,23 @@ def paths(items: Iterable[Item]) -> list[str]:
     return [item.block.path for item in items]
 
 
+def first_step(policy: Policy) -> CoveringStep:
+    """Return the first step of a policy, which covers something."""
+    step = policy.steps[0]
+    assert isinstance(step, CoveringStep), step
+    return step
+
+
 def planned(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Plan:
     """Plan a compaction that is not refused."""
-    decision = plan_step(policy.steps[0], window, fixed or FixedPart(), policy, COUNTER)
+    decision = plan_step(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Plan), decision
     return decision
 
 
 def refused(window: Window, policy: Policy, fixed: FixedPart | None = None) -> Refusal:
     """Plan a compaction that is refused."""
-    decision = plan_step(policy.steps[0], window, fixed or FixedPart(), policy, COUNTER)
+    decision = plan_step(first_step(policy), window, fixed or FixedPart(), policy, COUNTER)
     assert isinstance(decision, Refusal), decision
     return decision
 

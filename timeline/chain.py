@@ -97,9 +97,7 @@ class _Chain:
             if not self._wanted():
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
-                self.done.taken += await hide_by_step(
-                    self.compactor, self.log, self.done.fixed, self.now, step, most=self.most
-                )
+                self.done.taken += await hide_by_step(self.compactor, self.log, self.now, step)
                 continue
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:

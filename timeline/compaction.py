@@ -30,7 +30,7 @@ from timeline.paths import stem
 from timeline.planning.budget import retry_growth
 from timeline.planning.drop import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
-from timeline.planning.plans import Hides, Plan
+from timeline.planning.plans import Plan
 from timeline.planning.requests import Wanted, summary_requests
 from timeline.planning.steps import plan_step
 from timeline.planning.summary import compaction_event, unheaded
@@ -210,8 +210,6 @@ class _Compaction:
         decision = plan_step(self.step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
         if isinstance(decision, Plan):
             return decision
-        if isinstance(decision, Hides):
-            raise TypeError(f"{type(self.step).__name__} covers nothing")
         await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import VersionConflict
 from timeline.planning.budget import costs
-from timeline.planning.plans import Hides
-from timeline.planning.steps import plan_step
+from timeline.planning.steps import plan_hides
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
@@ -20,34 +19,30 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.log import Log
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.plans import Hides
     from timeline.policy.model import Policy
     from timeline.policy.steps import HidingStep
 
 
-async def hide_by_step(
-    compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, step: HidingStep, *, most: int | None = None
-) -> list[Taken]:
+async def hide_by_step(compactor: Compactor, log: Log, now: datetime, step: HidingStep) -> list[Taken]:
     """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
 
     Args:
         compactor: of the policy.
         log: of the conversation.
-        fixed: what no hiding can free.
         now: its time.
         step: which one.
-        most: bring the total down to this figure, instead of the policy's target.
     """
     chosen: list[tuple[Hides, Window]] = []
 
     async def choose() -> Sequence[Payload]:
         chosen.clear()
         window = log.fold.window
-        decision = plan_step(step, window, fixed, compactor.policy, compactor.counter, most=most)
-        if not isinstance(decision, Hides):
+        hides = plan_hides(step, window, compactor.policy, compactor.counter)
+        if hides is None:
             return ()
-        chosen.append((decision, window))
-        return [decision.event]
+        chosen.append((hides, window))
+        return [hides.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await log.decide(choose, at=now):

@@ -8,7 +8,7 @@ from timeline.blocks import Block, CustomBlock
 from timeline.events import event_id, event_ids
 from timeline.hiding import hide_by_step
 from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, cut_calls, ends_half_said, made_room
-from timeline.planning.budget import FixedPart, account
+from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
 from timeline.relief import relieve
 from timeline.rendering import prepared
@@ -118,9 +118,8 @@ class Looping(Staging):
         """
         at = moment(now, self._clock)
         await self._catch_up()
-        fixed = FixedPart(reserved=self._reserved)
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
-        return [taken for step in steps for taken in await hide_by_step(self._compactor, self._log, fixed, at, step)]
+        return [taken for step in steps for taken in await hide_by_step(self._compactor, self._log, at, step)]
 
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
         """Return how often the conversation was compacted, when last, and whether it is being compacted now.

@@ -9,6 +9,7 @@ from store.memory import MemoryStore
 from tests.invariants import reference, seed_rules
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
+from tests.scenes import first_step
 from timeline.blocks import ToolCall
 from timeline.fold.groups import atomic_groups
 from timeline.planning.budget import FixedPart
@@ -73,7 +74,7 @@ def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(s
     policy = small(100_000, keep_recent_tokens=keep, halvings=0)
     items = timeline.window.items
     seed = seed_cut(items, keep)
-    plan = plan_step(policy.steps[0], timeline.window, FixedPart(), policy, timeline.counter)
+    plan = plan_step(first_step(policy), timeline.window, FixedPart(), policy, timeline.counter)
     if isinstance(plan, Plan) and plan.covers is not None and seed is not None and seed in seed_rules.legal_cuts(log):
         if all(item.is_summary or item.version in _kept(log, items[seed].block.turn_id) for item in items[:seed]):
             return  # all that the seed's cut would cover is carried

@@ -13,6 +13,7 @@ from tests.invariants.checks import folded
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from tests.invariants.watched import Watched
+from tests.scenes import first_step
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
 from timeline.encoding import encode_payload
 from timeline.planning.budget import FixedPart
@@ -51,7 +52,7 @@ def test_the_same_window_gets_the_same_plan(steps: list[Step]) -> None:
         await play(timeline, store, steps)
         again = folded(await read_log(store, "c"))
         first, second, third = (
-            plan_step(timeline.policy.steps[0], window, FixedPart(system=50), timeline.policy, timeline.counter)
+            plan_step(first_step(timeline.policy), window, FixedPart(system=50), timeline.policy, timeline.counter)
             for window in (timeline.window, timeline.window, again.window)
         )
         assert first == second == third

@@ -13,6 +13,7 @@ from tests.scenes import (
     call,
     compact_fold,
     exchange,
+    first_step,
     fold_of,
     grow,
     planned,
@@ -207,7 +208,7 @@ def test_parallel_calls_are_kept_or_covered_together() -> None:
     window = window_of(*turn(500), *turn(500), prompt(), *calls, *results, *turn(200))
     for keep in range(10, 800, 30):
         policy = small_policy(max_tokens=1_500, keep_recent_tokens=keep)
-        decision = plan_step(policy.steps[0], window, FixedPart(), policy, COUNTER)
+        decision = plan_step(first_step(policy), window, FixedPart(), policy, COUNTER)
         if isinstance(decision, Plan):
             batch = {i.version for i in decision.covered if i.block.call_id}
             assert len(batch) in {0, 8}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from timeline.events import BlocksHidden, Covers, RefusalReason, Replacement, SummaryParts
@@ -91,6 +91,3 @@ class Hides:
 
     event: BlocksHidden
     freed: int
-
-
-Decision: TypeAlias = Plan | Hides | Refusal

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.budget import FixedPart, account
+from timeline.planning.budget import account
 from timeline.planning.chitchat import plan_chitchat
 from timeline.planning.clear import plan_clear
 from timeline.planning.drop import plan_drop
 from timeline.planning.message_cuts import plan_message_cut
 from timeline.planning.planner import plan_cut_point
-from timeline.planning.plans import Decision, Refusal
+from timeline.planning.plans import Refusal
 from timeline.planning.ranges import Ranges
 from timeline.planning.stages import plan_collapse
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, DropOldest, StripChitchat, Summarize
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
+    from timeline.planning.budget import FixedPart
+    from timeline.planning.plans import Hides, Plan
     from timeline.policy.model import Policy
-    from timeline.policy.steps import Step
+    from timeline.policy.steps import CoveringStep, HidingStep
     from timeline.ports import TokenCounter
 
 
 def plan_step(
-    step: Step, window: Window, fixed: FixedPart, policy: Policy, counter: TokenCounter, *, most: int | None = None
-) -> Decision:
-    """Decide what one step does about a window.
+    step: CoveringStep,
+    window: Window,
+    fixed: FixedPart,
+    policy: Policy,
+    counter: TokenCounter,
+    *,
+    most: int | None = None,
+) -> Plan | Refusal:
+    """Decide what a step covers of a window.
 
     Args:
         step: one of the policy's.
@@ -39,7 +47,7 @@ def plan_step(
     return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 
-def _plan(step: Step, ranges: Ranges) -> Decision | None:
+def _plan(step: CoveringStep, ranges: Ranges) -> Plan | Refusal | None:
     match step:
         case Summarize():
             cut = step.cut
@@ -48,7 +56,12 @@ def _plan(step: Step, ranges: Ranges) -> Decision | None:
             return plan_collapse(ranges, step)
         case DropOldest():
             return plan_drop(ranges, step)
+
+
+def plan_hides(step: HidingStep, window: Window, policy: Policy, counter: TokenCounter) -> Hides | None:
+    """Decide what a step hides of a window; None where that is nothing. Its own figures say when it is enough."""
+    match step:
         case StripChitchat():
-            return plan_chitchat(ranges.window, ranges.policy, step)
+            return plan_chitchat(window, policy, step)
         case ClearToolOutputs():
-            return plan_clear(ranges.window, ranges.policy, ranges.counter, step)
+            return plan_clear(window, policy, counter, step)
