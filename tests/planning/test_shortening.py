@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import COUNTER
-from timeline.planning.shortening import one_line, room_in, shortened, shortened_path
+from timeline.planning.shortening import cut_to, one_line, room_in, shortened, shortened_path
 from timeline.tokens import get_counter
 
 EXACT = get_counter("o200k_base")
@@ -21,6 +21,13 @@ def test_a_long_text_is_cut_and_marked_before_it_is_looked_at() -> None:
     """Only a beginning that a line could hold is worked on."""
     assert one_line("x" * 2_000) == "x" * 2_000
     assert one_line("x" * 2_001) == "x" * 2_000 + "…"
+
+
+def test_a_text_of_so_many_characters_has_its_mark_among_them() -> None:
+    """And no blank in front of it."""
+    assert cut_to("abc def", 7) == "abc def"
+    assert cut_to("abc def", 6) == "abc d…"
+    assert cut_to("abc def", 5) == "abc…"
 
 
 def test_a_text_that_fits_stays_as_it_is() -> None:

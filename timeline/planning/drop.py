@@ -14,6 +14,7 @@ from timeline.planning.message_cuts import cut_end
 from timeline.planning.messages import messages
 from timeline.planning.plans import LEAST_SUMMARY
 from timeline.planning.requests import joined
+from timeline.planning.shortening import cut_to
 from timeline.policy.steps import KeepLast
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
 def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenCounter) -> SummaryParts:
     """Say how many messages are gone and what they were about (seed 003, graceful degradation)."""
     number = len(messages(covered))
-    topics = [_topic(item.block.text) for item in covered if type(item.block) is UserPrompt]
+    topics = [cut_to(" ".join(item.block.text.split()), _TOPIC) for item in covered if type(item.block) is UserPrompt]
     about = "; ".join(topic for topic in topics[-_MOST_TOPICS:] if topic) or "the work of an earlier prompt"
     head, tail = f"[Context truncated. Earlier conversation contained {number} messages about: ", "]"
     room = most_tokens - counter.count(head + tail)
@@ -61,8 +62,3 @@ def notice_for_summary(
     if not earlier or left < LEAST_SUMMARY:
         return truncation_notice(covered, most_tokens, counter)
     return SummaryParts(history=joined(earlier, truncation_notice(covered, left, counter).history))
-
-
-def _topic(prompt: str) -> str:
-    line = " ".join(prompt.split())
-    return line if len(line) <= _TOPIC else line[: _TOPIC - 1].rstrip() + "…"

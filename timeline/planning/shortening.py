@@ -22,6 +22,11 @@ def one_line(text: str) -> str:
     return line if len(text) <= _LOOKED_AT else line + _ELLIPSIS
 
 
+def cut_to(text: str, characters: int) -> str:
+    """Return a text, or as much of its beginning as leaves room for the ellipsis in so many characters."""
+    return text if len(text) <= characters else text[: characters - 1].rstrip() + _ELLIPSIS
+
+
 def shortened(text: str, most: int, counter: TokenCounter) -> str:
     """Return a text, or as much of its beginning as fits ``most`` tokens with the ellipsis behind it."""
     return text if counter.count(text) <= most else _beginning(text, most, counter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.planning.shortening import cut_to
 from timeline.planning.stages import approvals, is_out_of_view
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ def stage_data(window: Window, told: StageData | None) -> str:
 
 def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
     """Write one stage; a text that was not given is told by the next shorter one."""
-    short = _cut(each.short or each.decision, told.short_chars)
-    text = _cut(each.detailed, told.detailed_chars) if in_detail and each.detailed else short
+    short = cut_to(each.short or each.decision, told.short_chars)
+    text = cut_to(each.detailed, told.detailed_chars) if in_detail and each.detailed else short
     lines = [
         " ".join(f"## {each.label or each.stage}".split()),
         text,
         *_list("References", each.references[: told.references], len(each.references)),
         *_list("Citations", each.citations[: told.citations], len(each.citations)),
-        *_list("Artifacts", [_cut(artifact, told.artifact_chars) for artifact in artifacts], len(each.artifacts)),
+        *_list("Artifacts", [cut_to(artifact, told.artifact_chars) for artifact in artifacts], len(each.artifacts)),
     ]
     return "\n".join(lines)
 
@@ -54,7 +55,3 @@ def _list(title: str, shown: Sequence[str], every: int) -> list[str]:
         return []
     left = every - len(shown)
     return [f"{title}:", *(f"- {one}" for one in shown), *([f"- and {left} more"] if left else [])]
-
-
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
