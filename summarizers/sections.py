@@ -13,7 +13,7 @@ from .outline import fitted
 from .ranking import FACT, Point, Section
 from .record import file_of, writes
 from .rounds import incorporates
-from .shapes import ACCOMPLISHED, Shape, reader, state
+from .shapes import Shape, accomplished, reader, state
 from .tasks import original_task
 from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 
@@ -61,7 +61,7 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
     """Make the points of all sections; the earlier table is continued, the earlier decisions stand."""
     rows = _table(request.blocks, found, [p for p in earlier if _is_row(p)])
     rest = [p for p in [*earlier, *found.points] if p.section not in {Section.TASK, Section.FILES} and not _is_row(p)]
-    done = [_done_row(p, rows) for p in rest if p.section is Section.DONE and p.weight >= ACCOMPLISHED]
+    done = [_done_row(p, rows) for p in accomplished(rest)]
     others = [p for p in rest if p.section is not Section.DONE]
     return [
         *_task(request, found),
@@ -85,6 +85,8 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
     """List each file once, with what was done to it since the beginning, and the newest that was said of it."""
     failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
     rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
+    newest_first = sorted(accomplished(found.points), key=lambda p: p.order, reverse=True)
+    said: dict[str, str] = {}  # by file, since a file is written again and again
     seen: set[str] = set()
     for order, block in enumerate(blocks):
         if not isinstance(block, ToolCall) or not (file := _cell(file_of(block), _FILE_LENGTH)):
@@ -93,22 +95,24 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
             known = _cells(rows[file].text) if file in rows else None
             _, action, before = known or ("", "", "")
             fresh = bool(_CREATES.search(block.name)) and file not in seen
-            told = _said_of(file, found) or before or f"by {one_line(block.name)}"
+            if file not in said:
+                said[file] = _said_of(file, newest_first)
+            told = said[file] or before or f"by {one_line(block.name)}"
             rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), told, order)
         seen.add(file)
     return list(rows.values())
 
 
-def _said_of(file: str, found: Gathered) -> str:
-    """Return the newest sentence of the assistant's that names a file and says that something was done."""
+def _said_of(file: str, done: Sequence[Point]) -> str:
+    """Return the first of the sentences about what was done that names a file."""
     name = file.rstrip("/").rpartition("/")[2]
-    told = [p for p in found.points if p.section is Section.DONE and p.weight >= ACCOMPLISHED and name in p.text]
-    return max(told, key=lambda p: p.order).text if told else ""
+    return next((point.text for point in done if name in point.text), "")
 
 
 def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
     """Make a row of something that was done; None where a file's row says it already."""
-    if any(_cell(point.text) in row.text for row in rows):
+    told = _cell(point.text)
+    if any(told in row.text for row in rows):
         return None
     facts = (fact.group().strip("`.,:;()") for fact in FACT.finditer(point.text))
     component = next((fact for fact in facts if any(map(str.isalpha, fact))), _NO_COMPONENT)

@@ -59,6 +59,11 @@ def reader(layout: Layout) -> Callable[[str], list[Point]]:
     return read
 
 
+def accomplished(points: Sequence[Point]) -> list[Point]:
+    """Return the points that say that something was done."""
+    return [point for point in points if point.section is Section.DONE and point.weight >= ACCOMPLISHED]
+
+
 def asked(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[str]:
     """List what the user asked for, oldest first: the task of the whole conversation, then what the record knows."""
     told = [one_line(request.original_task or ""), *(task_text(p) for p in earlier if p.section is Section.TASK)]
@@ -69,8 +74,7 @@ def asked(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) ->
 def state(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
     """Say where the work stands: what the newest prompt asks for, and what was accomplished last."""
     tasks = asked(request, found, earlier)
-    done = [p for p in found.points if p.section is Section.DONE and p.weight >= ACCOMPLISHED]
-    done = done or [p for p in earlier if p.section is Section.DONE]
+    done = accomplished(found.points) or [p for p in earlier if p.section is Section.DONE]
     room = request.max_tokens // 8
     lines = {
         "Working on": one_line(request.task or "") or (tasks[-1] if tasks else ""),
