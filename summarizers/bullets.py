@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from .layouts import BULLETS
 from .outline import fitted
 from .ranking import Point, Section, ranked
-from .shapes import Shape, asked, no_ending
+from .shapes import Shape, asked, fixed
 from .text import clean, clip, one_line, terms
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from timeline.ports import SummaryRequest
 
-    from .layouts import Layout
     from .record import Gathered
 
 LEAST: Final = 3
@@ -81,9 +80,4 @@ def _bullet(point: Point, label: str, room: int, request: SummaryRequest) -> Poi
     return replace(point, text=told, weight=3.0, pinned=True)
 
 
-def _layout(request: SummaryRequest) -> Layout:
-    del request
-    return BULLETS
-
-
-SHAPE: Final = Shape(_layout, _read, _points, no_ending)
+SHAPE: Final = Shape(fixed(BULLETS), _read, _points)

@@ -10,7 +10,7 @@ from timeline.blocks import UserPrompt
 
 from .layouts import CONTINUATION
 from .ranking import Point, Section
-from .shapes import Shape, asked, no_ending, reader, state
+from .shapes import Shape, asked, fixed, reader, state
 from .text import clip, sentences
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.ports import SummaryRequest
 
-    from .layouts import Layout
     from .record import Gathered
 
 _WISH: Final = re.compile(
@@ -93,9 +92,4 @@ def _label(sentence: str) -> str:
     return REJECTED if len(sentence) <= _REFUSAL_LENGTH and _REFUSAL.search(sentence) else ""
 
 
-def _layout(request: SummaryRequest) -> Layout:
-    del request
-    return CONTINUATION
-
-
-SHAPE: Final = Shape(_layout, _read_continuation, _points, no_ending)
+SHAPE: Final = Shape(fixed(CONTINUATION), _read_continuation, _points)

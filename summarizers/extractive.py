@@ -16,7 +16,7 @@ from .layouts import plain
 from .outline import FIRST, NEWEST, Draft, fitted, read_outline, task_text
 from .ranking import Point, Section, ranked
 from .record import gather
-from .shapes import Shape, no_ending
+from .shapes import Shape
 from .text import one_line, terms
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
     return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)
 
 
-_GENERIC: Final = Shape(_layout, read_outline, _points, no_ending)
+_GENERIC: Final = Shape(_layout, read_outline, _points)
 _SHAPES: Final[dict[PromptName, Shape]] = {
     "generic": _GENERIC,
     "sections": sections.SHAPE,

@@ -13,7 +13,7 @@ from .outline import fitted
 from .ranking import FACT, Point, Section
 from .record import file_of, writes
 from .rounds import incorporates
-from .shapes import Shape, accomplished, reader, state
+from .shapes import Shape, accomplished, fixed, reader, state
 from .tasks import original_task
 from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.ports import SummaryRequest
 
-    from .layouts import Layout
     from .record import Gathered
 
 CREATED: Final = "Created"
@@ -152,13 +151,8 @@ def _with_resolution(error: str) -> str:
     return f"{error.removesuffix(_WORKED)}{_ARROW}{'the same call worked later' if worked else _UNRESOLVED}"
 
 
-def _layout(request: SummaryRequest) -> Layout:
-    del request
-    return SECTIONS
-
-
 def _ending(request: SummaryRequest) -> str:
     return incorporates(request.round) if request.round > 1 else ""
 
 
-SHAPE: Final = Shape(_layout, _read_sections, _points, _ending)
+SHAPE: Final = Shape(fixed(SECTIONS), _read_sections, _points, _ending)

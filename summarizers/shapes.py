@@ -40,13 +40,12 @@ class Shape:
     layout: Callable[[SummaryRequest], Layout]
     read: Callable[[str], list[Point]]
     points: Callable[[SummaryRequest, Gathered, Sequence[Point]], list[Point]]
-    ending: Callable[[SummaryRequest], str]
+    ending: Callable[[SummaryRequest], str] = lambda _: ""
 
 
-def no_ending(request: SummaryRequest) -> str:
-    """End without a line of its own."""
-    del request
-    return ""
+def fixed(layout: Layout) -> Callable[[SummaryRequest], Layout]:
+    """Return what gives every request the same layout."""
+    return lambda _: layout
 
 
 def reader(layout: Layout) -> Callable[[str], list[Point]]:
