@@ -15,7 +15,8 @@ from timeline.importers.builder import parse_time
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire.anthropic import parts_of, text_of
+from timeline.wire.anthropic import parts_of
+from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,9 @@ from timeline.blocks import UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.wire.anthropic import assistant_block, attachment_block, joined_text, parts_of, result_block, text_of
+from timeline.wire.anthropic import assistant_block, joined_text, parts_of, result_block
+from timeline.wire.foreign import text_of
+from timeline.wire.media import attachment_block
 from timeline.wire.usage import anthropic_usage, count_of
 
 if TYPE_CHECKING:
@@ -124,8 +126,7 @@ class SessionReader:
         self, row: dict[str, Any], message: dict[str, Any], origin: Origin, before: datetime | None
     ) -> None:
         content = message["content"]
-        id_ = message.get("id")
-        response = id_ if isinstance(id_, str) and id_ else f"response-{origin.key}"
+        response = text_of(message, "id") or f"response-{origin.key}"
         if row.get("isApiErrorMessage") is True:
             self._builder.add(client_message(joined_text(content), error=True), origin)
             return

@@ -15,15 +15,14 @@ from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.gemini_parts import joined_text, media_block, parts_of, result_block
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire.anthropic import text_of
-from timeline.wire.foreign import arguments_of
+from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.importers.gemini_parts import Part
+    from timeline.wire.media import Part
 
 FORMAT: Final = "gemini-cli"
 CONVERSATION: Final = frozenset({"user", "gemini", "error"})

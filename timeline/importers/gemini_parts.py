@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, ToolResult
 from timeline.frozen import compact_json
-from timeline.wire.anthropic import text_of
+from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-Part = dict[str, Any]
+    from timeline.wire.media import Part
 
 FAILED: Final = frozenset({"error", "cancelled"})
 """How a call went whose result is an error, in the client's words."""

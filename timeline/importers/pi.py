@@ -15,7 +15,7 @@ from timeline.events import ParentLink
 from timeline.importers.lines import read_records
 from timeline.importers.pi_entries import ROLES, SUMMARIES, PathReader, is_conversation, is_unsent, message_of, time_of
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire.anthropic import text_of
+from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

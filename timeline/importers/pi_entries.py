@@ -15,8 +15,9 @@ from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemM
 from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.recording import ImportedCompaction
-from timeline.wire.anthropic import attachment_block, joined_text, parts_of, text_of
-from timeline.wire.foreign import arguments_of, decode_value
+from timeline.wire.anthropic import joined_text, parts_of
+from timeline.wire.foreign import arguments_of, decode_value, text_of
+from timeline.wire.media import attachment_block
 from timeline.wire.responses import ModelResponse, interrupted
 from timeline.wire.usage import count_of
 

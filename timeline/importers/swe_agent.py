@@ -17,8 +17,8 @@ from timeline.events import ModelCalled, ParentLink
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import openai_chat
-from timeline.wire.anthropic import assistant_block, joined_text, text_of
-from timeline.wire.foreign import decode_value
+from timeline.wire.anthropic import assistant_block, joined_text
+from timeline.wire.foreign import decode_value, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
     AssistantCompletion,
-    Attachment,
     CustomBlock,
     Reasoning,
     SystemMessage,
@@ -20,9 +19,10 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import canonical_json
+from timeline.wire.foreign import text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.markers import placed_markers
-from timeline.wire.media import anthropic_media, content_parts, mime_of, unseen_line
+from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import ANTHROPIC
 
@@ -203,8 +203,7 @@ class MessageDecoder:
             return []
         parts = parts_of(message.get("content"))
         if message.get("role") == "assistant":
-            id_ = message.get("id")
-            response = id_ if isinstance(id_, str) and id_ else f"response_{self._number}"
+            response = text_of(message, "id") or f"response_{self._number}"
             read = [assistant_block(p, response, f"call_{self._number}_{i}") for i, p in enumerate(parts)]
         elif message.get("role") == "system":
             read = [SystemMessage(text=text) for text in map(text_of, parts) if text]
@@ -232,21 +231,9 @@ def parts_of(content: Any) -> list[Part]:
     return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
 
 
-def text_of(part: Part, key: str = "text") -> str:
-    """Return a part's text, or nothing where it has none."""
-    value = part.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def joined_text(content: Any) -> str:
     """Return what a content string or list of parts says, a line for each text."""
     return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
-
-
-def attachment_block(part: Part, author: str = "user") -> Attachment:
-    """Read a picture or document: the part itself is kept."""
-    title = text_of(part, "title")
-    return Attachment(author=author, data=part, mime=mime_of(part), meta={"file": title} if title else {})
 
 
 def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:

@@ -65,6 +65,12 @@ def is_nested_deeper(value: Any, levels: int) -> bool:
     return bool(level)
 
 
+def text_of(fields: dict[str, Any], key: str = "text") -> str:
+    """Return a text out of an object, or nothing where there is none."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
 def arguments_of(told: Any) -> dict[str, Any] | str:
     """Read a call's arguments: an object, or the text as it is where the model wrote no JSON object.
 

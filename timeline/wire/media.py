@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.blocks import Attachment
+from timeline.wire.foreign import text_of
+
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
@@ -98,7 +101,14 @@ def responses_media(part: Part, facts: ProviderFacts) -> Part | None:
     return {"type": "input_image", "image_url": told["url"], "detail": told.get("detail", "auto")}
 
 
-def mime_of(part: Part) -> str:
+def attachment_block(part: Part, author: str = "user") -> Attachment:
+    """Read a picture or document of any provider: the part itself is kept."""
+    file = part.get("file")
+    title = text_of(part, "title") or text_of(file if isinstance(file, dict) else part, "filename")
+    return Attachment(author=author, data=part, mime=_mime_of(part), meta={"file": title} if title else {})
+
+
+def _mime_of(part: Part) -> str:
     """Return the content type that a part names, or the general one."""
     source = part.get("source")
     if isinstance(source, dict) and isinstance(source.get("media_type"), str):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import (
     AssistantCompletion,
-    Attachment,
     CustomBlock,
     Reasoning,
     SystemMessage,
@@ -19,9 +18,9 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import compact_json
-from timeline.wire.foreign import arguments_of
+from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.media import content_parts, mime_of, openai_media, unseen_line
+from timeline.wire.media import attachment_block, content_parts, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -172,10 +171,9 @@ class MessageDecoder:
                 ]
 
     def _assistant(self, message: Message) -> list[Block]:
-        id_ = message.get("id")
-        named = isinstance(id_, str) and bool(id_)
-        response = str(id_) if named else f"response_{self._number}"
-        calls = response if named else f"call_{self._number}"
+        id_ = text_of(message, "id")
+        response = id_ or f"response_{self._number}"
+        calls = id_ or f"call_{self._number}"
         thought = message.get("reasoning_content")
         blocks: list[Block] = []
         if isinstance(thought, str) and thought:
@@ -199,10 +197,9 @@ class MessageDecoder:
         """Read a call. Arguments that are no JSON object are kept as the text they are."""
         inner = told.get("function") if isinstance(told.get("function"), dict) else told.get("custom")
         function = inner if isinstance(inner, dict) else {}
-        id_, name = told.get("id"), function.get("name")
         call = ToolCall(
-            call_id=id_ if isinstance(id_, str) and id_ else call_id,
-            name=name if isinstance(name, str) and name else "unknown",
+            call_id=text_of(told, "id") or call_id,
+            name=text_of(function, "name") or "unknown",
             arguments=arguments_of(function.get("arguments", function.get("input", ""))),
             response_id=response,
         )
@@ -229,14 +226,11 @@ def parts_of(content: Any) -> list[Part]:
 
 
 def _text_of(part: Part) -> str:
-    text = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
-    return text if isinstance(text, str) else ""
+    return text_of(part, "refusal" if part.get("type") == "refusal" else "text")
 
 
 def _user_block(part: Part) -> Block | None:
     if part.get("type") == "text":
         text = _text_of(part)
         return UserPrompt(text=text) if text and text != OPENING_LINE else None
-    file = part.get("file")
-    title = file.get("filename") if isinstance(file, dict) else None
-    return Attachment(data=part, mime=mime_of(part), meta={"file": title} if isinstance(title, str) and title else {})
+    return attachment_block(part)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
     AssistantCompletion,
-    Attachment,
     CustomBlock,
     Reasoning,
     SystemMessage,
@@ -20,9 +19,9 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import compact_json
-from timeline.wire.foreign import arguments_of
+from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.media import content_parts, mime_of, responses_media, unseen_line
+from timeline.wire.media import attachment_block, content_parts, responses_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
@@ -196,8 +195,8 @@ class ItemDecoder:
         return [block for block in read if block is not None]
 
     def _result(self, item: Part) -> list[Block]:
-        id_, output = item.get("call_id"), item.get("output")
-        call_id = id_ if isinstance(id_, str) and id_ else f"call_{self._number}"
+        output = item.get("output")
+        call_id = text_of(item, "call_id") or f"call_{self._number}"
         parts = parts_of(output)
         text = "\n".join(filter(None, map(_text_of, parts)))
         if text == INTERRUPTED:
@@ -225,11 +224,10 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
             return [Reasoning(text=text, data=item, response_id=response_id)]
         case "function_call" | "custom_tool_call":
             is_text = item["type"] == "custom_tool_call" and isinstance(item.get("input"), str)
-            id_, name = item.get("call_id"), item.get("name")
             return [
                 ToolCall(
-                    call_id=id_ if isinstance(id_, str) and id_ else f"{response_id}_{number}",
-                    name=name if isinstance(name, str) and name else "unknown",
+                    call_id=text_of(item, "call_id") or f"{response_id}_{number}",
+                    name=text_of(item, "name") or "unknown",
                     arguments=item["input"] if is_text else arguments_of(item.get("arguments", "")),
                     response_id=response_id,
                 )
@@ -239,24 +237,18 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
 
 
 def _message_part(part: Part, response_id: str) -> Block | None:
-    refusal = part.get("refusal")
-    text = _text_of(part) or (refusal if isinstance(refusal, str) else "")
+    text = _text_of(part) or text_of(part, "refusal")
     cited = part.get("annotations")
-    return (
-        AssistantCompletion(text=text, response_id=response_id, meta={"citations": cited} if cited else {})
-        if text
-        else None
-    )
+    meta = {"citations": cited} if cited else {}
+    return AssistantCompletion(text=text, response_id=response_id, meta=meta) if text else None
 
 
 def _text_of(part: Part) -> str:
-    text = part.get("text")
-    return text if isinstance(text, str) and part.get("type") in _TEXTS else ""
+    return text_of(part) if part.get("type") in _TEXTS else ""
 
 
 def _user_block(part: Part) -> Block | None:
     if part.get("type") in _TEXTS:
         text = _text_of(part)
         return UserPrompt(text=text) if text and text != OPENING_LINE else None
-    title = part.get("filename")
-    return Attachment(data=part, mime=mime_of(part), meta={"file": title} if isinstance(title, str) and title else {})
+    return attachment_block(part)
