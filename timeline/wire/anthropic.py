@@ -47,7 +47,7 @@ _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking
 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points."""
-    writer = _Writer(takes_loops=not ANTHROPIC.binds(context.model))
+    writer = _Writer(context.model)
     for item in gather(context.entries):
         writer.add(item)
     system = placed_markers(context, writer.parts, writer.place)
@@ -65,11 +65,11 @@ class _Writer:
     """Writes messages part by part; a part never moves once it is written.
 
     Args:
-        takes_loops: whether the signed reasoning of a tool loop is sent behind a rewritten prefix, too.
+        model: that the request is for.
     """
 
-    def __init__(self, *, takes_loops: bool) -> None:
-        self._takes_loops = takes_loops
+    def __init__(self, model: str) -> None:
+        self._model = model
         self.messages: list[dict[str, Any]] = []
         self.parts: list[Part] = []
         self.place: dict[int, int] = {}
@@ -111,7 +111,7 @@ class _Writer:
 
     def _assistant_parts(self, entry: Entry) -> list[Part]:
         if entry.type == "assistant.reasoning":
-            holds = not entry.rewritten or (entry.in_loop and self._takes_loops)
+            holds = ANTHROPIC.takes_back(entry, self._model)
             return [entry.data] if holds and isinstance(entry.data, dict) and _is_signed(entry.data) else []
         if entry.text.strip():
             return [_text_part(entry.text)]

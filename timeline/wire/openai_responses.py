@@ -42,7 +42,7 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
     Nothing in it refers to what the provider may have kept, so it is good with ``store=False`` too.
     """
-    writer = _Writer(takes_loops=not OPENAI_RESPONSES.binds(context.model))
+    writer = _Writer(context.model)
     for item in gather(context.entries):
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
@@ -64,11 +64,11 @@ class _Writer:
     """Writes items; one that is written never moves.
 
     Args:
-        takes_loops: whether the encrypted reasoning of a tool loop is sent behind a rewritten prefix, too.
+        model: that the request is for.
     """
 
-    def __init__(self, *, takes_loops: bool) -> None:
-        self._takes_loops = takes_loops
+    def __init__(self, model: str) -> None:
+        self._model = model
         self.items: list[Part] = []
         self._ids = Ids(OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
 
@@ -81,7 +81,7 @@ class _Writer:
 
     def _add_response(self, response: Response) -> None:
         said = [item for part in response.parts for item in self._said(part)]
-        while said and said[-1]["type"] == "reasoning":
+        while said and said[-1]["type"] in OPENAI_RESPONSES.signed_reasoning:
             said.pop()  # it would stand before nothing that it led to
         if not said:
             return
@@ -100,7 +100,7 @@ class _Writer:
             return [*_said_text(entry.text), self._call(entry)]
         entry = part.entry
         if entry.type == "assistant.reasoning":
-            holds = not entry.rewritten or (entry.in_loop and self._takes_loops)
+            holds = OPENAI_RESPONSES.takes_back(entry, self._model)
             return [entry.data] if holds and isinstance(entry.data, dict) and _is_encrypted(entry.data) else []
         return _said_text(entry.text or "\n".join(unseen_line(entry, part) for part in content_parts(entry.data)))
 

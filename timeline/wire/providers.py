@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from timeline.wire.neutral import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +42,11 @@ class ProviderFacts:
     source: str
     as_of: str
 
-    def binds(self, model: str) -> bool:
-        """Say whether a model takes signed reasoning behind the very prefix only that it was made with."""
-        return self.prefix_bound is not None and self.prefix_bound.search(model) is not None
+    def takes_back(self, reasoning: Entry, model: str) -> bool:
+        """Say whether signed reasoning may be sent to a model, seeing what became of the prefix before it."""
+        if not reasoning.rewritten:
+            return True
+        return reasoning.in_loop and not (self.prefix_bound and self.prefix_bound.search(model))
 
 
 _WORD: Final = re.compile(r"[a-zA-Z0-9_-]+")
