@@ -174,6 +174,12 @@ def test_every_item_of_a_foreign_conversation_is_read() -> None:
     assert (blocks[6].name, blocks[6].text) == ("ls", "2")
 
 
+def test_an_item_of_no_known_type_is_kept_as_it_came() -> None:
+    """Nothing is added to it, not even a type that it does not have."""
+    unknown: list[dict[str, Any]] = [{"id": "x_1"}, {"type": "x", "id": "x_2"}]
+    assert [block.data for block in decode(unknown)] == unknown
+
+
 def test_a_request_of_one_text_is_a_prompt() -> None:
     """The API takes a bare string as what the user says."""
     assert [block.text for block in decode({"input": "go"})] == ["go"]

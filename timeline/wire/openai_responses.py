@@ -176,7 +176,7 @@ class ItemDecoder:
         self._number += 1
         if not isinstance(item, dict):
             return []
-        kind = item.get("type") or ("message" if "role" in item else None)
+        kind = _kind_of(item)
         if kind == "message" and item.get("role") != "assistant":
             self._response = ""
             return self._said_to_model(item)
@@ -184,7 +184,7 @@ class ItemDecoder:
             self._response = ""
             return self._result(item)
         self._response = self._response or f"response_{self._number}"
-        blocks = item_blocks({**item, "type": kind}, self._response, self._number)
+        blocks = item_blocks(item, self._response, self._number)
         self._names |= {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
         return blocks
 
@@ -214,7 +214,7 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
         response_id: the response that it belongs to.
         number: of the item, for a call that has no id.
     """
-    match item.get("type"):
+    match _kind_of(item):
         case "message":
             read = (_message_part(part, response_id) for part in parts_of(item.get("content")))
             return [block for block in read if block is not None]
@@ -234,6 +234,11 @@ def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
             ]
         case _:
             return [CustomBlock(type="assistant.part", author="assistant", data=item, response_id=response_id)]
+
+
+def _kind_of(item: Part) -> Any:
+    """Return an item's type; a message need not name its own."""
+    return item.get("type") or ("message" if "role" in item else None)
 
 
 def _message_part(part: Part, response_id: str) -> Block | None:
