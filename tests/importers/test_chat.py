@@ -81,6 +81,14 @@ def test_an_openai_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
     assert recording.report.counts == {"missing_time": 1}
 
 
+def test_a_long_first_prompt_gives_a_short_title(tmp_path: Path) -> None:
+    """A title is one line, however much was asked."""
+    recording = read(tmp_path, [{"role": "user", "content": f"List {'many ' * 40}files.\nAnd more."}])
+    assert recording.title.startswith("List many")
+    assert recording.title.endswith("…")
+    assert len(recording.title) <= 80
+
+
 def test_an_anthropic_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
     """The system prompt beside the messages is the first block; a result is no prompt and opens no turn."""
     recording = read(tmp_path, ANTHROPIC, "odd-name.jsonl")

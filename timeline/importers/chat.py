@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
-from timeline.importers.recording import Recording, Report
+from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import anthropic, openai_chat
 from timeline.wire.anthropic import joined_text
 from timeline.wire.usage import anthropic_usage, openai_usage
@@ -66,7 +66,7 @@ def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
     for number, message in enumerate(messages, start=1):
         reader.read(message, number)
     events = reader.builder.finish()
-    return [Recording(f"{name}-{digest[:12]}", events, report, reader.title)] if events else []
+    return [Recording(f"{name}-{digest[:12]}", events, report, short_title(reader.first_prompt))] if events else []
 
 
 class _Reader:
@@ -74,7 +74,7 @@ class _Reader:
 
     def __init__(self, dialect: Dialect, report: Report) -> None:
         self.builder = RecordingBuilder(report)
-        self.title = ""
+        self.first_prompt = ""
         self._report = report
         self._usage = anthropic_usage if dialect == "anthropic" else openai_usage
         wire = anthropic if dialect == "anthropic" else openai_chat
@@ -98,8 +98,8 @@ class _Reader:
                 self.builder.open_turn()
                 opens = False
             self._add(block, Origin(f"message-{number}.{index}", number, at))
-        if prompt is not None and not self.title:
-            self.title = prompt.text
+        if prompt is not None:
+            self.first_prompt = self.first_prompt or prompt.text
         if isinstance(message.get("usage"), dict) and (response := blocks[-1].response_id):
             call = self._model_call(message, response)
             self.builder.set_model_call(response, call, Origin(f"message-{number}", number, at))
