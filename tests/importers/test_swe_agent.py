@@ -276,6 +276,18 @@ def test_signed_thinking_stands_before_the_text_as_it_was() -> None:
     assert (thinking.text, thinking.data, text.text) == ("hm", part, "I try.\n")
 
 
+def test_a_picture_before_a_prompt_is_part_of_its_turn() -> None:
+    """The first thing that the user says opens the turn, and the first words give the title."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    run = Run()
+    run.opening()
+    run.step("open a.py", "1: x")
+    run.entry("user", [picture, {"type": "text", "text": "Now this one."}])
+    recording = run.read()
+    assert [b.turn_id for b in blocks(recording)][-2:] == ["turn_2", "turn_2"]
+    assert recording.title == "Fix the issue."
+
+
 def test_pictures_of_an_observation_are_kept() -> None:
     """An observation may be parts, and breaks of lines stay as they are."""
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}

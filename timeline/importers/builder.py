@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import CustomBlock, ToolCall, ToolResult
+from timeline.blocks import CustomBlock, ToolCall, ToolResult, UserPrompt
 from timeline.events import BlockAppended
 from timeline.importers.recording import RecordedEvent
 from timeline.paths import stem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import JsonValue
 
     from timeline.blocks import Block
@@ -79,9 +81,14 @@ class _Call:
 
 
 class RecordingBuilder:
-    """Collects one conversation. Blocks are given in file order; `finish` returns the events in timeline order."""
+    """Collects one conversation. Blocks are given in file order; `finish` returns the events in timeline order.
+
+    Attributes:
+        first_prompt: the first prompt of `add_said` that says something, for a title; empty until there is one.
+    """
 
     def __init__(self, report: Report, *, first_time: datetime | None = None) -> None:
+        self.first_prompt = ""
         self._report = report
         self._time = first_time or UNKNOWN_TIME
         self._slots: list[_Slot] = []
@@ -103,6 +110,20 @@ class RecordingBuilder:
         if self._turn_is_open:
             self._turn += 1
         self._turn_is_open = True
+
+    def add_said(self, said: Iterable[tuple[Block, Origin]]) -> None:
+        """Append one message to the model, part by part: the first part that is the user's opens a turn."""
+        opens = True
+        for block, origin in said:
+            if isinstance(block, ToolResult):
+                self.add_result(block, origin)
+                continue
+            if opens and block.author == "user":
+                self.open_turn()
+                opens = False
+            if isinstance(block, UserPrompt):
+                self.first_prompt = self.first_prompt or block.text
+            self.add(block, origin)
 
     def add(self, block: Block, origin: Origin) -> None:
         """Append a block that is no part of a response."""

@@ -39,12 +39,16 @@ class SessionReader:
 
     def __init__(self, report: Report, first_time: datetime | None) -> None:
         self.report = report
-        self.first_prompt = ""
         self._builder = RecordingBuilder(report, first_time=first_time)
         self._seen: dict[str, Any] = {}
         self._boundary: ImportedCompaction | None = None
         self._before: datetime | None = None
         self._started: dict[str, datetime | None] = {}
+
+    @property
+    def first_prompt(self) -> str:
+        """The first prompt that says something; empty where there is none."""
+        return self._builder.first_prompt
 
     def knows(self, row: dict[str, Any]) -> bool:
         """Say whether a row of this uuid was read."""
@@ -107,20 +111,17 @@ class SessionReader:
             self._builder.add_event(ImportedCompaction(joined_text(content), told.trigger, told.pre_tokens), origin)
             return
         is_meta = row.get("isMeta") is True
-        opens = True
-        for index, part in enumerate(parts_of(content)):
-            place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
-            if part.get("type") == "tool_result":
-                self._builder.add_result(_result(part, row.get("toolUseResult")), place)
-                continue
-            block = _user_block(part, is_meta=is_meta)
-            if block is None:
-                continue
-            if block.author == "user" and opens:
-                self._builder.open_turn()
-                opens = False
-                self.first_prompt = self.first_prompt or block.text
-            self._builder.add(block, place)
+        read = (
+            _result(part, row.get("toolUseResult"))
+            if part.get("type") == "tool_result"
+            else _user_block(part, is_meta=is_meta)
+            for part in parts_of(content)
+        )
+        self._builder.add_said(
+            (block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
+            for index, block in enumerate(read)
+            if block is not None
+        )
 
     def _read_assistant(
         self, row: dict[str, Any], message: dict[str, Any], origin: Origin, before: datetime | None

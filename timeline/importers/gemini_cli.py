@@ -19,6 +19,7 @@ from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -54,7 +55,7 @@ def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
     for number, message in enumerate(messages, start=1):
         reader.read(message, number)
     events = reader.builder.finish()
-    title = short_title(text_of(document, "summary") or reader.first_prompt)
+    title = short_title(text_of(document, "summary") or reader.builder.first_prompt)
     return [Recording(text_of(document, "sessionId") or name, events, report, title)] if events else []
 
 
@@ -63,7 +64,6 @@ class _Reader:
 
     def __init__(self, report: Report, first_time: datetime | None) -> None:
         self.builder = RecordingBuilder(report, first_time=first_time)
-        self.first_prompt = ""
         self._report = report
         self._seen: dict[str, Any] = {}
         self._calls: set[str] = set()
@@ -99,18 +99,16 @@ class _Reader:
         if type_ == "error":
             self.builder.add(client_message(joined_text(parts), error=True), origin)
             return
-        opens = True
+        self.builder.add_said(self._said(parts, origin))
+
+    def _said(self, parts: list[Part], origin: Origin) -> Iterator[tuple[Block, Origin]]:
+        """Iterate over what a user message says; results that it carries are added when their turn comes."""
         for index, part in enumerate(parts):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
             if isinstance(answer := part.get("functionResponse"), dict):
                 self._add_result(text_of(answer, "id") or f"call-{place.key}", answer, [part], place)
-                continue
-            block = _user_block(part)
-            if block.author == "user" and opens:
-                self.builder.open_turn()
-                opens = False
-                self.first_prompt = self.first_prompt or block.text
-            self.builder.add(block, place)
+            else:
+                yield _user_block(part), place
 
     def _read_gemini(self, message: dict[str, Any], parts: list[Part], origin: Origin) -> None:
         thoughts, calls = self._objects(message, "thoughts", origin), self._objects(message, "toolCalls", origin)

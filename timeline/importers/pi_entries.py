@@ -75,12 +75,16 @@ class PathReader:
 
     def __init__(self, report: Report, first_time: datetime | None) -> None:
         self.report = report
-        self.first_prompt = ""
         self._builder = RecordingBuilder(report, first_time=first_time)
         self._blocks = 0
         self._before: dict[int, int] = {}
         """By the position of an entry in the file: how many blocks stand before it."""
         self._responses: set[str] = set()
+
+    @property
+    def first_prompt(self) -> str:
+        """The first prompt that says something; empty where there is none."""
+        return self._builder.first_prompt
 
     def mark(self, position: int) -> None:
         """Note that an entry stands here, conversation or not: a compaction may have kept what follows it."""
@@ -143,17 +147,13 @@ class PathReader:
         self._blocks += 1
 
     def _read_said(self, message: dict[str, Any], origin: Origin, *, author: str) -> None:
-        opens = author == "user"
-        for index, part in enumerate(parts_of(message.get("content"))):
-            block = _said_block(part, author)
-            if block is None:
-                continue
-            if opens:
-                self._builder.open_turn()
-                opens = False
-            if author == "user":
-                self.first_prompt = self.first_prompt or block.text
-            self._add(block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
+        said = [
+            (block, Origin(f"{origin.key}.{index}", origin.line, origin.at))
+            for index, part in enumerate(parts_of(message.get("content")))
+            if (block := _said_block(part, author)) is not None
+        ]
+        self._builder.add_said(said)
+        self._blocks += len(said)
 
     def _read_response(self, message: dict[str, Any], origin: Origin) -> None:
         response_id = self._response_id(message, origin)

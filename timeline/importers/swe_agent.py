@@ -85,7 +85,7 @@ def _read_run(run: Entry, id_: str) -> list[Recording]:
         parent = None if agent == main else ParentLink(conversation=id_)
         if events := reader.finish(len(entries)):
             own_id = f"{id_}.agent-{agent}" if parent else id_
-            found.append(Recording(own_id, events, reader.report, short_title(reader.first_prompt), parent))
+            found.append(Recording(own_id, events, reader.report, short_title(reader.builder.first_prompt), parent))
     return found
 
 
@@ -95,7 +95,6 @@ class _Reader:
     def __init__(self, report: Report, run: Entry) -> None:
         self.report = report
         self.builder = RecordingBuilder(report)
-        self.first_prompt = ""
         self._model = _model_of(run)
         self._decoder = openai_chat.MessageDecoder()
         self._at = UNKNOWN_TIME
@@ -136,15 +135,11 @@ class _Reader:
     def _read_message(self, entry: Entry, number: int) -> None:
         blocks = self._decode(entry, number)
         # A later user message that is called an observation is what the client says of an answer without an action.
-        says = bool(self.first_prompt) and entry.get("message_type") == "observation"
-        opens = True
-        for index, told in enumerate(blocks):
-            block = client_message(told.text) if says and isinstance(told, UserPrompt) else told
-            if isinstance(block, UserPrompt) and opens:
-                self.builder.open_turn()
-                opens = False
-                self.first_prompt = self.first_prompt or block.text
-            self.builder.add(block, Origin(f"message-{number}.{index}", number, self._at))
+        says = bool(self.builder.first_prompt) and entry.get("message_type") == "observation"
+        told = (client_message(b.text) if says and isinstance(b, UserPrompt) else b for b in blocks)
+        self.builder.add_said(
+            (block, Origin(f"message-{number}.{index}", number, self._at)) for index, block in enumerate(told)
+        )
 
     def _read_response(self, entry: Entry, number: int) -> None:
         action = text_of(entry, "action").strip()
