@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -34,7 +34,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
-from timeline.frozen import canonical_json, sha256_hex
+from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
 if TYPE_CHECKING:
@@ -240,8 +240,8 @@ def payload_text(payload: Payload, at: datetime, at_text: str) -> str:
         if block is not None:
             try:
                 return to_json({"block": block, "counter": payload.counter, "tokens": payload.tokens}).decode()
-            except ValueError:
-                pass  # a lone surrogate: the writer that is asked now lets it through, and whoever stores it complains
+            except ValueError:  # a lone surrogate: this writer lets it through, and whoever stores it complains
+                return encode_payload(payload)
     return encode_payload(payload)
 
 
@@ -273,7 +273,7 @@ def _plain_fields(block: Block, at: datetime, at_text: str) -> dict[str, Any] | 
         value = values[name]
         if value == default:
             continue
-        if type(value) in _PLAIN or (type(value) is dict and _is_plain(value)):
+        if type(value) in PLAIN or is_flat(value):
             fields[name] = value
         elif name == "at":
             # Blocks say no microseconds where there are none, events always do.
@@ -282,13 +282,6 @@ def _plain_fields(block: Block, at: datetime, at_text: str) -> dict[str, Any] | 
         else:
             return None
     return fields
-
-
-_PLAIN: Final = frozenset({str, int, bool, NoneType})
-
-
-def _is_plain(value: dict[str, Any]) -> bool:
-    return all(type(key) is str and type(inner) in _PLAIN for key, inner in value.items())
 
 
 def decode(conversation: str, row: Row, where: str) -> Event:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from json.encoder import encode_basestring
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
 
 class Frozen(BaseModel):
@@ -42,28 +41,18 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
-
-_LONG: Final = 100
-"""Characters from which on pydantic's writer of texts is faster than Python's; at 1,000 ten times as fast."""
-
-
-def json_string(text: str) -> str:
-    """Write a text as `canonical_json` and `compact_json` do, by one of two writers that escape alike."""
-    if len(text) < _LONG:
-        return encode_basestring(text)
-    try:
-        return to_json(text).decode()
-    except ValueError:  # a lone surrogate: whoever wants UTF-8 of it will say so
-        return encode_basestring(text)
+PLAIN: Final = frozenset({str, int, bool, NoneType})
+"""Types of texts, whole numbers and constants: what Python's writer of JSON and pydantic's write alike."""
 
 
-_FLAT: Final[Mapping[type, Callable[[Any], str]]] = {
-    str: json_string,
-    int: int.__repr__,
-    bool: {True: "true", False: "false"}.__getitem__,
-    NoneType: {None: "null"}.__getitem__,
-}
-"""Writers of what the arguments of a call mostly hold."""
+def is_flat(value: Any) -> bool:
+    """Say whether a value is an object of `PLAIN` values, as the arguments of a call mostly are."""
+    if type(value) is not dict:
+        return False
+    for key, inner in value.items():  # noqa: SIM110 - a generator costs as much as the writing
+        if type(key) is not str or type(inner) not in PLAIN:
+            return False
+    return True
 
 
 def canonical_json(value: Any) -> str:
@@ -73,8 +62,7 @@ def canonical_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    flat = _flat_json(sorted(value.items())) if type(value) is dict else None
-    return _CANONICAL.encode(value) if flat is None else flat
+    return _flat_json(dict(sorted(value.items()))) if is_flat(value) else _CANONICAL.encode(value)
 
 
 def compact_json(value: Any) -> str:
@@ -84,22 +72,15 @@ def compact_json(value: Any) -> str:
         ValueError: the value holds NaN or an infinity, or refers to itself.
         TypeError: the value holds something that JSON has no form for.
     """
-    flat = _flat_json(value.items()) if type(value) is dict else None
-    return _COMPACT.encode(value) if flat is None else flat
+    return _flat_json(value) if is_flat(value) else _COMPACT.encode(value)
 
 
-def _flat_json(items: Iterable[tuple[Any, Any]]) -> str | None:
-    """Write an object of texts, whole numbers and constants; None: it holds something else.
-
-    The arguments of a call are written twice on their way into the log, and are a long text in a small object.
-    """
-    parts = []
-    for key, value in items:
-        write = _FLAT.get(type(value))
-        if write is None or type(key) is not str:
-            return None
-        parts.append(f"{json_string(key)}:{write(value)}")
-    return "{" + ",".join(parts) + "}"
+def _flat_json(value: dict[str, Any]) -> str:
+    """Write a flat object in the order of its keys; of a long text pydantic's writer takes a third of the time."""
+    try:
+        return to_json(value).decode()
+    except ValueError:  # a lone surrogate: whoever wants UTF-8 of it will say so
+        return _COMPACT.encode(value)
 
 
 def sha256_hex(text: str) -> str:
