@@ -126,8 +126,8 @@ class StepHook:
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
             return unknown(read[len(known) :], await self._appended(self._version))
-        shown = [block for blocks in self._decoded(self._shown()) for block in blocks]
         if self._is_ours(read):
+            shown = (block for blocks in self._decoded(self._shown()) for block in blocks)
             return unknown(read, map(signature, shown))
         return unknown(read, await self._appended(0))
 
