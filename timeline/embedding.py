@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Usage
     from timeline.log import StoredLog
+    from timeline.messages import MessageWire
     from timeline.recall import RecallWire
     from timeline.wire.responses import ModelResponse
 
@@ -130,7 +131,7 @@ class Embedding(TimelineView):
         self,
         messages: Sequence[Any],
         *,
-        wire: Literal["anthropic", "openai_chat"] | None = None,
+        wire: MessageWire | None = None,
         keys: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> list[Block]:
@@ -193,9 +194,7 @@ class Embedding(TimelineView):
         if keep == "nowhere":
             self._injected = (*self._injected, text)
             return []
-        at = moment(now, self._clock)
-        drafts = await self._drafts(blocks, event_ids(at, len(blocks)), at)
-        return await self._log.append(drafts, counter=self.counter.name)
+        return await self._append_new(blocks, moment(now, self._clock))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
         """Return a tool by which the model reads back any path that its context prints.
@@ -268,10 +267,13 @@ class Embedding(TimelineView):
         self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
     ) -> list[Block]:
         """Append the blocks of messages, in the turns that they open or belong to; with ``ids``, under these."""
-        placed = placed_in_turns(messages, self._log.fold.turns)
-        if not placed:
+        return await self._append_new(placed_in_turns(messages, self._log.fold.turns), at, ids=ids)
+
+    async def _append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
+        """Count blocks and append them in one transaction; with ``ids``, under these. No blocks, no transaction."""
+        if not blocks:
             return []
-        drafts = await self._drafts(placed, ids or event_ids(at, len(placed)), at)
+        drafts = await self._drafts(blocks, ids or event_ids(at, len(blocks)), at)
         return await self._log.append(drafts, counter=self.counter.name)
 
     async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:

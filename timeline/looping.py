@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import Block, CustomBlock
-from timeline.events import event_id, event_ids
+from timeline.events import event_id
 from timeline.hiding import hide_by_step
 from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, cut_calls, ends_half_said, made_room
 from timeline.planning.budget import account
@@ -91,8 +91,7 @@ class Looping(Staging):
         decisions = await relieve(self._compactor, self._log, fixed, at) if due else []
         goes_on = made_room(decisions)
         if goes_on and ends_half_said(self.window):
-            asked = [CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)]
-            await self._log.append(await self._drafts(asked, event_ids(at, 1), at), counter=self.counter.name)
+            await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
         return LengthStop(
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),

@@ -20,7 +20,6 @@ from timeline.events import (
     NewEvent,
     ParentLink,
     event_id,
-    event_ids,
 )
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
@@ -137,10 +136,7 @@ class Timeline(Looping):
             raise InvalidBlock(
                 "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
             )
-        if not checked:
-            return []
-        drafts = await self._drafts(checked, event_ids(at, len(checked)), at)
-        return await self._log.append(drafts, counter=self.counter.name)
+        return await self._append_new(checked, at)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
         """Append blocks and other events together, with ids of their own: for imports and replays.
