@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from timeline import open_store
@@ -61,6 +62,11 @@ async def adding(db: str) -> AsyncIterator[EventStore]:
 def lasts(db: str) -> bool:
     """Say whether what is written to a database can be read by the next command."""
     return not db.startswith("memory://")
+
+
+def db_option(db: str) -> str:
+    """Return the option that names a database, for a command to type next."""
+    return f" --db {quote(db)}"
 
 
 def _check_there(db: str) -> None:

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from timeline.cli import output
-from timeline.cli.database import adding, lasts
+from timeline.cli.database import adding, db_option, lasts
 from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import JsonList, note, paint, progress, write
 from timeline.errors import StoreError, TimelineError
@@ -68,8 +68,4 @@ def _print_imports(done: Sequence[Imported], db: str) -> None:
     output.table(("id", "added", "known", "format", "met on the way"), rows)
     if lasts(db):
         write()
-        write(paint("Next:", bold=True) + f"  timeline show {quote(done[0].id)}{_option(db)}")
-
-
-def _option(db: str) -> str:
-    return f" --db {quote(db)}"
+        write(paint("Next:", bold=True) + f"  timeline show {quote(done[0].id)}{db_option(db)}")

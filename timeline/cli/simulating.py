@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
-from timeline.cli.database import adding, lasts
+from timeline.cli.database import adding, db_option, lasts
 from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import note, paint, progress, write
 from timeline.errors import ImportFailed
@@ -138,7 +138,7 @@ def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
         output.table(heads, [_cells(runs) for runs in together.values()])
     if lasts(db):
         write()
-        write(paint("Next:", bold=True) + f"  timeline ls{_option(db)}")
+        write(paint("Next:", bold=True) + f"  timeline ls{db_option(db)}")
 
 
 def _cells(rows: Sequence[SimulatedRow]) -> tuple[object, ...]:
@@ -226,11 +226,7 @@ def _print_next(main: dict[str, Any], tried: Try, db: str) -> None:
     id_ = quote(main["id"])
     limits = f"--policy {quote(tried.name)} --max-tokens {tried.policy.max_tokens}"
     write()
-    write(paint("Next:", bold=True) + f"  timeline render {id_} {limits}{_option(db)}")
+    write(paint("Next:", bold=True) + f"  timeline render {id_} {limits}{db_option(db)}")
     if main["steps"]:
-        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{_option(db)}")
-    write(f"       timeline verify {id_}{_option(db)}")
-
-
-def _option(db: str) -> str:
-    return f" --db {quote(db)}"
+        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{db_option(db)}")
+    write(f"       timeline verify {id_}{db_option(db)}")
