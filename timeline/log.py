@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import ConversationOpened, Event, Payload
     from timeline.fold.fold import Fold
-    from timeline.ports import EventStore, Snapshot
+    from timeline.ports import EventStore, Snapshot, TokenCounter
 
 _TRIES: Final = 200
 """How often an append follows another writer before it gives up: a second or so against one that never pauses."""
@@ -317,6 +317,13 @@ def _busy(conversation: str) -> StoreLocked:
     return StoreLocked(
         f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
     )
+
+
+async def addressed_block(log: Log, block: Block, at: datetime, counter: TokenCounter) -> Payload:
+    """Return the event of a text that a decision brings along, addressed as the log is now: its path is free in all."""
+    taken = await log.paths_taken([stem(block, log.fold.turns.turn_for(block))])
+    (addressed,) = log.fold.address([(block, at)], avoid=taken)
+    return block_appended(addressed, counter.count(addressed.countable()), counter.name)
 
 
 async def free_id(store: EventStore, wanted: str) -> str:

@@ -18,10 +18,10 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.events import BlockAppended, BlocksHidden
+from timeline.events import BlocksHidden
 from timeline.hiding import hidden_by
 from timeline.lease import take_turn
-from timeline.paths import stem
+from timeline.log import addressed_block
 from timeline.planning.budget import account
 from timeline.planning.clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
@@ -119,10 +119,7 @@ class _Relief:
     async def _notice(self) -> Payload:
         """Return the message that tells the model about hiding."""
         message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
-        taken = await self.log.paths_taken([stem(message, self.log.fold.turns.turn_for(message))])
-        (block,) = self.log.fold.address([(message, self.now)], avoid=taken)
-        counter = self.compactor.counter
-        return BlockAppended(block=block, tokens=counter.count(block.countable()), counter=counter.name)
+        return await addressed_block(self.log, message, self.now, self.compactor.counter)
 
     async def fold(self) -> None:
         """Compact until it is no longer due, or not worth it."""

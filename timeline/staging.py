@@ -13,11 +13,11 @@ from timeline import arguments
 from timeline.blocks import StageDigest
 from timeline.deciding import Deciding
 from timeline.errors import StageNotFound, StageRefused
-from timeline.events import BlockAppended, appended_block
+from timeline.events import appended_block
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
 from timeline.frozen import repair_text
-from timeline.paths import stem
+from timeline.log import addressed_block
 from timeline.planning.messages import messages
 from timeline.planning.stages import approvals, memory_digest
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
@@ -163,13 +163,11 @@ class Staging(Deciding):
 
     async def _memory_digest(self, payload: StageApproved | StageRewound, at: datetime) -> Payload:
         """Return the block that says what holds once an event is in the log."""
-        window, turns = self.window, self._log.fold.turns
+        window = self.window
         earlier = any(type(item.block) is StageDigest for item in window.items)
         approved = approvals(advanced(window.stages, window.version + 1, payload))
         digest = StageDigest(text=memory_digest(approved, self.policy.memory_digest, earlier=earlier))
-        taken = await self._log.paths_taken([stem(digest, turns.turn_for(digest))])
-        (block,) = self._log.fold.address([(digest, at)], avoid=taken)
-        return BlockAppended(block=block, tokens=self.counter.count(block.countable()), counter=self.counter.name)
+        return await addressed_block(self._log, digest, at, self.counter)
 
     async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
         """Return where the messages of a stage stand: the versions of the first and last block, and their number."""
