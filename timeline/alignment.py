@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.wire.responses import CUT_CALLS
+from timeline.wire.responses import calls_cut_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,11 +47,11 @@ def signatures(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _cut_calls(block: Block) -> list[Block]:
-    """Return the calls that the mark of an interrupted response keeps; in its messages they stand at the end."""
-    told = block.meta.get(CUT_CALLS)
-    kept = [call for call in told if isinstance(call, dict)] if isinstance(told, list) else []
+    """Return the calls that were cut off with an interrupted response; in its messages they stand at the end."""
     return [
-        ToolCall.model_validate({**call, "name": call.get("name") or "unknown"}) for call in kept if call.get("call_id")
+        ToolCall.model_validate({**call, "name": call.get("name") or "unknown"})
+        for call in calls_cut_off(block)
+        if call.get("call_id")
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from timeline.blocks import Block, ToolCall
 from timeline.errors import InvalidArgument
 from timeline.projection.project import Projector
-from timeline.wire.responses import CUT_CALLS, OUT_OF_ROOM
+from timeline.wire.responses import OUT_OF_ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,12 +62,6 @@ def checked_stop(response: ModelResponse) -> ModelResponse:
     if finish not in OUT_OF_ROOM:
         raise InvalidArgument("reply", f"ended with {finish!r}, not for want of room; record(reply) takes it")
     return response
-
-
-def cut_calls(blocks: Sequence[Block]) -> tuple[dict[str, Any], ...]:
-    """Return the calls of a recorded reply that were cut off."""
-    kept = (block.meta.get(CUT_CALLS) for block in blocks)
-    return tuple(call for calls in kept if isinstance(calls, list) for call in calls if isinstance(call, dict))
 
 
 def made_room(decisions: Sequence[Taken]) -> bool:

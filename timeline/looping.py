@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.blocks import Block, CustomBlock
 from timeline.events import event_id
 from timeline.hiding import hide_by_step
-from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, cut_calls, ends_half_said, made_room
+from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said, made_room
 from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
 from timeline.relief import relieve
@@ -17,7 +17,7 @@ from timeline.staging import Staging
 from timeline.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.step_hook import StepHook
 from timeline.view import moment
-from timeline.wire.responses import read_response
+from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class Looping(Staging):
         return LengthStop(
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),
-            discarded=cut_calls(blocks),
+            discarded=tuple(call for block in blocks for call in calls_cut_off(block)),
             account=account(self.window.items, fixed, self.policy),
             decisions=tuple(decisions),
         )

@@ -120,6 +120,12 @@ def _status(told: dict[str, Any]) -> Any:
     return reason or told.get("status")
 
 
+def calls_cut_off(block: Block) -> list[dict[str, Any]]:
+    """Return the calls that the mark of an interrupted response keeps in a block: no calls, for every other block."""
+    kept = block.meta.get(CUT_CALLS)
+    return [call for call in kept if isinstance(call, dict)] if isinstance(kept, list) else []
+
+
 def interrupted(response: ModelResponse, cut_calls: Sequence[dict[str, Any]] = ()) -> ModelResponse:
     """Mark a response that ended before its end: its last completion gets ``meta["interrupted"]``.
 
