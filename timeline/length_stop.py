@@ -15,8 +15,6 @@ from timeline.projection.project import Projector
 from timeline.wire.responses import OUT_OF_ROOM
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from timeline.fold.window import Window
     from timeline.planning.budget import Account
     from timeline.projection.context import Taken
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."
 """What the user says where the request would end with half an answer of the assistant's."""
-_RELIEF: Final = frozenset({"compacted", "hidden", "spilled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,6 @@ def checked_stop(response: ModelResponse) -> ModelResponse:
     if finish not in OUT_OF_ROOM:
         raise InvalidArgument("reply", f"ended with {finish!r}, not for want of room; record(reply) takes it")
     return response
-
-
-def made_room(decisions: Sequence[Taken]) -> bool:
-    """Say whether decisions made a context smaller."""
-    return any(taken.kind in _RELIEF for taken in decisions)
 
 
 def ends_half_said(window: Window) -> bool:

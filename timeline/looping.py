@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.blocks import Block, CustomBlock
 from timeline.events import event_id
 from timeline.hiding import hide_by_step
-from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said, made_room
+from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
 from timeline.relief import relieve
@@ -89,7 +89,7 @@ class Looping(Staging):
         fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
         due = account(self.window.items, fixed, self.policy).over_trigger
         decisions = await relieve(self._compactor, self._log, fixed, at) if due else []
-        goes_on = made_room(decisions)
+        goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
         return LengthStop(

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from timeline.ports import Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext, Taken
 
-_CHANGES = frozenset({"compacted", "hidden", "spilled", "told"})
-
 
 @dataclass(frozen=True, slots=True)
 class CompactedMessages:
@@ -69,7 +67,7 @@ class CompactedMessages:
     @property
     def changed(self) -> bool:
         """Whether the list is another one."""
-        return any(taken.kind in _CHANGES for taken in self.decisions)
+        return any(taken.made_room for taken in self.decisions)
 
 
 async def compact_messages(

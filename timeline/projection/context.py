@@ -50,6 +50,11 @@ class Taken(Frozen):
     reason: str
     facts: dict[str, int | str] = {}
 
+    @property
+    def made_room(self) -> bool:
+        """Whether it made the context smaller."""
+        return self.kind in {"hidden", "compacted", "spilled"}
+
 
 class RenderedContext(Frozen):
     """A context to send, frozen.
