@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, SystemMessage, UserPrompt
+from timeline.planning.requests import SESSION_SUMMARY
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _LOWERED: Final = "[system message] "
 """What the wires write before a summary that a form wants the system to say."""
-_AS_PUBLISHED: Final = re.compile(r"#{2,3} Session Summary(?: \((?:Compaction )?Round (?P<round>\d+)\))?\n*")
-"""Seed 001's heading in the forms in which it is written and looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def _told(form: SummaryForm, blocks: Sequence[Block]) -> tuple[str, str, int, in
 def _headings(form: SummaryForm) -> Iterator[re.Pattern[str]]:
     yield re.compile(re.escape(form.heading).replace(re.escape("{round}"), r"(?P<round>\d+)"))
     if "Session Summary" in form.heading:
-        yield _AS_PUBLISHED
+        yield SESSION_SUMMARY
 
 
 @cache

@@ -127,6 +127,7 @@ async def test_every_preset_knows_its_own_summaries_again(policy: Policy, dialec
     [
         ([{"role": "assistant", "content": "## Session Summary (Compaction Round 4)\n\nDone."}], "Done.", 4),
         ([{"role": "assistant", "content": "### Session Summary (Compaction Round 2)\n\nDone."}], "Done.", 2),
+        ([{"role": "assistant", "content": "## Session Summary: Round 7\n\nDone."}], "Done.", 7),
         ([UNDERSTOOD[0] | {"content": "[COMPACT SUMMARY]\nDone."}, UNDERSTOOD[1]], "Done.", 1),
         ([{"role": "user", "content": "[system message] [RINGKASAN DISKUSI SEBELUMNYA]\nSelesai."}], "Selesai.", 1),
         ([{"role": "user", "content": policies.cut_point().form.heading + "\n\nDone."}], "Done.", 1),

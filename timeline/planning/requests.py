@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 FAILED_KEYS: Final = ("interrupted", "error")
 """Keys of a block's ``meta`` that mark a response of the model as broken off, or as failed."""
-_SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\s*")
-"""Seed 001's heading, by which it knows an earlier summary among plain messages."""
+SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\s*")
+"""Seed 001's heading, by which it knows an earlier summary among plain messages, however it is written."""
 _BEGINNING: Final = 2
 """An earlier summary among plain messages is one of the first so many (seed 001: the one behind the system prompt)."""
 
@@ -78,7 +78,7 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
         history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
     found = None if history or wanted.prompt != "sections" else _told_summary(finished)
     number = max(window.rounds, 0 if found is None else _round_of(found.block.text)) + 1
-    before = _SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
+    before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
     asking = _Asking(counter, wanted, number)
     about = [item for item in finished if item is not found]
     return Requests(
@@ -171,11 +171,11 @@ def shown_block(item: Item) -> Block | None:
 def _told_summary(items: Sequence[Item]) -> Item | None:
     """Find the summary that a conversation of plain messages begins with (seed 001, chaining rule 1)."""
     beginning = items[:_BEGINNING]
-    return next((i for i in beginning if _says(i.block) and _SESSION_SUMMARY.match(i.block.text)), None)
+    return next((i for i in beginning if _says(i.block) and SESSION_SUMMARY.match(i.block.text)), None)
 
 
 def _round_of(told: str) -> int:
-    found = _SESSION_SUMMARY.match(told)
+    found = SESSION_SUMMARY.match(told)
     return int(found["round"] or 1) if found else 0
 
 
