@@ -15,7 +15,7 @@ from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.responses import calls_cut_off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from timeline.blocks import Block
 
@@ -55,6 +55,25 @@ def _cut_calls(block: Block) -> list[Block]:
     ]
 
 
+class Places:
+    """Things in a row that is gone through once, however often each stands in it."""
+
+    def __init__(self, things: Iterable[Hashable]) -> None:
+        self._places: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for place, thing in enumerate(things):
+            self._places[thing].append(place)
+        self._behind = 0
+
+    def next(self, thing: Hashable) -> int | None:
+        """Go to the first place of a thing behind the last that was gone to; None, and no step, where there is none."""
+        own = self._places.get(thing, [])
+        found = bisect_left(own, self._behind)
+        if found == len(own):
+            return None
+        self._behind = own[found] + 1
+        return own[found]
+
+
 def unknown(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
     """Return the blocks of messages that are not known, message by message, those without any left out.
 
@@ -63,20 +82,6 @@ def unknown(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[l
         known: signatures of what is in the log, in its order. A block is known where its signature comes behind that
             of the last known block before it.
     """
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, known_signature in enumerate(known):
-        places[known_signature].append(place)
-    new: list[list[Block]] = []
-    behind = 0
-    for blocks in messages:
-        fresh: list[Block] = []
-        for block in blocks:
-            own = places.get(signature(block), [])
-            found = bisect_left(own, behind)
-            if found < len(own):
-                behind = own[found] + 1
-            else:
-                fresh.append(block)
-        if fresh:
-            new.append(fresh)
-    return new
+    places = Places(known)
+    new = [[block for block in blocks if places.next(signature(block)) is None] for blocks in messages]
+    return [blocks for blocks in new if blocks]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from timeline import arguments
-from timeline.alignment import signature
+from timeline.alignment import Places, signature
 from timeline.blocks import RangeSummary, with_media
 from timeline.dry import FoldedLog
 from timeline.earlier import Earlier, earlier_summary
@@ -195,12 +195,6 @@ def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Se
     """Put the messages that were given in the place of those that say the same: they may hold more than blocks do."""
     names = [f"message_{number}" for number in range(len(encoded))]
     made = read_messages(encoded, wire=wire, names=names)
-    known = [tuple(map(signature, blocks)) for blocks in read]
-    kept: list[Any] = []
-    behind = 0
-    for message, blocks in zip(encoded, made, strict=True):
-        said = tuple(map(signature, blocks))
-        found = next((n for n in range(behind, len(known)) if said and known[n] == said), None)
-        kept.append(message if found is None else given[found])
-        behind = behind if found is None else found + 1
-    return kept
+    places = Places(tuple(map(signature, blocks)) for blocks in read)
+    found = [places.next(tuple(map(signature, blocks))) if blocks else None for blocks in made]
+    return [message if place is None else given[place] for message, place in zip(encoded, found, strict=True)]
