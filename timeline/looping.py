@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.messages import MessageWire
+    from timeline.planning.budget import Account
     from timeline.projection.context import Taken
 
 
@@ -86,9 +87,8 @@ class Looping(Staging):
             response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
             blocks = await self._record_response(response, started_at, at)
         await self._catch_up()
-        fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
-        due = account(self.window.items, fixed, self.policy).over_trigger
-        decisions = await relieve(self._compactor, self._log, fixed, at) if due else []
+        bill = self._next_request(system, tools)
+        decisions = await relieve(self._compactor, self._log, bill.fixed, at) if bill.over_trigger else []
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -96,9 +96,14 @@ class Looping(Staging):
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),
             discarded=tuple(call for block in blocks for call in calls_cut_off(block)),
-            account=account(self.window.items, fixed, self.policy),
+            account=self._next_request(system, tools),  # stages may be told in short by now
             decisions=tuple(decisions),
         )
+
+    def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
+        """Draw up the account of the next request."""
+        fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
+        return account(self.window.items, fixed, self.policy)
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""

@@ -147,6 +147,20 @@ async def test_system_prompt_and_tools_count() -> None:
     assert stop.account.fixed.system > 1_000
 
 
+async def test_the_account_is_that_of_the_next_request_once_stages_gave_way() -> None:
+    """Stages that were collapsed are told in short, and the account knows (seed 000)."""
+    timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=8_000), summarizer=Mute())
+    for name in ("idea", "plan", "draft"):
+        await timeline.enter_stage(name)
+        await timeline.append(*[block for _ in range(4) for block in turn(100, asked=50)])
+        await timeline.approve_stage(decision=f"{name} settled", short="s" * 40, detailed="d" * 1_000)
+    await timeline.enter_stage("review")
+    await timeline.append(*[block for _ in range(30) for block in turn(100, asked=100)])
+    stop = await timeline.after_length_stop(anthropic_reply())
+    assert (stop.exit, [taken.kind for taken in stop.decisions]) == (None, ["compacted"])
+    assert stop.account == (await timeline.render()).account
+
+
 async def test_a_reply_that_ended_otherwise_is_refused_before_anything_is_written() -> None:
     """It is `record`'s business; and what is no reply is nobody's."""
     timeline = await opened(MemoryStore(), policy=POLICY)
