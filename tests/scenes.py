@@ -23,7 +23,7 @@ from timeline.ports import Summary
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Event, Payload
@@ -79,6 +79,10 @@ def exchange(call_id: str, tokens: int = 5, **fields: Any) -> list[Block]:
 def turn(tokens: int = 5, asked: int = 5, **fields: Any) -> list[Block]:
     """Return a turn: a prompt and an answer of that size."""
     return [prompt(asked, **fields), answer(tokens, **fields)]
+
+
+FULL: Final = [block for _ in range(7) for block in turn(500, 30)]
+"""Turns of 3,710 tokens: above the trigger of a limit of 4,000, which is 3,600."""
 
 
 def fold_of(*blocks: Block) -> Fold:
@@ -170,6 +174,19 @@ class Scribe:
     def kinds(self) -> list[str]:
         """The kinds of the requests, in the order in which they came."""
         return [request.kind for request in self.asked]
+
+
+@dataclass
+class Interrupted(Scribe):
+    """A summarizer during whose work something else happens."""
+
+    meanwhile: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Let the next thing happen, then answer."""
+        if self.meanwhile:
+            await self.meanwhile.pop(0)()
+        return await super().summarize(request)
 
 
 @dataclass

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from store.memory import MemoryStore
-from tests.scenes import AT, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
+from tests.scenes import AT, FULL, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
 from timeline.cli.rows import about_event
 from timeline.notice_events import CompactionBoundary
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
     from timeline.timeline import Timeline
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, boundary=True)
-FULL = [block for _ in range(7) for block in turn(500, 30)]
-"""Turns of 3,710 tokens: above the trigger of 3,600."""
 
 
 async def compacted(store: MemoryStore, **options: Any) -> Timeline:
@@ -161,11 +157,10 @@ def test_show_says_what_a_boundary_is() -> None:
     assert told == "behind 40: 12 messages, 9,000 -> 1,200 tokens"
 
 
-@pytest.mark.parametrize("share", [0.4])
-async def test_the_preset_of_seed_003_goes_through_all_of_it(share: float) -> None:
+async def test_the_preset_of_seed_003_goes_through_all_of_it() -> None:
     """A real compaction by `keep_ratio`: summary, acknowledgement, boundary."""
     store = MemoryStore()
-    timeline = await opened(store, policy=policies.keep_ratio(share=share, max_tokens=20_000), summarizer=Scribe())
+    timeline = await opened(store, policy=policies.keep_ratio(max_tokens=20_000), summarizer=Scribe())
     await timeline.append(*FULL)
     context = await timeline.render(now=AT)
     assert [taken.kind for taken in context.decisions] == ["compacted"]

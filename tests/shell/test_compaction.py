@@ -13,6 +13,7 @@ from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     COUNTER,
+    Interrupted,
     Mute,
     Scribe,
     after,
@@ -43,8 +44,6 @@ from timeline.lease import LEASE
 from timeline.ports import Hooks, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from timeline import Timeline
     from timeline.blocks import Block
     from timeline.events import Payload
@@ -53,19 +52,6 @@ if TYPE_CHECKING:
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 FINISHED = (*turn(1_500), *turn(1_500), *turn(400, asked=300))
 """Three turns above the trigger; a cut at the third splits nothing."""
-
-
-@dataclass
-class Interrupted(Scribe):
-    """A summarizer during whose work something else happens."""
-
-    meanwhile: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
-
-    async def summarize(self, request: SummaryRequest) -> Summary:
-        """Let the next thing happen, then answer."""
-        if self.meanwhile:
-            await self.meanwhile.pop(0)()
-        return await super().summarize(request)
 
 
 async def split(store: MemoryStore, **options: Any) -> Timeline:

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, COUNTER, Scribe, exchange, opened, payloads_of, prompt, small_policy, turn, words
+from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import Hooks, Skip
 from timeline.errors import CompactionRefused, ContextRefused
 from timeline.retry import ContextLimit
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
-FULL = [block for _ in range(7) for block in turn(500, 30)]
-"""Turns of 3,710 tokens: above the trigger of 3,600."""
 
 
 def saying(*answers: object) -> Hooks:

@@ -13,6 +13,7 @@ import pytest
 from store.memory import MemoryStore
 from tests.scenes import (
     AT,
+    Interrupted,
     Scribe,
     after,
     exchange,
@@ -30,7 +31,7 @@ from timeline.lease import LEASE
 from timeline.ports import Hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from timeline.events import NewEvent
@@ -52,19 +53,6 @@ class Slow(Scribe):
         """Wait, then answer."""
         self.begun.set()
         await self.may_answer.wait()
-        return await super().summarize(request)
-
-
-@dataclass
-class Interrupted(Scribe):
-    """A summarizer during whose work something else happens."""
-
-    meanwhile: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
-
-    async def summarize(self, request: SummaryRequest) -> Summary:
-        """Let the next thing happen, then answer."""
-        if self.meanwhile:
-            await self.meanwhile.pop(0)()
         return await super().summarize(request)
 
 

@@ -11,7 +11,7 @@ from openai.types.responses import Response
 
 from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_openai_chat
-from tests.scenes import AT, Mute, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
+from tests.scenes import AT, FULL, Mute, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from tests.sdks import ANTHROPIC_EVENTS, anthropic_client, anthropic_message, chat_completion, openai_response
 from timeline import policies
 from timeline.blocks import ToolResult
@@ -19,8 +19,6 @@ from timeline.errors import InvalidArgument, UnknownResponse
 from timeline.length_stop import CUT_OFF
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
-FULL = [block for _ in range(7) for block in turn(500, 30)]
-"""Turns of 3,710 tokens: above the trigger of 3,600."""
 
 
 def anthropic_reply(**changes: Any) -> Message:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, Scribe, after, answer, call, opened, payloads_of, prompt, result, small_policy, turn
+from tests.scenes import AT, FULL, Scribe, after, answer, call, opened, payloads_of, prompt, result, small_policy
 from timeline import policies
 from timeline.errors import CompactionInProgress, StoreFull
 from timeline.events import CompactionStarted, event_id
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from timeline.timeline import Timeline
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
-FULL = [block for _ in range(7) for block in turn(500, 30)]
-"""Turns of 3,710 tokens: above the trigger of 3,600."""
 PRUNE = policies.prune_then_summarize(
     max_tokens=100_000, counter="chars4", protect=2_000, minimum=1_000, keep_turns=2, output_reserve=0
 )
