@@ -196,6 +196,7 @@ async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: i
             break
         done = await run_steps(compactor, log, fixed, now, reason="forced", most=most)
         tried += [_told(taken) for taken in done.taken]
+        fixed = done.fixed  # less than before, once stages that were collapsed are told in short
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break

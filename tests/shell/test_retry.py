@@ -10,7 +10,8 @@ import openai
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, words
+from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
+from timeline import policies
 from timeline.errors import BudgetError, ContextRefused
 from timeline.retry import ContextLimit, context_limit
 
@@ -292,3 +293,26 @@ async def test_a_policy_that_never_compacts_by_itself_does_so_when_it_is_asked()
     for number in range(40):
         await timeline.append(prompt(50), answer(50, response_id=f"r{number}"))
     assert await timeline.retry_with_compaction(Model(3_000)) == "Done."
+
+
+async def test_stages_that_are_told_in_short_from_now_on_count_as_freed() -> None:
+    """What collapsing them spared in the tail is seen before anything more is folded."""
+    timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=20_000, attempts=3))
+    for name in ("idea", "plan", "draft"):
+        await timeline.enter_stage(name)
+        await timeline.append(*[block for _ in range(4) for block in turn(100, asked=50)])
+        await timeline.approve_stage(decision=f"{name} settled", short="s" * 40, detailed="d" * 1_000)
+    await timeline.enter_stage("review")
+    await timeline.append(*[block for _ in range(30) for block in turn(100, asked=100)])
+
+    refusals = [ContextLimit(limit=6_950)]
+
+    async def call(context: RenderedContext) -> int:
+        if refusals:
+            raise OSError(28, "no space")
+        return context.account.sent
+
+    sent = await timeline.retry_with_compaction(call, refused=lambda _: refusals.pop())
+    assert sent <= 0.7 * 6_950
+    completed = await payloads_of(timeline._store, "compaction.completed")
+    assert [payload.written_by.summarizer for payload in completed] == ["extractive", "stage_digest"]
