@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 MESSAGE_CHARACTERS: Final = 2_000
 RESULT_CHARACTERS: Final = 500
-"""What a model is shown of a message and of a tool's result (seeds 001 and 004)."""
-HUGE_CHARACTERS: Final = 10_000
-"""A result above this is cut before anything else looks at it (seed 001, edge cases)."""
+"""What a model is shown of a message and of a tool's result (seeds 001 and 004); a huge one is cut by it too."""
 CUT: Final = "\n[...truncated...]"
 """What ends a message that was cut (seed 001)."""
 
@@ -98,7 +96,7 @@ class MessageScript:
             return block.text.strip() or f"({block.mime})"
         if HIDDEN_KEY in block.meta:
             return self.cleared.format(name=block.name)
-        text = block.text[:HUGE_CHARACTERS]
+        text = block.text
         shown = text if len(text) <= RESULT_CHARACTERS else f"{text[:RESULT_CHARACTERS]}..."
         return self.result.format(name=block.name, text=shown)
 
