@@ -78,7 +78,8 @@ def install(kind: str) -> None:
         must_run(sys.executable, "-m", "venv", "--clear", "--without-pip", VENV)
         pip = (sys.executable, "-m", "pip", "--python", PYTHON)
     options = ("install", "-qq", "--no-input", "--disable-pip-version-check")
-    must_run(*pip, *options, "--require-hashes", "--requirement", PINS[kind])
+    # The pins are complete: nothing is looked for beside them, not even what a package names and does not need here.
+    must_run(*pip, *options, "--no-deps", "--require-hashes", "--requirement", PINS[kind])
     must_run(*pip, *options, "--no-deps", "--no-build-isolation", "--editable", ".")
     made[kind].write_text(fingerprint(PINS[kind]))
 
@@ -114,7 +115,7 @@ def pins() -> int:
     """Write the pins: for every platform and Python at once, with hashes, and without the address of any registry."""
     options = ("--quiet", "--upgrade", "--universal", "--python-version=3.11", "--generate-hashes", "--no-annotate")
     compiling = ("uv", "pip", "compile", *options, "--custom-compile-command=python3 .ci/dev.py pins", "pyproject.toml")
-    must_run(*compiling, "--extra=fast", "--group=dev", f"--output-file={PINS['test']}")
+    must_run(*compiling, "--all-extras", "--group=dev", f"--output-file={PINS['test']}")
     must_run(*compiling, "--group=backend", f"--constraint={PINS['test']}", f"--output-file={PINS['run']}")
     return 0
 
