@@ -8,6 +8,7 @@ from timeline.blocks import Block, CustomBlock
 from timeline.events import event_id
 from timeline.hiding import hide_by_step
 from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
+from timeline.list_follower import ListFollower
 from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
 from timeline.relief import relieve
@@ -51,6 +52,13 @@ class Looping(Staging):
             system=system,
             tools=tools,
         )
+
+    def list_follower(self) -> ListFollower:
+        """Return what keeps the log in step with a framework's own list of messages, for an adapter of that framework.
+
+        It is of use for as long as the list: it remembers what the log said when it looked last.
+        """
+        return ListFollower(self, since=self._log.since, append=self._append_read, clock=self._clock)
 
     async def after_length_stop(
         self,

@@ -16,6 +16,7 @@ from anyio.from_thread import start_blocking_portal
 
 import timeline
 from timeline.blocking import Twin, blocking, calling, iterating, like
+from timeline.list_follower import ListFollower as AsyncListFollower
 from timeline.plain import compact_messages as compact_messages_async
 from timeline.ports import EventStore
 from timeline.recall import RecallTool as AsyncRecallTool
@@ -38,7 +39,17 @@ if TYPE_CHECKING:
     from timeline.state import CompactionState
     from timeline.streaming import StreamRecording
 
-__all__ = ["RecallTool", "Recording", "StepHook", "Store", "Timeline", "TimelineView", "compact_messages", "open_store"]
+__all__ = [
+    "ListFollower",
+    "RecallTool",
+    "Recording",
+    "StepHook",
+    "Store",
+    "Timeline",
+    "TimelineView",
+    "compact_messages",
+    "open_store",
+]
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -120,6 +131,12 @@ def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> Com
     """See `timeline.compact_messages`."""
     with start_blocking_portal("asyncio") as portal:
         return portal.call(partial(compact_messages_async, messages, policy, **options))
+
+
+class ListFollower(Twin):
+    """What keeps the log in step with a framework's list; see `timeline.list_follower.ListFollower`."""
+
+    take = blocking(AsyncListFollower.take)
 
 
 class RecallTool(Twin):
@@ -291,6 +308,11 @@ class Timeline(TimelineView):
     def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
         """See `timeline.Timeline.recall_tool`."""
         return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
+
+    @like(AsyncTimeline.list_follower)
+    def list_follower(self) -> ListFollower:
+        """See `timeline.Timeline.list_follower`."""
+        return ListFollower(self._portal, self._inner.list_follower())
 
     @like(AsyncTimeline.step_hook)
     def step_hook(self, wire: Any, **options: Any) -> StepHook:

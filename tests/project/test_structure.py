@@ -12,7 +12,8 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks digest encoding errors events frozen notice_events paths ports queries stage_events"
+VOCABULARY = "blocks digest encoding errors events extras frozen notice_events paths ports queries stage_events"
+BELOW_THE_SHELL = "vocabulary tokens policy fold wire importers planning projection re-exports"
 PICTURE = {
     "vocabulary": "",
     "tokens": "vocabulary",
@@ -22,15 +23,16 @@ PICTURE = {
     "importers": "vocabulary wire",
     "planning": "vocabulary fold policy",
     "projection": "vocabulary fold policy wire planning.budget",
-    "shell": "vocabulary tokens policy fold wire importers planning projection re-exports",
-    "cli": "vocabulary tokens policy fold wire importers planning projection re-exports shell store summarizers",
+    "shell": BELOW_THE_SHELL,
+    "integrations": f"{BELOW_THE_SHELL} shell",
+    "cli": f"{BELOW_THE_SHELL} shell integrations store summarizers",
     "re-exports": "vocabulary policy projection shell store summarizers",
 }
 """``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""
 
 BESIDE_THE_CORE = {
     "store": "blocks digest encoding errors events frozen paths ports queries",
-    "summarizers": "blocks digest errors events frozen paths ports tokens",
+    "summarizers": "blocks digest errors events extras frozen paths ports tokens",
 }
 """What of `timeline` the two other packages may import."""
 
