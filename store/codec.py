@@ -11,15 +11,14 @@ a faster way to the same bytes here; a test holds the two against each other.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic import ValidationError
-from pydantic_core import PydanticUndefined, to_json
+from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
 
-from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock, instant_text
+from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
 from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
@@ -45,6 +44,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 2**63 - 1
+_WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
@@ -180,20 +180,16 @@ def _repeated(items: Iterable[str]) -> str:
 
 
 def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
-    """Encode events; the moment that they mostly share is written once."""
-    drafts: list[Draft] = []
-    at, text = None, ""
-    for event in events:
-        if event.at != at:
-            at, text = event.at, instant_text(event.at)
-        drafts.append(_draft(event, text))
-    return drafts
+    # All ids and times in one call: pydantic's writer takes a fifth of what `str` and `isoformat` take for each.
+    ids, times = to_jsonable_python(([event.id for event in events], [event.at for event in events]))
+    return [_draft(event, id_, time) for event, id_, time in zip(events, ids, times, strict=True)]
 
 
-def _draft(event: NewEvent, at: str) -> Draft:
+def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
+    """Encode an event; ``time`` is its time as a block says it, without microseconds where there are none."""
     payload = event.payload
     try:
-        text = payload_text(payload, event.at, at)
+        text = payload_text(payload, event.at, time)
         if not text.isascii():
             text.encode()
     except ValueError as error:
@@ -208,7 +204,8 @@ def _draft(event: NewEvent, at: str) -> Draft:
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
-    return Draft(str(event.id), payload.type, schema_version, at, path, turn_id, tokens, text)
+    at = time if len(time) > _WHOLE_SECONDS else time[:-1] + ".000000Z"  # events always say their microseconds
+    return Draft(event_id, payload.type, schema_version, at, path, turn_id, tokens, text)
 
 
 def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
@@ -230,13 +227,13 @@ def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
     return SnapshotDraft(snapshot.version, snapshot.window_start, body)
 
 
-def payload_text(payload: Payload, at: datetime, at_text: str) -> str:
+def payload_text(payload: Payload, at: datetime, time: str) -> str:
     """Write a payload exactly as `encode_payload` does; several times as fast for an appended block.
 
-    ``at`` is the event's time and ``at_text`` the same as text: mostly it is the block's time too.
+    ``at`` is the event's time and ``time`` what a block says of it: mostly it is the block's time too.
     """
     if type(payload) is BlockAppended and type(payload.block) in _FIELDS:
-        block = _plain_fields(payload.block, at, at_text)
+        block = _plain_fields(payload.block, at, time)
         if block is not None:
             try:
                 return to_json({"block": block, "counter": payload.counter, "tokens": payload.tokens}).decode()
@@ -256,29 +253,21 @@ _FIELDS: Final[dict[type[Block], tuple[tuple[str, Any], ...]]] = {
 """By class: each field in the order of `Block.dump`, and the default at which it is left out."""
 
 
-@lru_cache(1_000)
-def _given(cls: type[Block], names: frozenset[str]) -> tuple[tuple[str, Any], ...]:
-    """Return the fields that may differ from their defaults: those that a block was given, and its type."""
-    return tuple(field for field in _FIELDS[cls] if field[0] in names or field[0] == "type")
-
-
-def _plain_fields(block: Block, at: datetime, at_text: str) -> dict[str, Any] | None:
+def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | None:
     """Return what `Block.dump` says, where both writers of JSON write it alike; None where that is not certain.
 
     That is so for texts, whole numbers and constants, also one level down, where the arguments of a call are.
     """
     values = block.__dict__
     fields: dict[str, Any] = {}
-    for name, default in _given(type(block), frozenset(block.__pydantic_fields_set__)):
+    for name, default in _FIELDS[type(block)]:
         value = values[name]
-        if value == default:
+        if value is default or value == default:
             continue
         if type(value) in PLAIN or is_flat(value):
             fields[name] = value
         elif name == "at":
-            # Blocks say no microseconds where there are none, events always do.
-            moment = at_text if value == at else instant_text(value.astimezone(UTC))
-            fields[name] = moment.replace(".000000Z", "Z")
+            fields[name] = time if value == at else to_jsonable_python(value.astimezone(UTC))
         else:
             return None
     return fields
