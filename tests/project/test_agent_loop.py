@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 from anthropic import AsyncAnthropic
 
 from tests.project.pages import code_blocks
-from tests.project.provider import Provider, serving
 from tests.project.sources import ROOT
+from tests.providers import FakeProvider
+from tests.providers.coder import Coder, told
 from timeline import Timeline, open_store
 
 if TYPE_CHECKING:
@@ -32,20 +33,21 @@ async def test_the_agent_loop_of_the_readme_runs_past_several_compactions(
     assert len(source.split("async def answer")[1].splitlines()) <= 25
     namespace: dict[str, Any] = {}
     exec(compile(source, "README.md", "exec"), namespace)  # noqa: S102 - the README's own code is what is tested
-    provider = Provider(ROUNDS, limit=32_000)
-    with serving(provider) as url:
-        async with AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client:
+    coder = Coder(ROUNDS)
+    with FakeProvider(coder, limit=32_000) as provider:
+        async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:
             tools = [{"name": "bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
             answer = await namespace["answer"](client, "Make the tests pass.", tools, run_tool)
     assert answer == "All tests pass."
-    assert len(provider.requests) == ROUNDS + 1
-    assert provider.refusals >= 2
-    assert provider.recalled
-    assert all("src/part_" in told for path in provider.recalled for told in provider.told(path))
-    assert all(provider.told(path) for path in provider.recalled)
+    assert len(provider.asked) == ROUNDS + 1
+    assert len(provider.refused) >= 2
+    assert all("> 32000" in refusal for refusal in provider.refused), provider.refused
+    assert coder.recalled
+    assert all("src/part_" in answer for path in coder.recalled for answer in told(provider.asked, path))
+    assert all(told(provider.asked, path) for path in coder.recalled)
     async with open_store("agent.db", readonly=True) as store:
         timeline = await Timeline.open(store, "conversation-1", create=False)
         report = await timeline.verify()
     assert report.ok, report.problems
     assert report.compactions >= 2
-    assert report.renders == ROUNDS + 1 + provider.refusals
+    assert report.renders == ROUNDS + 1 + len(provider.refused)

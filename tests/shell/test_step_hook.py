@@ -9,7 +9,8 @@ from anthropic import AsyncAnthropic
 from openai.types.chat import ChatCompletion
 
 from store.memory import MemoryStore
-from tests.project.provider import Provider, serving
+from tests.providers import FakeProvider
+from tests.providers.coder import Coder
 from tests.scenes import Mute, log_of, opened, payloads_of, small_policy
 from tests.sdks import anthropic_message, chat_completion
 from timeline import open_store, policies
@@ -63,11 +64,10 @@ async def run_loop(client: AsyncAnthropic, hook: StepHook, whose: Whose, *, save
 @pytest.mark.parametrize("whose", [whole, replaced])
 async def test_a_loop_of_messages_runs_past_several_compactions(tmp_path: Path, whose: Whose, *, saves: bool) -> None:
     """Every block is stored once, every request is one that the provider takes, and every context verifies."""
-    provider = Provider(ROUNDS, limit=60_000)
     async with open_store(tmp_path / "agent.db") as store:
         timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=8_000))
-        with serving(provider) as url:
-            async with AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client:
+        with FakeProvider(Coder(ROUNDS), limit=60_000) as provider:
+            async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:
                 answer = await run_loop(client, timeline.step_hook("anthropic"), whose, saves=saves)
         report = await timeline.verify()
         blocks = [p.block for p in await payloads_of(store, "block.appended")]

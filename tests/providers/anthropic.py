@@ -1,0 +1,201 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
+
+from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, strict, texts
+
+if TYPE_CHECKING:
+    from tests.providers.script import Answer, Asked, Trouble
+    from tests.providers.wires import Event, Said
+
+_WHOLE: Final = strict(MessageCreateParamsNonStreaming)
+_STREAM: Final = strict(MessageCreateParamsStreaming)
+_MOST_MARKERS: Final = 4
+_STOPS: Final = {
+    "end": "end_turn",
+    "calls": "tool_use",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "filter": "refusal",
+}
+_REFUSALS: Final = {
+    "rate_limit": (429, "rate_limit_error", "This request would exceed your organization's rate limit."),
+    "overloaded": (529, "overloaded_error", "Overloaded"),
+    "server": (500, "api_error", "Internal server error"),
+    "context_limit": (400, "invalid_request_error", "prompt is too long: {tokens} tokens > {limit} maximum"),
+    "authentication": (401, "authentication_error", "invalid x-api-key"),
+    "no_model": (404, "not_found_error", "model: {model}"),
+    "filter": (400, "invalid_request_error", "Output blocked by content filtering policy"),
+}
+
+
+def _check(body: dict[str, Any]) -> None:
+    check_types(body, _STREAM if body.get("stream") else _WHOLE)
+    messages = body["messages"]
+    if not messages:
+        raise BrokenRequest("messages: at least one message is required")
+    if messages[0]["role"] != "user":
+        raise BrokenRequest('messages: first message must use the "user" role')
+    if json.dumps(body).count('"cache_control"') > _MOST_MARKERS:
+        raise BrokenRequest(f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided.")
+    for number, message in enumerate(messages):
+        _check_content(number, message["content"], optional=number == len(messages) - 1 and _is_answer(message))
+    _check_pairs(messages)
+    names = [tool["name"] for tool in body.get("tools", ())]
+    if len(names) != len(set(names)):
+        raise BrokenRequest("tools: Tool names must be unique.")
+
+
+def _is_answer(message: dict[str, Any]) -> bool:
+    return bool(message["role"] == "assistant")
+
+
+def _check_content(number: int, content: Any, *, optional: bool) -> None:
+    if not content and not optional:
+        raise BrokenRequest(
+            f"messages.{number}: all messages must have non-empty content except for the optional final assistant "
+            "message"
+        )
+    for part in _parts(content):
+        if part["type"] == "text" and not part["text"].strip():
+            raise BrokenRequest(f"messages.{number}: text content blocks must contain non-whitespace text")
+        if part["type"] in {"thinking", "redacted_thinking"} and "cache_control" in part:
+            raise BrokenRequest(f"messages.{number}: cache_control: Extra inputs are not permitted")
+    if optional and texts(_parts(content)[-1:]).endswith((" ", "\n")):
+        raise BrokenRequest("messages: final assistant content cannot end with trailing whitespace")
+
+
+def _check_pairs(messages: list[dict[str, Any]]) -> None:
+    """Each call has its result at the beginning of the next message, and each result its call just before."""
+    open_calls: list[str] = []
+    known: set[str] = set()
+    for number, message in enumerate(_merged(messages)):
+        parts = _parts(message["content"])
+        results = [part["tool_use_id"] for part in parts if part["type"] == "tool_result"]
+        if missing := [call for call in open_calls if call not in results]:
+            raise BrokenRequest(
+                f"messages.{number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(missing)}."
+            )
+        if strange := [result for result in results if result not in open_calls]:
+            raise BrokenRequest(
+                f"messages.{number}: unexpected `tool_use_id` found in `tool_result` blocks: {', '.join(strange)}."
+            )
+        if results and any(part["type"] != "tool_result" for part in parts[: len(results)]):
+            raise BrokenRequest(f"messages.{number}: `tool_result` blocks must come first in the content")
+        open_calls = [part["id"] for part in parts if part["type"] == "tool_use"]
+        if len({*open_calls}) != len(open_calls) or known & {*open_calls}:
+            raise BrokenRequest(f"messages.{number}: `tool_use` ids must be unique")
+        known |= {*open_calls}
+    if open_calls:
+        raise BrokenRequest(f"messages: `tool_use` ids were found without `tool_result` blocks: {open_calls}.")
+
+
+def _merged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join neighbours of one role, as the provider does."""
+    merged: list[dict[str, Any]] = []
+    for message in messages:
+        if merged and merged[-1]["role"] == message["role"]:
+            content = [*merged[-1]["content"], *_parts(message["content"])]
+            merged[-1] = {"role": message["role"], "content": content}
+        else:
+            merged.append({"role": message["role"], "content": _parts(message["content"])})
+    return merged
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _said(body: dict[str, Any]) -> Said:
+    said = [
+        (message["role"], str(part["text"]) if part["type"] == "text" else json.dumps(part, ensure_ascii=False))
+        for message in body["messages"]
+        for part in _parts(message["content"])
+    ]
+    inner = [text for role, text in said if role == "system"]
+    return "\n".join([texts(body.get("system")), *inner]), [one for one in said if one[0] != "system"]
+
+
+def _content(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
+    told = [{"type": "text", "text": answer.text, "citations": None}] if answer.text else []
+    ids = call_ids(asked, answer.calls, "toolu")
+    calls = [
+        {
+            "type": "tool_use",
+            "id": id_,
+            "name": call.name,
+            "input": {} if isinstance(call.arguments, str) else call.arguments,
+        }
+        for id_, call in zip(ids, answer.calls, strict=True)
+    ]
+    return told + calls
+
+
+def _usage(answer: Answer, asked: Asked) -> dict[str, Any]:
+    given = answer.input_tokens
+    return {
+        "input_tokens": asked.tokens if given is None else given,
+        "cache_read_input_tokens": answer.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": answer.written,
+    }
+
+
+def _whole(answer: Answer, asked: Asked) -> dict[str, Any]:
+    return {
+        "id": f"msg_{asked.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": _content(answer, asked),
+        "stop_reason": _STOPS[answer.ends_with],
+        "stop_sequence": None,
+        "usage": _usage(answer, asked),
+    }
+
+
+def _events(answer: Answer, asked: Asked) -> list[Event]:
+    whole = _whole(answer, asked)
+    opened = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    events: list[Event] = [{"type": "message_start", "message": opened}, {"type": "ping"}]
+    for index, part in enumerate(whole["content"]):
+        is_text = part["type"] == "text"
+        call = None if is_text else answer.calls[index - bool(answer.text)]
+        blank = {**part, "text": ""} if is_text else {**part, "input": {}}
+        deltas = (
+            [{"type": "text_delta", "text": piece} for piece in answer.pieces()]
+            if call is None
+            else [{"type": "input_json_delta", "partial_json": piece} for piece in ("", call.json[:5], call.json[5:])]
+        )
+        events.append({"type": "content_block_start", "index": index, "content_block": blank})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer.written}})
+    return [*events, {"type": "message_stop"}]
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_fake"}
+
+
+def _refusal(trouble: Trouble, asked: Asked) -> tuple[int, dict[str, Any]]:
+    status, kind, message = _REFUSALS[trouble.kind]
+    return status, _error(kind, message.format(tokens=asked.tokens, limit=trouble.limit, model=asked.model))
+
+
+WIRE: Final = Wire(
+    name="anthropic",
+    check=_check,
+    said=_said,
+    whole=_whole,
+    events=_events,
+    refusal=_refusal,
+    broken=lambda message: _error("invalid_request_error", message),
+)
