@@ -42,7 +42,7 @@ class Outline:
             neither system prompt nor tools; None where nothing is ever compacted.
         target: what a compaction folds down to, counted like the trigger.
         when: the trigger, in words.
-        hides: what is hidden once the cache is cold.
+        hides: what is hidden once the cache is cold, and what else is decided by the cache.
         steps: of a compaction, in order.
         keeps: what stays word for word behind the summary.
         stages: what stays in view of approved stages; empty where the steps know none.
@@ -149,7 +149,12 @@ def _filled(words: dict[str, str], fields: dict[str, Any]) -> str:
 
 def _hides(policy: Policy) -> str:
     hiding = policy.hiding
-    return "nothing" if hiding is None else f"what is older than {hiding.intact} {hiding.unit}"
+    said = [] if hiding is None else [f"what is older than {hiding.intact} {hiding.unit}, files {hiding.files}"]
+    if hiding is not None and hiding.pressure_minimum is not None:
+        said.append(f"also when warm, {hiding.pressure_minimum:.0%} at once")
+    if policy.automatic and policy.fold_when_cold is not None:
+        said.append(f"then compacts above {policy.fold_when_cold:.0%}")
+    return "; ".join(said) or "nothing"
 
 
 def _shows(policy: Policy) -> tuple[Said, ...]:

@@ -10,23 +10,20 @@ from timeline.outline import Outline, outline
 from timeline.policy.compare import FieldDiff, diff_policies
 from timeline.policy.files import load_policy as load
 from timeline.policy.limits import ModelLimits, limits_of
-from timeline.policy.presets import (
-    by_name,
-    cut_point,
-    keep_last,
-    keep_ratio,
-    none,
-    priority_chain,
-    prune_then_summarize,
-)
+from timeline.policy.ours import balanced, economical, gentle, none
+from timeline.policy.presets import by_name
+from timeline.policy.seeds import cut_point, keep_last, keep_ratio, priority_chain, prune_then_summarize
 
 __all__ = [
     "FieldDiff",
     "ModelLimits",
     "Outline",
+    "balanced",
     "by_name",
     "cut_point",
     "diff_policies",
+    "economical",
+    "gentle",
     "keep_last",
     "keep_ratio",
     "limits_of",

@@ -24,7 +24,7 @@ from timeline.events import (
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.looping import Looping
-from timeline.policy import presets
+from timeline.policy.seeds import cut_point
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
@@ -117,7 +117,7 @@ class Timeline(Looping):
             with suppress(VersionConflict):  # somebody else began it first: then it is theirs that is opened
                 await store.append(conversation, [event], expected=Expected.NO_STREAM)
             log = await StoredLog.load(store, conversation)
-        policy = policy or await policy_in_force(store, log.fold.window.policy) or presets.cut_point()
+        policy = policy or await policy_in_force(store, log.fold.window.policy) or cut_point()
         return cls(log, store, clock, Equipment(summarizer, hooks or Hooks(), counter), policy)
 
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:

@@ -7,11 +7,11 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from timeline import policies
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, event_id
 from timeline.frozen import sha256_hex
 from timeline.log import Draft
-from timeline.policy import presets
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-POLICY = presets.cut_point(max_tokens=10_000_000, counter="chars4")
+POLICY = policies.cut_point(max_tokens=10_000_000, counter="chars4")
 """Large enough that nothing compacts while the clock runs."""
 BATCH = 2_000
 

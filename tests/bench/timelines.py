@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from store.sqlite import SQLiteStore
 from tests.bench.logs import POLICY, START, blocks, conversation, recorded_text, sized_blocks
 from tests.bench.pairs import median_ratio
-from timeline.policy import presets
+from timeline import policies
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
 from timeline.tokens.counter import TiktokenCounter, load_encoding
@@ -78,7 +78,7 @@ def _append(runner: asyncio.Runner, store: EventStore) -> list[dict[str, Any]]:
 def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) -> dict[str, Any]:
     tiktoken = load_encoding("o200k_base", pattern=VOCABULARIES["o200k_base"].pattern)
     name = f"{type(counter).__name__}, blocks of recorded sizes"
-    policy = presets.cut_point(max_tokens=10_000_000)
+    policy = policies.cut_point(max_tokens=10_000_000)
     timeline = runner.run(Timeline.open(store, f"append {name}", policy=policy, counter=counter, now=START))
     text = recorded_text(_TEXT)
     made = [sized_blocks(100, first=100 * n, text=text) for n in range(4 * PAIRS + 2)]
@@ -106,7 +106,7 @@ def _verify(runner: asyncio.Runner, store: EventStore) -> list[dict[str, Any]]:
 
 
 async def _recorded(store: EventStore, id_: str, rounds: int) -> None:
-    policy = presets.cut_point(max_tokens=16_000, counter="chars4")
+    policy = policies.cut_point(max_tokens=16_000, counter="chars4")
     timeline = await Timeline.open(store, id_, policy=policy, now=START)
     for number in range(rounds):
         await timeline.append(*blocks(10, first=10 * number), now=START)

@@ -1,4 +1,4 @@
-"""The published designs as strategies, with figures that a short conversation meets."""
+"""The published designs and our own as strategies, with figures that a short conversation meets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
-from timeline.policy import presets
+from timeline import policies
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy
@@ -19,21 +19,21 @@ def _few(**changes: Any) -> dict[str, Any]:
     return {**_SMALL, "min_progress_tokens": 1, **changes}
 
 
-PUBLISHED: Final[st.SearchStrategy[Policy]] = st.one_of(
+_PUBLISHED: Final[st.SearchStrategy[Policy]] = st.one_of(
     st.builds(
-        lambda limit, n: presets.keep_last(
+        lambda limit, n: policies.keep_last(
             messages=n, **_few(max_tokens=limit, trigger={"kind": "over_threshold", "system_reserve": 50})
         ),
         _LIMITS,
         st.integers(1, 6),
     ),
     st.builds(
-        lambda limit, share: presets.keep_ratio(share=share, **_few(max_tokens=limit)),
+        lambda limit, share: policies.keep_ratio(share=share, **_few(max_tokens=limit)),
         _LIMITS,
         st.sampled_from([0.1, 0.4, 0.8]),
     ),
     st.builds(
-        lambda limit, turns, protect: presets.prune_then_summarize(
+        lambda limit, turns, protect: policies.prune_then_summarize(
             keep_turns=turns, protect=protect, minimum=protect // 2, **_few(max_tokens=limit)
         ),
         _LIMITS,
@@ -41,7 +41,7 @@ PUBLISHED: Final[st.SearchStrategy[Policy]] = st.one_of(
         st.sampled_from([0, 100, 400]),
     ),
     st.builds(
-        lambda limit: presets.priority_chain(
+        lambda limit: policies.priority_chain(
             **_few(
                 max_tokens=limit,
                 steps=[
@@ -55,3 +55,11 @@ PUBLISHED: Final[st.SearchStrategy[Policy]] = st.one_of(
     ),
 )
 """The designs of seeds 000, 001, 003 and 004, with figures that a short conversation meets."""
+
+_OURS: Final[st.SearchStrategy[Policy]] = st.builds(
+    lambda preset, limit: preset(**_few(max_tokens=limit)),
+    st.sampled_from([policies.gentle, policies.balanced, policies.economical]),
+    _LIMITS,
+)
+"""The library's own, in the same way."""
+DESIGNS: Final = _PUBLISHED | _OURS

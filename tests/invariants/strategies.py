@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
+from timeline import policies
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -25,7 +26,6 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
-from timeline.policy import presets
 from timeline.policy.model import Hiding, Policy
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ManualKind: TypeAlias = Literal["hide", "omit", "reveal", "pin", "unpin"]
 
 def small(max_tokens: int = 2_000, **changes: Any) -> Policy:
     """Return the cut-point policy with a small limit and the quick counter."""
-    return presets.cut_point(**{"max_tokens": max_tokens, "counter": "chars4", **changes})
+    return policies.cut_point(**{"max_tokens": max_tokens, "counter": "chars4", **changes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.invariants.checks import check_window
-from tests.invariants.designs import PUBLISHED
+from tests.invariants.designs import DESIGNS
 from tests.invariants.machine import Act, Conversation
 from tests.invariants.playing import AT, commit, play, read_log, say, search
 from tests.invariants.strategies import (
@@ -249,7 +249,7 @@ class TimelineMachine(Conversation):
         self.policy = self.policy.model_copy(update=changes)
         self.run(self.reopened())
 
-    @rule(policy=PUBLISHED)
+    @rule(policy=DESIGNS)
     def follow_another_design(self, policy: Policy) -> None:
         """Open the conversation under one of the published designs."""
         self.policy = policy.model_copy(update={"counter": self.policy.counter})

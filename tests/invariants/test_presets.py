@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.invariants.designs import PUBLISHED
+from tests.invariants.designs import DESIGNS
 from tests.invariants.playing import run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, ORDERLY_LOGS, Step
 from tests.invariants.test_render import watch
@@ -19,7 +19,7 @@ PROMPTS: Final[st.SearchStrategy[dict[str, Any]]] = st.sampled_from([{}, {"syste
 
 
 @search(40)
-@given(ORDERLY_LOGS, PUBLISHED, PROMPTS)
+@given(ORDERLY_LOGS, DESIGNS, PROMPTS)
 def test_every_render_of_an_orderly_conversation_keeps_the_invariants_under_a_published_design(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
 ) -> None:
@@ -28,7 +28,7 @@ def test_every_render_of_an_orderly_conversation_keeps_the_invariants_under_a_pu
 
 
 @search(40)
-@given(LOGS, PUBLISHED, PROMPTS)
+@given(LOGS, DESIGNS, PROMPTS)
 def test_every_render_of_a_hostile_log_keeps_the_invariants_under_a_published_design(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
 ) -> None:
@@ -37,7 +37,7 @@ def test_every_render_of_a_hostile_log_keeps_the_invariants_under_a_published_de
 
 
 @search(25)
-@given(LONG_RUNS, PUBLISHED, PROMPTS)
+@given(LONG_RUNS, DESIGNS, PROMPTS)
 def test_every_render_of_a_long_running_agent_keeps_the_invariants_under_a_published_design(
     steps: list[Step], policy: Policy, prompt: dict[str, Any]
 ) -> None:

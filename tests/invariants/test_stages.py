@@ -13,8 +13,8 @@ from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.reference_stages import check_stages
 from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, POLICIES, STAGED, Decide, Import, Staged, Step, Undo
 from tests.invariants.watched import Watched
+from timeline import policies
 from timeline.planning.stage_data import stage_data
-from timeline.policy import presets
 from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 CHAINS: Final[st.SearchStrategy[Policy]] = st.builds(
-    lambda limit, recent, oldest, data: presets.priority_chain(
+    lambda limit, recent, oldest, data: policies.priority_chain(
         max_tokens=limit, output_reserve=100, recent_stages=recent, oldest_messages=oldest, keep_last=6, stage_data=data
     ),
     st.sampled_from([1_000, 2_000, 6_000]),

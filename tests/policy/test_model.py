@@ -97,8 +97,8 @@ def test_none_never_compacts() -> None:
 
 def test_an_unknown_preset_lists_what_there_is() -> None:
     """The cure is in the message."""
-    with pytest.raises(InvalidPolicy, match=r"cut_point, keep_last, keep_ratio, none"):
-        policies.by_name("balancd")
+    with pytest.raises(InvalidPolicy, match=r"cut_point, economical, gentle, keep_last, keep_ratio, none"):
+        policies.by_name("thrifty")
 
 
 @pytest.mark.parametrize(("changes", "field"), [({"max_tokens": 999}, "max_tokens"), ({"keep": 1}, "keep")])

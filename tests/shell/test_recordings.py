@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from store import MemoryStore
+from timeline import policies
 from timeline.importers import read_recording
-from timeline.policy import presets
 from timeline.simulate import simulate
 from timeline.timeline import Timeline
 
@@ -22,7 +22,7 @@ async def test_a_recorded_conversation_is_sound_under_a_budget_that_it_overflows
     """A real session is simulated without orphans, holes, vain compactions or errors, and each context verifies."""
     store = MemoryStore()
     for recording in read_recording(file):
-        run = await simulate(store, recording, presets.cut_point(max_tokens=limit))
+        run = await simulate(store, recording, policies.cut_point(max_tokens=limit))
         assert (run.orphans, run.uncovered, run.no_progress, run.over_limit, run.typed_errors) == (0, 0, 0, 0, 0)
         assert (run.warm_hides, run.dead_paths) == (0, 0)
         assert run.largest <= limit

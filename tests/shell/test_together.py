@@ -30,11 +30,11 @@ WRITER = """
 import asyncio, json, sys
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt
-from timeline.policy import presets
+from timeline import policies
 
 async def main(db, name, tasks, each):
     async with open_store(db) as store:
-        timeline = await Timeline.open(store, "busy", policy=presets.cut_point(counter="chars4"))
+        timeline = await Timeline.open(store, "busy", policy=policies.cut_point(counter="chars4"))
         acknowledged = []
         async def write(task):
             for n in range(each):

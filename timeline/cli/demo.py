@@ -20,7 +20,7 @@ from timeline.cli.output import brief, paint, progress, write
 from timeline.cli.rows import read_rows
 from timeline.cli.strip import before, legend, strip
 from timeline.log import free_id
-from timeline.policy.presets import cut_point
+from timeline.policy.seeds import cut_point
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

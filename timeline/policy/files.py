@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import ValidationError
 
 from timeline.errors import InvalidPolicy
+from timeline.policy.making import COUNTED, keywords_of, of_model
 from timeline.policy.model import Policy
-from timeline.policy.presets import COUNTED, by_name, keywords_of, of_model
+from timeline.policy.presets import PRESETS, by_name
 from timeline.policy.problems import invalid_policy
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
     try:
         return _whole(fields) if preset is None else _changed(preset, fields)
     except ValidationError as error:
-        keywords = {"model", "preset"} if preset is None else keywords_of(preset)
+        keywords = {"model", "preset"} if preset is None else keywords_of(PRESETS[preset])
         raise invalid_policy(error, Policy, keywords=keywords, file=file) from None
     except InvalidPolicy as error:
         raise InvalidPolicy(error.field, error.problem, file=file) from None

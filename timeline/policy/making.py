@@ -1,0 +1,75 @@
+"""How a named policy is made: its own fields, what a model takes, and above all what was given."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from timeline.errors import InvalidPolicy
+from timeline.policy.limits import ModelLimits, limits_of
+from timeline.policy.model import Policy
+from timeline.policy.problems import invalid_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Model: TypeAlias = str | ModelLimits | None
+"""A model by its name, or by what it takes."""
+LIMITED: Final = ("max_tokens",)
+COUNTED: Final = ("max_tokens", "counter", "margin")
+RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
+"""What a preset takes of a model: of the designs that count characters, the limit alone."""
+
+
+def keywords_of(preset: Callable[..., Policy]) -> frozenset[str]:
+    """Return the keywords that a preset takes beside the fields of a policy."""
+    parameters = signature(preset).parameters.values()
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+
+
+def make(
+    preset: Callable[..., Policy],
+    fields: dict[str, Any],
+    changes: dict[str, Any],
+    model: Model,
+    takes: tuple[str, ...] = LIMITED,
+) -> Policy:
+    """Make the policy of a preset, and name it after the preset.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    named = {"name": preset.__name__, **fields}
+    try:
+        policy = Policy.model_validate({**named, **changes})
+        if model is None:
+            return policy
+        return Policy.model_validate({**named, **of_model(model, policy, takes), **changes})
+    except ValidationError as error:
+        raise invalid_policy(error, Policy, keywords=keywords_of(preset)) from None
+
+
+def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields that a policy takes of a model; one that is not known has the policy's own limit.
+
+    Raises:
+        InvalidPolicy: the model is neither a name nor limits.
+        InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
+    """
+    limits = model
+    if isinstance(limits, str):
+        limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens))
+    elif not isinstance(limits, ModelLimits):
+        raise InvalidPolicy("model", f"it is a model's name, or what limits_of says, not {limits!r}")
+    reserve = policy.output_reserve
+    if "output_reserve" in takes and limits.max_output is not None:
+        reserve = limits.max_output
+    found = {
+        "max_tokens": limits.room(reserve),
+        "output_reserve": reserve,
+        "counter": limits.counter,
+        "margin": limits.margin,
+    }
+    return {name: found[name] for name in takes}

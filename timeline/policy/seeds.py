@@ -1,0 +1,227 @@
+"""The five published designs as policies: keyword arguments change single fields.
+
+``model=`` takes a model's name, or its `ModelLimits`, and fills in the context limit; what a design takes besides
+stands with it. A field that is given stays as given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from timeline.policy.limits import ModelLimits, limits_of
+from timeline.policy.making import COUNTED, RESERVED, make
+from timeline.policy.model import Hiding
+from timeline.policy.stages import MemoryDigest, StageData
+from timeline.policy.steps import StripChitchat, SummaryForm
+from timeline.policy.triggers import Overdrawn, OverShare, OverThreshold, OverUtilization
+
+if TYPE_CHECKING:
+    from timeline.policy.making import Model
+    from timeline.policy.model import Policy
+
+
+def cut_point(
+    *,
+    model: Model = None,
+    keep_recent: float = 0.2,
+    keep_recent_tokens: int | None = None,
+    halvings: int = 4,
+    on_split: Literal["split", "whole_turn"] = "split",
+    **changes: Any,
+) -> Policy:
+    """Seed 002: hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
+
+    Args:
+        model: whose limits, vocabulary and margin to take.
+        keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
+        keep_recent_tokens: the same in tokens; overrides the share.
+        halvings: how often that is halved to meet the target.
+        on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
+        changes: fields of the policy.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    cut = {
+        "kind": "cut_point",
+        "keep_recent": keep_recent,
+        "keep_recent_tokens": keep_recent_tokens,
+        "halvings": halvings,
+        "on_split": on_split,
+    }
+    steps = [{"kind": "summarize", "cut": cut}]
+    return make(cut_point, {"hiding": Hiding(), "steps": steps}, changes, model, COUNTED)
+
+
+def priority_chain(
+    *, model: Model = None, recent_stages: int = 3, oldest_messages: int = 20, keep_last: int = 50, **changes: Any
+) -> Policy:
+    """Seed 000: above 0.85 of the limit strip chitchat, collapse old stages, summarise, collapse recent stages, drop.
+
+    Stops as soon as the trigger does not say any more that it is due; what concerns stages does nothing where there are
+    none. Tokens are characters / 4.
+
+    Args:
+        model: whose limit to take.
+        recent_stages: the newest approved stages, which are collapsed only when summarising did not help.
+        oldest_messages: how many are summarised at a time, of the current stage where there is one.
+        keep_last: messages that stay when nothing else helped.
+        changes: fields of the policy.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    steps = [
+        StripChitchat().model_dump(),
+        {"kind": "collapse_stages", "which": "oldest", "recent": recent_stages},
+        {
+            "kind": "summarize",
+            "cut": {"kind": "oldest", "messages": oldest_messages},
+            "prompt": "bullets",
+            "language": "Indonesian",
+        },
+        {"kind": "collapse_stages", "which": "recent", "recent": recent_stages},
+        {"kind": "drop_oldest", "keep_last": keep_last},
+    ]
+    return make(
+        priority_chain,
+        {
+            **_LITERAL,
+            "max_tokens": 128_000,
+            "counter": "chars4",
+            "trigger": OverShare(share=0.85),
+            "steps": steps,
+            "on_failure": "next_step",
+            "form": SummaryForm(role="system", heading="[RINGKASAN DISKUSI SEBELUMNYA]\n", record=False),
+            "summary_tokens": 200,
+            "memory_digest": _KEPT,
+            "stage_data": StageData(),
+            "min_progress": 0.0,
+            "min_progress_tokens": 1,
+        },
+        changes,
+        model,
+    )
+
+
+def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
+    """Seed 001: above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
+
+    Args:
+        model: whose limit to take; 128,000 for one that is not known.
+        messages: how many stay.
+        changes: fields of the policy.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    return make(
+        keep_last,
+        {
+            **_LITERAL,
+            "max_tokens": 128_000,
+            "output_reserve": 4_000,
+            "safety_buffer": 5_000,
+            "counter": "chars4",
+            "message_tokens": 2,
+            "trigger": OverThreshold(),
+            "steps": [{"kind": "summarize", "cut": {"kind": "keep_last", "messages": messages}, "prompt": "sections"}],
+            "on_failure": "unchanged",
+            "form": SummaryForm(role="assistant", heading="## Session Summary (Round {round})", record=False),
+            "summary_tokens": 1_000,
+        },
+        changes,
+        model,
+    )
+
+
+def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Any) -> Policy:
+    """Seed 003: above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
+
+    Args:
+        model: whose limit to take; 200,000 for one that is not known.
+        share: of the messages that stay.
+        long_context: the requests carry the provider's beta flag for the long window: of the model, where it has one,
+            and 1,000,000 for one that is not known.
+        changes: fields of the policy.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    return make(
+        keep_ratio,
+        {
+            **_LITERAL,
+            "max_tokens": _UNKNOWN_OPENED.context if long_context else 200_000,
+            "output_reserve": 16_384,
+            "counter": "chars4",
+            "message_tokens": 4,
+            "trigger": OverUtilization(),
+            "steps": [{"kind": "summarize", "cut": {"kind": "keep_ratio", "share": share}}],
+            "on_failure": "truncate",
+            "form": SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.", record=False),
+            "boundary": True,
+        },
+        changes,
+        _opened(model) if long_context else model,
+    )
+
+
+def prune_then_summarize(
+    *, model: Model = None, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
+) -> Policy:
+    """Seed 004: when nothing is available any more clear old tool outputs, then summarise all but two turns.
+
+    Args:
+        model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more for one
+            whose tokenizer is not public; 16,000 and 4,096 for one that is not known.
+        protect: tokens of the newest tool outputs that stay.
+        minimum: tokens that clearing frees at the least.
+        keep_turns: the newest turns, which are neither cleared nor summarised.
+        changes: fields of the policy.
+
+    Raises:
+        InvalidPolicy: a field does not exist or does not hold.
+    """
+    clear = {"kind": "clear_tool_outputs", "protect": protect, "minimum": minimum, "keep_turns": keep_turns}
+    cut = {"kind": "keep_turns", "turns": keep_turns}
+    return make(
+        prune_then_summarize,
+        {
+            **_LITERAL,
+            "max_tokens": 16_000,
+            "output_reserve": 4_096,
+            "message_tokens": 4,
+            "response_tokens": 4,
+            "trigger": Overdrawn(),
+            "steps": [clear, {"kind": "summarize", "cut": cut, "prompt": "continuation"}],
+            "form": SummaryForm(role="assistant", heading="", question=_PROGRESS, record=False),
+            "system_parts": 2,
+            "summary_tokens": 2_000,
+        },
+        changes,
+        model,
+        RESERVED,
+    )
+
+
+_UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
+"""Seed 003: the limit with the beta flag, unless the model is known."""
+_LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
+"""What the four designs that are not ours have in common: one try, down to their trigger, prose alone."""
+_KEPT: Final = MemoryDigest(
+    heading="MEMORY DIGEST (keputusan tersimpan per tahap):",
+    replaces="(Daftar ini menggantikan daftar sebelumnya.)",
+    nothing="- tidak ada: keputusan sebelumnya tidak berlaku lagi",
+)
+"""Seed 000's heading; the other two lines are ours: its prompt never shows two digests."""
+_PROGRESS: Final = (
+    "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
+)
+"""Seed 004's fixed question (gap 9)."""
+
+
+def _opened(model: Model) -> Model:
+    """Return what a model takes when the provider's beta flag opens its long window."""
+    limits = limits_of(model, default=_UNKNOWN_OPENED) if isinstance(model, str) else model
+    return limits if limits is None else limits.opened()
