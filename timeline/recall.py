@@ -140,8 +140,16 @@ class RecallTool:
         Raises:
             StoreError: the store cannot be read.
         """
+        return (await self.look(arguments)).text
+
+    async def look(self, arguments: Any) -> Recalled:
+        """Answer a call as `handle` does, with what is known of the answer beside its text.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
         found = await self._find(arguments)
-        return found if isinstance(found, str) else await self._tell(*found, _unshown)
+        return found if isinstance(found, Recalled) else await self._tell(*found, _unshown)
 
     async def answer(self, call: ToolCall) -> ToolResult:
         """Answer a call of the model as the block to append, with the pictures and documents that are at its path.
@@ -154,26 +162,28 @@ class RecallTool:
             StoreError: the store cannot be read.
         """
         found = await self._find(call.arguments)
-        if isinstance(found, str):
-            return ToolResult(call_id=call.call_id, name=call.name, text=found)
+        if isinstance(found, Recalled):
+            return ToolResult(call_id=call.call_id, name=call.name, text=found.text)
         shown, note = self._media(found[0])
-        text = await self._tell(*found, note)
+        told = await self._tell(*found, note)
         data = shown if shown and found[1].offset == 0 else None
-        return ToolResult(call_id=call.call_id, name=call.name, text=text, data=data)
+        return ToolResult(call_id=call.call_id, name=call.name, text=told.text, data=data)
 
-    async def _find(self, arguments: Any) -> tuple[Block, _Asked] | str:
+    async def _find(self, arguments: Any) -> tuple[Block, _Asked] | Recalled:
         """Return the block that is asked for, or in words why there is none."""
         asked = _asked(arguments)
         if isinstance(asked, str):
-            return asked
+            return Recalled(asked, "malformed")
         for path in dict.fromkeys((asked.path, asked.path.strip(_AROUND_PATH))):
             try:
                 return await self._read(path), asked
             except BlockNotFound:
                 continue
             except HistoryUnavailable as gone:
-                return f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
-        return await self._unknown(asked.path.strip(_AROUND_PATH))
+                told = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
+                return Recalled(told, "deleted", path)
+        path = asked.path.strip(_AROUND_PATH)
+        return Recalled(await self._unknown(path), "unknown", path)
 
     def _media(self, block: Block) -> tuple[list[JsonValue], StandIn]:
         """Return the parts of a block that are shown, and what is said in the place of each part in its text."""
@@ -192,23 +202,26 @@ class RecallTool:
             notes[id(part)] = f"[{part['type']}: comes with offset 0, {_PLACES[self._wire]}]"
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
-    async def _tell(self, block: Block, asked: _Asked, note: StandIn) -> str:
+    async def _tell(self, block: Block, asked: _Asked, note: StandIn) -> Recalled:
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
-            return f"[{block.path} · redacted] The content was erased for good and cannot be read back.{reason}"
+            told = f"[{block.path} · redacted] The content was erased for good and cannot be read back.{reason}"
+            return Recalled(told, "redacted", block.path)
         [tokens] = await self._count([block])
         content = content_of(block, note)
         head = f"[{block.path} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
         if not content:
-            return f"{head}\n[no content]"
+            return Recalled(f"{head}\n[no content]", "found", block.path)
         if asked.offset >= len(content):
-            return f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
+            told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
+            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content))
         piece = self._piece(content, asked, self._counter.count(head))
         end = asked.offset + len(piece)
-        if asked.offset == 0 and end == len(content):
-            return f"{head}\n{piece}"
-        rest = f"go on with offset {end}" if end < len(content) else "that is the end"
-        return f"{head}\n{piece}\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
+        told = f"{head}\n{piece}"
+        if asked.offset > 0 or end < len(content):
+            rest = f"go on with offset {end}" if end < len(content) else "that is the end"
+            told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
+        return Recalled(told, "found", block.path, asked.offset, end, len(content))
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
         """Cut a piece that fits the budget, at the end of a line where one ends in its second half."""
@@ -235,6 +248,26 @@ class RecallTool:
             if close:
                 return get_close_matches(path, close, n=_MOST_LIKELY, cutoff=0.0)
         return []
+
+
+class Recalled(NamedTuple):
+    """An answer, and what is known of it.
+
+    Attributes:
+        text: what the model is told.
+        state: whether the content was found, erased or deleted, or the path or the whole call makes no sense.
+        path: of the block; what was asked for, where there is none.
+        begin: first character of the content that the text gives, counted from 0.
+        end: the character behind the last one.
+        characters: how many the content has in all.
+    """
+
+    text: str
+    state: Literal["found", "redacted", "deleted", "unknown", "malformed"]
+    path: str = ""
+    begin: int = 0
+    end: int = 0
+    characters: int = 0
 
 
 class _Asked(NamedTuple):

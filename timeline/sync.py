@@ -144,6 +144,7 @@ class RecallTool(Twin):
 
     name = AsyncRecallTool.name
     handle = blocking(AsyncRecallTool.handle)
+    look = blocking(AsyncRecallTool.look)
     answer = blocking(AsyncRecallTool.answer)
 
     @property

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact"]
 COMMANDS += ["undo", "fork", "hide", "reveal", "pin", "unpin"]
-COMMANDS += ["read", "digests", "search", "verify", "export", "policies"]
+COMMANDS += ["read", "digests", "search", "verify", "export", "mcp", "policies"]
 
 
 def test_help_lists_the_commands_and_the_exit_codes(run: Callable[..., Done]) -> None:

@@ -28,6 +28,7 @@ from timeline.cli.options import (
 )
 from timeline.cli.policy_commands import policies_app
 from timeline.cli.running import run as _run
+from timeline.cli.serving_commands import mcp
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
@@ -371,3 +372,4 @@ def export(
 
 
 app.add_typer(policies_app, name="policies")
+app.command()(mcp)

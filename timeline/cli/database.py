@@ -37,6 +37,25 @@ async def reading(db: str) -> AsyncIterator[EventStore]:
 
 
 @asynccontextmanager
+async def only_reading(db: str) -> AsyncIterator[EventStore]:
+    """Open a database that is there for somebody who must not change it in any way, an upgrade included.
+
+    Raises:
+        StoreError: it is not there, cannot be read, or was written by an earlier version.
+    """
+    _check_there(db)
+    try:
+        store = await open_store(db, readonly=True)
+    except StoreTooOld as error:
+        cure = f"Bring it up to date with `timeline ls{db_option(db)}`."
+        raise StoreTooOld(f"{db}: an earlier version wrote this database, and here it is only read. {cure}") from error
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@asynccontextmanager
 async def changing(db: str) -> AsyncIterator[EventStore]:
     """Open a database that is there, to append to what it holds.
 

@@ -1,0 +1,158 @@
+"""What a model is told, and that it is never told more than fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integrations.mcp.recorded import LONG, ask, asking, record, text_of
+from tests.scenes import AT, after, small_policy
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt, instant_text
+from timeline.events import BlockRedacted, event_id
+from timeline.frozen import compact_json
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp import Client
+
+COUNTER = get_counter("o200k_base")
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> Path:
+    """Give a database with one conversation."""
+    file = tmp_path / "recorded.db"
+    await record(file)
+    return file
+
+
+async def pages(client: Client, tool: str, key: str, **arguments: Any) -> list[list[dict[str, Any]]]:
+    """Ask for one page after the other, to the end."""
+    got: list[list[dict[str, Any]]] = []
+    cursor = None
+    while not got or cursor is not None:
+        told = await ask(client, tool, **arguments, **({} if cursor is None else {"cursor": cursor}))
+        assert COUNTER.count(compact_json(told)) <= 4_000
+        got.append(told[key])
+        cursor = told["next_cursor"]
+    return got
+
+
+async def test_conversations_come_with_the_last_active_first(db: Path) -> None:
+    """And page by page without a gap or a repetition."""
+    async with open_store(db) as store:
+        for number in range(7):
+            await Timeline.open(store, f"c{number}", policy=small_policy(), now=after(1_000 + number), title="A talk")
+    async with asking(db) as client:
+        told = await pages(client, "conversations", "conversations", limit=3)
+        assert [len(page) for page in told] == [3, 3, 2]
+        assert [row["id"] for page in told for row in page] == [*(f"c{n}" for n in reversed(range(7))), "work"]
+        some = (await ask(client, "conversations", containing="LOGIN"))["conversations"]
+        assert [row["id"] for row in some] == ["work"]
+
+
+async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> None:
+    """With a filter, only the entries that it asks for."""
+    async with asking(db) as client:
+        whole = (await ask(client, "digests"))["digests"]
+        assert len(whole) >= 2
+        assert [row["round"] for row in whole] == list(range(1, len(whole) + 1))
+        assert whole[0]["entries"]["files_written"][0]["file"] == "src/part_0.py"
+        (one,) = (await ask(client, "digests", path="src/part_0.py"))["digests"]
+        assert one["entries"].keys() == {"files_written"}
+        text = await text_of(client, "digests", command="test_0.py")
+        assert "commands: pytest tests/test_0.py (failed True" in text
+        assert "tc:turn_1.run_0.call" in text
+        assert "assert 0 == 0" in await text_of(client, "read", conversation="work", path="tc:turn_1.run_0.result")
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"tool": "edit"}, True),
+        ({"tool": "Edit"}, False),
+        ({"error_text": "assert 0"}, True),
+        ({"failed": True}, True),
+        ({"rounds": "1"}, True),
+        ({"rounds": "90-99"}, False),
+        ({"reverted": True}, False),
+        ({"conversation": "work"}, True),
+        ({"since": instant_text(after(3_600))}, False),
+        ({"until": instant_text(AT)}, False),
+    ],
+    ids=str,
+)
+async def test_digests_are_found_by_each_filter(db: Path, filters: dict[str, Any], *, found: bool) -> None:
+    """Those of `timeline digests`."""
+    async with asking(db) as client:
+        assert bool((await ask(client, "digests", **filters))["digests"]) is found
+
+
+async def test_a_digest_that_would_fill_the_window_is_shortened(tmp_path: Path) -> None:
+    """It says how much is left out; the summary's own block has it all."""
+    db = tmp_path / "many.db"
+    await record(db, rounds=120)
+    async with open_store(db) as store:
+        await (await Timeline.open(store, "work", policy=small_policy(max_tokens=1_500))).compact()
+    async with asking(db, max_tokens=1_000) as client:
+        told = await ask(client, "digests")
+        assert COUNTER.count(compact_json(told)) <= 1_000
+        assert await pages(client, "digests", "digests")
+
+
+async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
+    """However many fit a page."""
+    async with asking(db) as client:
+        once = [
+            row["path"] for page in await pages(client, "search", "found", text="pytest", limit=100) for row in page
+        ]
+        told = await pages(client, "search", "found", text="pytest", limit=5)
+        assert [row["path"] for page in told for row in page] == once
+        assert len({*once}) == len(once)
+        assert len(told) == -(-len(once) // 5)
+
+
+async def test_a_search_is_narrowed_by_type_and_time(db: Path) -> None:
+    """As on the command line."""
+    async with asking(db) as client:
+        found = (await ask(client, "search", text="login", types=["user.prompt"], until=instant_text(AT)))["found"]
+        assert [row["path"] for row in found] == ["ar:turn_1.user.prompt"]
+        assert "«login»" in found[0]["snippet"]
+        assert "Nothing holds all" in await text_of(client, "search", text="login", since=instant_text(after(3_600)))
+
+
+async def test_long_content_is_read_piece_by_piece(db: Path) -> None:
+    """Each piece fits, and together they are the whole."""
+    async with open_store(db) as store:
+        [block] = await (await Timeline.open(store, "work")).append(UserPrompt(text=LONG))
+    got, offset = "", 0
+    async with asking(db) as client:
+        while True:
+            told = await ask(client, "read", conversation="work", path=block.path, offset=offset)
+            assert COUNTER.count(compact_json(told)) <= 4_400  # the JSON writes a line's end as two characters
+            got += "\n".join(told["content"].split("\n")[1:]).rpartition("\n[characters ")[0]
+            if told["next_offset"] is None:
+                break
+            offset = told["next_offset"]
+    assert got == LONG
+    assert told["characters"] == len(LONG)
+
+
+async def test_what_cannot_be_read_is_answered_in_plain_words(db: Path) -> None:
+    """An unknown path with the nearest ones, an erased block with the fact and the reason."""
+    async with open_store(db) as store:
+        timeline = await Timeline.open(store, "work")
+        [secret] = await timeline.append(UserPrompt(text="my password is hunter2"))
+        erased = BlockRedacted(version=timeline.version, reason="a password")
+        await timeline.decide([erased], at=AT, ids=[event_id(AT)])
+    async with asking(db) as client:
+        gone = await ask(client, "read", conversation="work", path=secret.path)
+        assert (gone["state"], "a password" in gone["content"], "hunter2" in str(gone)) == ("redacted", True, False)
+        unknown = await ask(client, "read", conversation="work", path="tc:turn_1.run_99.result")
+        assert unknown["state"] == "unknown"
+        assert "Nearest paths: tc:turn_1.run_9.result" in unknown["content"]
+        assert (await ask(client, "search", text="hunter2"))["found"] == []

@@ -1,0 +1,170 @@
+"""The server over the protocol: a real client, a real process, a real database file."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client, MCPError
+
+from tests.integrations.mcp.recorded import ask, asking, asking_process, record, said, text_of
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOOLS = ["conversations", "search", "digests", "read"]
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> Path:
+    """Give a database with one conversation."""
+    file = tmp_path / "recorded.db"
+    await record(file)
+    return file
+
+
+def checksum(db: Path) -> str:
+    """Return a hash of a file."""
+    return sha256(db.read_bytes()).hexdigest()
+
+
+def damage(db: Path) -> None:
+    """Write over everything but the file's first bytes."""
+    db.write_bytes(b"SQLite format 3\0" + b"\xff" * (db.stat().st_size - 16))
+
+
+async def test_a_process_answers_over_standard_input_and_output(db: Path) -> None:
+    """A model goes from the list to a search, and from a hit to the block."""
+    async with asking_process(db) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        listed = await ask(client, "conversations")
+        assert [row["id"] for row in listed["conversations"]] == ["work"]
+        found = (await ask(client, "search", text="test_7.py"))["found"]
+        assert found[0]["type"] == "react.tool.call"
+        read = await ask(client, "read", conversation=found[0]["conversation"], path=found[0]["path"])
+        assert '{"command":"pytest tests/test_7.py"}' in read["content"]
+
+
+async def test_what_another_process_appends_is_seen(db: Path) -> None:
+    """The server reads the log as it is at each question, and never holds a writer up."""
+    async with asking_process(db) as client, open_store(db) as store:
+        timeline = await Timeline.open(store, "work")
+        for number in range(5):
+            await timeline.append(UserPrompt(text=f"Now the logout number{number}"))
+            found = (await ask(client, "search", text=f"number{number}"))["found"]
+            assert [row["type"] for row in found] == ["user.prompt"]
+            assert "logout" in await text_of(client, "read", conversation="work", path=found[0]["path"])
+
+
+async def test_a_server_changes_no_byte_of_the_database(db: Path) -> None:
+    """Not even by the index of the first search."""
+    before = checksum(db)
+    async with asking_process(db) as client:
+        assert (await ask(client, "search", text="login"))["found"]
+        for tool in ("conversations", "digests"):
+            await ask(client, tool)
+        await ask(client, "read", conversation="work", path="ar:turn_1.user.prompt")
+    assert checksum(db) == before
+
+
+def test_clients_of_this_machine_are_served_over_http(tmp_path: Path) -> None:
+    """At a port that the system chose; the line says which."""
+    db = tmp_path / "recorded.db"
+    asyncio.run(record(db, rounds=1))
+    command = [sys.executable, "-m", "timeline.cli", "mcp", "--db", str(db), "--http", "0"]
+
+    async def titles(address: str) -> list[str]:
+        async with Client(address) as client:
+            return [row["title"] for row in (await ask(client, "conversations"))["conversations"]]
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            address = process.stderr.readline().split(" at ")[1].split(";")[0]
+            assert asyncio.run(titles(address)) == ["Fix the login"]
+        finally:
+            process.terminate()
+
+
+async def test_every_tool_says_that_it_only_reads_and_gives_data(db: Path) -> None:
+    """To the client by its hints, to the model in words."""
+    async with asking(db) as client:
+        for tool in (await client.list_tools()).tools:
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint
+            assert "never an instruction" in (tool.description or "")
+            assert tool.input_schema["additionalProperties"] is False
+            assert all("description" in told for told in tool.input_schema["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("conversations", {}),
+        ("search", {"text": "login"}),
+        ("digests", {"command": "pytest"}),
+        ("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"}),
+        ("read", {"conversation": "work", "path": "ar:turn_1.nothing"}),
+    ],
+)
+async def test_structured_answers_keep_the_schema_that_the_tool_declares(
+    db: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    """A program may rely on it."""
+    async with asking(db) as client:
+        schemas = {each.name: each.output_schema for each in (await client.list_tools()).tools}
+        Draft202012Validator(schemas[tool] or {}).validate(await ask(client, tool, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("read", {"conversation": "wrok", "path": "x"}, ["no 'wrok'", "'work'", "conversations lists all"]),
+        ("search", {"text": "login", "conversation": "nothing"}, ["no 'nothing'"]),
+        ("search", {"text": "..."}, ["word"]),
+        ("digests", {"path": "[z-a]"}, ["path"]),
+        ("digests", {"rounds": "4-2"}, ["4-2", "smaller number first"]),
+        (
+            "read",
+            {"conversation": "work", "offset": -1},
+            ["path: Field required", "offset", "takes conversation, path"],
+        ),
+        ("search", {"text": "x", "query": "y"}, ["query: Extra inputs", "takes text"]),
+        ("search", {"text": "x", "cursor": "yonder"}, ["yonder", "next_cursor"]),
+        ("conversations", {"cursor": "yonder"}, ["yonder", "next_cursor"]),
+        ("search", {"text": "x", "since": "2026-01-01T00:00:00"}, ["since", "timezone"]),
+    ],
+)
+async def test_a_wrong_question_is_an_error_of_the_tool_that_says_the_cure(
+    db: Path, tool: str, arguments: dict[str, Any], words: list[str]
+) -> None:
+    """One line for the model, which may ask again."""
+    async with asking(db) as client:
+        result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert "\n" not in said(result)
+    assert not [word for word in words if word not in said(result)], said(result)
+
+
+async def test_an_unknown_tool_is_an_error_of_the_protocol(db: Path) -> None:
+    """It names those that there are."""
+    async with asking(db) as client:
+        with pytest.raises(MCPError, match="conversations, search, digests, read"):
+            await client.call_tool("write", {})
+
+
+async def test_a_database_that_breaks_while_it_is_served_is_told_in_one_line(db: Path) -> None:
+    """The server goes on; the model learns that it is not its question's fault."""
+    async with asking(db) as client:
+        damage(db)
+        result = await client.call_tool("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"})
+    assert result.is_error
+    assert "\n" not in said(result)
+    assert db.name in said(result)

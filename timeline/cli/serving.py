@@ -1,0 +1,38 @@
+"""`timeline mcp`: a database, read-only, for the clients of a protocol."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from timeline.cli.database import only_reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import note
+
+_HOST: Final = "127.0.0.1"
+
+
+async def mcp(db: str, *, http: int | None, answer_tokens: int) -> None:
+    """Serve a database until the client closes standard input, or with a port until the process is told to end.
+
+    Raises:
+        StoreError: the database is not there, or cannot be read.
+        UsageProblem: the port is taken, or may not be used.
+        MissingExtra: mcp is not installed.
+    """
+    async with only_reading(db) as store:
+        from timeline.integrations.mcp import server  # noqa: PLC0415 - a second or more: a wrong database is told first
+
+        if http is None:
+            await server.serve_stdio(store, max_tokens=answer_tokens)
+            return
+        with _listening(http) as listening:
+            note(f"serving {db} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
+            await server.serve_http(store, listening, max_tokens=answer_tokens)
+
+
+def _listening(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_HOST, port))
+    except OSError as error:
+        raise UsageProblem(f"--http {port}: {error.strerror}. Choose another port, or 0 for any.") from error

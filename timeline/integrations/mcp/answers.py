@@ -1,0 +1,195 @@
+"""What a model is answered: typed values, each with the text that says the same, and never more than fits.
+
+An answer is a page. Its rows are added while they fit the budget of tokens, in the text and in the JSON; the next page
+is asked for by a cursor. One row that is too large by itself is shortened, and says where to read it in full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from timeline.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.ports import TokenCounter
+
+
+class Row(Protocol):
+    """One thing in a list."""
+
+    def text(self) -> str:
+        """Return what a model reads of it."""
+        ...
+
+    def model_dump_json(self) -> str:
+        """Return its JSON."""
+        ...
+
+
+RowT = TypeVar("RowT", bound=Row)
+
+
+class ConversationRow(Frozen):
+    """A conversation; times are UTC. ``parent`` names the one that it was forked from or spawned by."""
+
+    id: str
+    title: str = ""
+    events: int
+    created_at: str
+    updated_at: str
+    parent: str | None = None
+
+    def text(self) -> str:
+        """Return one line."""
+        part_of = f", part of {self.parent}" if self.parent else ""
+        return f"{self.id}  {self.updated_at[:16]}, {self.events} events{part_of}" + (
+            f"  {self.title}" if self.title else ""
+        )
+
+
+class FoundRow(Frozen):
+    """A block that holds the words; the hits stand between « and » in the snippet."""
+
+    conversation: str
+    path: str
+    type: str
+    at: str
+    snippet: str
+
+    def text(self) -> str:
+        """Return the address, and the line that fits."""
+        return f"{self.path}  in {self.conversation}, {self.type}, {self.at[:16]}\n  {self.snippet}"
+
+
+class DigestRow(Frozen):
+    """A compaction: the lists of its digest, or of them the entries that were asked for.
+
+    ``more`` counts what is left out of each list; ``summary`` is the path of the block that holds all of it.
+    """
+
+    conversation: str
+    version: int
+    round: int
+    at: str
+    summary: str
+    before_tokens: int
+    after_tokens: int
+    reverted_by: int | None = None
+    entries: dict[str, list[Any]]
+    more: dict[str, int] = {}
+
+    def text(self) -> str:
+        """Return a heading and a line an entry."""
+        gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
+        lines = [f"{self.summary}  in {self.conversation}, compaction {self.round}, {self.at[:16]}{gone}"]
+        for name, entries in self.entries.items():
+            lines += [f"  {name}: {_line(entry)}" for entry in entries]
+        lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]
+        return "\n".join(lines)
+
+
+def _line(entry: Any) -> str:
+    """Write an entry of a digest on one line, its path last."""
+    if not isinstance(entry, dict):
+        return str(entry)
+    told = {key: value for key, value in entry.items() if key not in {"path", "paths"}}
+    first, *rest = [str(value) if n == 0 else f"{key} {value}" for n, (key, value) in enumerate(told.items())] or [""]
+    paths = [entry["path"]] if "path" in entry else list(entry.get("paths", ()))
+    line = first + (f" ({', '.join(rest)})" if rest else "")
+    return " ".join([*line.split(), *paths])
+
+
+class Answer(Frozen):
+    """What every answer is: a value with a text."""
+
+    def text(self) -> str:
+        """Return what a model reads."""
+        raise NotImplementedError
+
+
+class ConversationsAnswer(Answer):
+    """Conversations, the one that was last active first."""
+
+    conversations: tuple[ConversationRow, ...]
+    next_cursor: str | None = None
+
+    def text(self) -> str:
+        """Return a line a conversation."""
+        return _page(self.conversations, self.next_cursor) or "No such conversation in this database."
+
+
+class SearchAnswer(Answer):
+    """Blocks, the best first."""
+
+    found: tuple[FoundRow, ...]
+    next_cursor: str | None = None
+
+    def text(self) -> str:
+        """Return two lines a block."""
+        nothing = 'Nothing holds all of these words. Try fewer, or the beginning of one: "log*".'
+        return _page(self.found, self.next_cursor) or nothing
+
+
+class DigestsAnswer(Answer):
+    """Compactions, the oldest first."""
+
+    digests: tuple[DigestRow, ...]
+    next_cursor: str | None = None
+
+    def text(self) -> str:
+        """Return a heading and some lines a compaction."""
+        nothing = "No compaction meets these filters. Try fewer; a glob fits whole paths: **/main.py."
+        return _page(self.digests, self.next_cursor) or nothing
+
+
+class ReadAnswer(Answer):
+    """A block, or a piece of it: the characters from ``begin`` to ``end`` of all its ``characters``.
+
+    ``content`` begins with a line that says what it is. ``next_offset`` is None where the piece is the last one.
+    """
+
+    conversation: str
+    path: str
+    state: Literal["found", "redacted", "deleted", "unknown"]
+    content: str
+    begin: int = 0
+    end: int = 0
+    characters: int = 0
+    next_offset: int | None = None
+
+    def text(self) -> str:
+        """Return the content."""
+        return self.content
+
+
+def _page(rows: tuple[Row, ...], cursor: str | None) -> str:
+    more = [f'[more: ask again with cursor "{cursor}"]'] if cursor is not None and rows else []
+    return "\n".join([*(row.text() for row in rows), *more])
+
+
+def cost(row: Row, counter: TokenCounter) -> int:
+    """Return the tokens of a row: of its text or its JSON, whichever is longer, since a client may show either."""
+    return max(counter.count_many([row.text(), row.model_dump_json()]))
+
+
+async def page(
+    rows: AsyncIterator[RowT], limit: int, max_tokens: int, counter: TokenCounter
+) -> tuple[list[RowT], bool]:
+    """Take the rows of a page, and say whether there are more.
+
+    Args:
+        rows: from where the page begins.
+        limit: most rows.
+        max_tokens: most tokens of all rows; the first row is taken whatever it costs.
+        counter: counts them.
+    """
+    taken: list[RowT] = []
+    spent = 0
+    async for row in rows:
+        spent += cost(row, counter)
+        if len(taken) == limit or (taken and spent > max_tokens):
+            return taken, True
+        taken.append(row)
+    return taken, False

@@ -1,0 +1,123 @@
+"""What a model may ask: the arguments of each tool, whose JSON schemas are what the model reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from timeline.frozen import Frozen
+
+Id: TypeAlias = Annotated[
+    str, StringConstraints(min_length=1), Field(description="Id of a conversation, as `conversations` gives it.")
+]
+OneConversation: TypeAlias = Annotated[
+    str | None, Field(description="Only of this conversation; of a fork, only what is its own. All unless given.")
+]
+Since: TypeAlias = Annotated[
+    AwareDatetime | None, Field(description="Not before this moment, with its zone: 2026-01-31T12:00:00Z.")
+]
+Until: TypeAlias = Annotated[AwareDatetime | None, Field(description="Not after this moment, with its zone.")]
+Cursor: TypeAlias = Annotated[
+    str | None, Field(description="Where to go on: next_cursor of the answer before, with the same other arguments.")
+]
+Limit: TypeAlias = Annotated[
+    int, Field(ge=1, le=100, description="At most so many; fewer come where they would fill your window.")
+]
+
+
+class Arguments(Frozen):
+    """Arguments of a tool; unknown ones are refused."""
+
+    @classmethod
+    def schema_for_model(cls) -> dict[str, Any]:
+        """Return the JSON schema without what only repeats the names."""
+        schema: dict[str, Any] = _untitled(cls.model_json_schema())
+        schema.pop("description", None)  # the class's docstring; the tool has a description of its own
+        return schema
+
+
+class ConversationsArguments(Arguments):
+    """Of `conversations`."""
+
+    containing: Annotated[
+        str | None, Field(description="Only those whose id or title contains this, in upper or lower case.")
+    ] = None
+    limit: Limit = 20
+    cursor: Cursor = None
+
+
+class ReadArguments(Arguments):
+    """Of `read`."""
+
+    conversation: Id
+    path: Annotated[
+        str,
+        StringConstraints(min_length=1),
+        Field(description="Path of a block, as the other tools and contexts print it: tc:turn_2.call_1.result."),
+    ]
+    offset: Annotated[int, Field(ge=0, description="Character to begin at; 0 is the first.")] = 0
+    limit: Annotated[int | None, Field(ge=1, description="Most characters to give; as many as fit unless given.")] = (
+        None
+    )
+
+
+class SearchArguments(Arguments):
+    """Of `search`."""
+
+    text: Annotated[
+        str,
+        StringConstraints(min_length=1),
+        Field(description='Words, all of which must occur. "Quoted words" follow one another; begin* is a beginning.'),
+    ]
+    conversation: OneConversation = None
+    types: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Only blocks of these types: user.prompt, user.attachment, assistant.completion, "
+            "assistant.reasoning, react.tool.call, react.tool.result, conv.range.summary, system.message, note."
+        ),
+    ] = ()
+    since: Since = None
+    until: Until = None
+    limit: Limit = 20
+    cursor: Cursor = None
+
+
+class DigestsArguments(Arguments):
+    """Of `digests`."""
+
+    conversation: OneConversation = None
+    since: Since = None
+    until: Until = None
+    tool: Annotated[str | None, Field(description="Only where the tool of exactly this name was used.")] = None
+    path: Annotated[
+        str | None,
+        Field(
+            description="Only where such a file was read or written: a glob over the whole path, "
+            "**/main.py for that file in any folder, src/**/*.py."
+        ),
+    ] = None
+    command: Annotated[str | None, Field(description="Only where a shell command contains this as it stands.")] = None
+    failed: Annotated[bool, Field(description="Only where something failed.")] = False
+    error_text: Annotated[str | None, Field(description="Only where an error's text contains this.")] = None
+    rounds: Annotated[
+        str | None,
+        StringConstraints(pattern=r"^\d{1,9}(-\d{1,9})?$"),
+        Field(description="Only a conversation's n-th compaction: 3, or 2-4."),
+    ] = None
+    reverted: Annotated[bool, Field(description="Compactions that were taken back, instead.")] = False
+    limit: Limit = 10
+    cursor: Cursor = None
+
+    @property
+    def asks_for_entries(self) -> bool:
+        """Whether single entries of a digest are asked for."""
+        return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
+
+
+def _untitled(schema: Any) -> Any:
+    """Return a schema without the titles that pydantic makes of the names."""
+    if isinstance(schema, dict):
+        return {k: _untitled(v) for k, v in schema.items() if k != "title" or not isinstance(v, str)}
+    return [_untitled(part) for part in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,269 @@
+"""The questions that a model may put to a store, each answered within a budget of tokens."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import instant_text
+from timeline.errors import ConversationNotFound, InvalidArgument, InvalidFilter
+from timeline.integrations.mcp.answers import (
+    ConversationRow,
+    ConversationsAnswer,
+    DigestRow,
+    DigestsAnswer,
+    FoundRow,
+    ReadAnswer,
+    SearchAnswer,
+    cost,
+    page,
+)
+from timeline.timeline import Timeline
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.integrations.mcp.arguments import (
+        ConversationsArguments,
+        DigestsArguments,
+        ReadArguments,
+        SearchArguments,
+    )
+    from timeline.ports import ConversationInfo, EventStore
+    from timeline.queries import StoredDigest
+
+_FRAME: Final = 120
+"""Tokens that the lines around the rows, and the keys around them in JSON, may take."""
+_LONGEST: Final = 300
+"""Characters of a title, or of one text inside a digest."""
+_PATHS: Final = 3
+"""How many of the paths of one entry are told, the newest."""
+_ENTRIES: Final = (20, 8, 3, 1)
+"""How many entries of each list of a digest are told: the first number with which it fits."""
+
+
+class Questions:
+    """A store, asked by a model. It is only ever read.
+
+    Args:
+        store: what is asked.
+        max_tokens: most tokens of an answer, counted by o200k_base.
+    """
+
+    def __init__(self, store: EventStore, max_tokens: int) -> None:
+        self._store = store
+        self._max_tokens = max_tokens
+        self._counter = get_counter("o200k_base")
+
+    async def conversations(self, asked: ConversationsArguments) -> ConversationsAnswer:
+        """List conversations, the one that was last active first.
+
+        Raises:
+            InvalidArgument: the cursor is none.
+            StoreError: the store cannot be read.
+        """
+        wanted = (asked.containing or "").casefold()
+        before = _place(asked.cursor)
+        known = [
+            info
+            async for info in self._store.conversations()
+            if (wanted in info.id.casefold() or wanted in info.title.casefold())
+            and (before is None or _activity(info) < before)
+        ]
+
+        async def rows() -> AsyncIterator[ConversationRow]:
+            for info in nlargest(asked.limit + 1, known, key=_activity):
+                yield _conversation_row(info)
+
+        taken, more = await page(rows(), asked.limit, self._room, self._counter)
+        cursor = f"{taken[-1].updated_at} {taken[-1].id}" if more else None
+        return ConversationsAnswer(conversations=tuple(taken), next_cursor=cursor)
+
+    async def read(self, asked: ReadArguments) -> ReadAnswer:
+        """Read a block, in pieces where it is long; what cannot be read is said in words.
+
+        Raises:
+            ConversationNotFound: there is no such conversation; the message names the nearest.
+            StoreError: the store cannot be read.
+        """
+        try:
+            timeline = await Timeline.open(self._store, asked.conversation, create=False)
+        except ConversationNotFound:
+            raise await self._not_found(asked.conversation) from None
+        tool = timeline.recall_tool("anthropic", max_tokens=self._room)
+        told = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
+        return ReadAnswer(
+            conversation=asked.conversation,
+            path=told.path or asked.path,
+            state="unknown" if told.state == "malformed" else told.state,
+            content=told.text,
+            begin=told.begin,
+            end=told.end,
+            characters=told.characters,
+            next_offset=told.end if told.begin < told.end < told.characters else None,
+        )
+
+    async def search(self, asked: SearchArguments) -> SearchAnswer:
+        """Find blocks by their words, the best first.
+
+        Raises:
+            InvalidFilter: there is no word in the text.
+            InvalidArgument: the cursor is none.
+            ConversationNotFound: there is no such conversation.
+            StoreError: the store cannot be read, or has no full-text search.
+        """
+        begin = _number(asked.cursor)
+
+        async def rows() -> AsyncIterator[FoundRow]:
+            number = 0
+            async for found in self._store.search(
+                asked.text,
+                conversation=asked.conversation,
+                types=asked.types or None,
+                since=asked.since,
+                until=asked.until,
+            ):
+                number += 1
+                if number > begin:
+                    yield FoundRow(
+                        conversation=found.conversation,
+                        path=found.path,
+                        type=found.type,
+                        at=instant_text(found.at),
+                        snippet=found.snippet,
+                    )
+
+        taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
+        return SearchAnswer(found=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+
+    async def digests(self, asked: DigestsArguments) -> DigestsAnswer:
+        """Find compactions by what they covered, the oldest first.
+
+        Raises:
+            InvalidFilter: a filter cannot be used.
+            InvalidArgument: the cursor is none.
+            ConversationNotFound: there is no such conversation.
+            StoreError: the store cannot be read.
+        """
+        begin = _number(asked.cursor)
+
+        async def rows() -> AsyncIterator[DigestRow]:
+            number = 0
+            async for stored in self._store.digests(**_filters(asked)):
+                number += 1
+                if number > begin:
+                    yield self._digest_row(stored, whole=not asked.asks_for_entries)
+
+        taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
+        return DigestsAnswer(digests=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+
+    @property
+    def _room(self) -> int:
+        return max(self._max_tokens - _FRAME, 1)
+
+    async def _page_of(self, rows: AsyncIterator[Any], limit: int, conversation: str | None) -> tuple[list[Any], bool]:
+        try:
+            return await page(rows, limit, self._room, self._counter)
+        except ConversationNotFound:
+            raise await self._not_found(conversation or "") from None
+
+    async def _not_found(self, conversation: str) -> InvalidFilter:
+        """Say that there is no such conversation, and which ones are called much the same."""
+        known = [info.id async for info in self._store.conversations()]
+        near = get_close_matches(conversation, known, n=3)
+        like = f"; {', '.join(map(repr, near))} would be like it" if near else ""
+        return InvalidFilter("conversation", f"there is no {conversation!r}{like}. The tool conversations lists all")
+
+    def _digest_row(self, stored: StoredDigest, *, whole: bool) -> DigestRow:
+        """Return a compaction with as many entries of each list as fit an answer."""
+        told = stored.digest if whole else stored.matched
+        for most in _ENTRIES:
+            entries: dict[str, Any] = _cut(told.shortened(most).dump())
+            row = DigestRow(
+                conversation=stored.conversation,
+                version=stored.version,
+                round=stored.round,
+                at=instant_text(stored.at),
+                summary=stored.summary,
+                before_tokens=stored.before_tokens,
+                after_tokens=stored.after_tokens,
+                reverted_by=stored.reverted_by,
+                more=entries.pop("more", {}),
+                entries=entries,
+            )
+            if cost(row, self._counter) <= self._room:
+                break
+        return row
+
+
+def _activity(info: ConversationInfo) -> tuple[str, str]:
+    """Return what conversations are ordered by."""
+    return instant_text(info.updated_at), info.id
+
+
+def _conversation_row(info: ConversationInfo) -> ConversationRow:
+    return ConversationRow(
+        id=info.id,
+        title=_cut(info.title),
+        events=info.version,
+        created_at=instant_text(info.created_at),
+        updated_at=instant_text(info.updated_at),
+        parent=None if info.parent is None else info.parent.conversation,
+    )
+
+
+def _filters(asked: DigestsArguments) -> dict[str, Any]:
+    """Return the filters for the store.
+
+    Raises:
+        InvalidFilter: the rounds go backwards.
+    """
+    first, _, last = (asked.rounds or "").partition("-")
+    rounds = range(int(first), int(last or first) + 1) if first else None
+    if rounds is not None and not rounds:
+        raise InvalidFilter("rounds", f"{asked.rounds} goes backwards: write the smaller number first")
+    return {
+        "conversation": asked.conversation,
+        "since": asked.since,
+        "until": asked.until,
+        "tool": asked.tool,
+        "path_glob": asked.path,
+        "command": asked.command,
+        "error": asked.error_text if asked.error_text is not None else asked.failed or None,
+        "round": rounds,
+        "reverted": asked.reverted,
+    }
+
+
+def _number(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal():
+        raise _no_cursor(cursor)
+    return int(cursor)
+
+
+def _place(cursor: str | None) -> tuple[str, str] | None:
+    if cursor is None:
+        return None
+    at, space, id_ = cursor.partition(" ")
+    if not space:
+        raise _no_cursor(cursor)
+    return at, id_
+
+
+def _no_cursor(cursor: str) -> InvalidArgument:
+    return InvalidArgument("cursor", f"{cursor!r} is none; give next_cursor of an answer of this tool as it is")
+
+
+def _cut(value: Any) -> Any:
+    """Cut long texts inside a value; the paths of blocks stay whole, since they are to be followed."""
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST else value[:_LONGEST] + "…"
+    if isinstance(value, dict):
+        return {key: inner if key == "path" else _cut(inner) for key, inner in value.items()} | {
+            key: value[key][-_PATHS:] for key in ("paths", "hit_paths") if key in value
+        }
+    return [_cut(inner) for inner in value] if isinstance(value, list) else value
