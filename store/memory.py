@@ -235,6 +235,11 @@ class MemoryStore(Questions):
         for conversation, row in self._paged(pairs, page):
             yield decode(conversation, row, _WHERE)
 
+    async def head(self) -> int:
+        """Return the position of the last event of all."""
+        self._check_open()
+        return len(self._all)
+
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         """Return the content-addressed values that the store holds of these hashes."""
         self._check_open()

@@ -240,6 +240,11 @@ class SQLiteStore(Questions):
                 yield decode(conversation, tuple(row), str(self.file))
             after = rows[-1][1]
 
+    async def head(self) -> int:
+        """Return the position of the last event of all."""
+        [(position,)] = await self._rows(statements.HEAD_POSITION)
+        return int(position)
+
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         """Return the content-addressed values that the store holds of these hashes.
 

@@ -113,6 +113,8 @@ IDS_KNOWN: Final = (
     f" CROSS JOIN events AS e ON e.conversation = {_KEY} AND e.event_id = wanted.value"
 )
 
+HEAD_POSITION: Final = "SELECT coalesce(max(position), 0) FROM events"
+
 PAGE_OF_ALL: Final = (
     f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
     " WHERE e.position > ? ORDER BY e.position LIMIT ?"

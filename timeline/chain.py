@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.errors import (
@@ -12,21 +13,23 @@ from timeline.errors import (
     CompactionSuperseded,
     SummarizerFailed,
 )
-from timeline.hiding import hide_by_step
+from timeline.events import FORCED
+from timeline.hiding import Course, hide_by_step
 from timeline.planning.budget import account, scaled
 from timeline.planning.plans import Refusal
 from timeline.planning.stage_data import stage_data
 from timeline.planning.steps import plan_step
-from timeline.policy.steps import ClearToolOutputs, CollapseStages, StripChitchat, Summarize
+from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.compaction import Compactor
     from timeline.events import CompactReason
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
-    from timeline.policy.steps import CoveringStep
+    from timeline.policy.steps import Step
     from timeline.projection.context import Taken
 
 
@@ -73,7 +76,8 @@ async def run_steps(
         wait: for a compaction that somebody else is writing.
         most: bring the total down to this figure, instead of the policy's target.
     """
-    return await _Chain(compactor, log, Pass(fixed), now, reason, instructions, wait, most).run()
+    course = Course(reason, compactor.policy.max_tokens if most is None else most)
+    return await _Chain(compactor, log, Pass(fixed), now, reason, instructions, wait, most, course).run()
 
 
 @dataclass(slots=True)
@@ -88,6 +92,7 @@ class _Chain:
     instructions: str
     wait: bool
     most: int | None
+    course: Course
     covered: bool = False
 
     async def run(self) -> Pass:
@@ -97,7 +102,10 @@ class _Chain:
             if not self._wanted():
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
-                self.done.taken += await hide_by_step(self.compactor, self.log, self.now, step)
+                more = partial(self._goes_on, steps[number:])
+                self.done.taken += await hide_by_step(
+                    self.compactor, self.log, self.now, step, course=self.course, goes_on=more
+                )
                 continue
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
@@ -119,10 +127,18 @@ class _Chain:
 
     def _wanted(self) -> bool:
         """Say whether the next step is to run: none did anything, or what it left is still too large."""
-        if not (self.covered if self.reason == "forced" else self.done.done):
+        if not (self.covered if self.reason in FORCED else self.done.done):
             return True
+        return self._too_large()
+
+    def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
+        """Say whether a step that covers something is to follow on a hide that frees so many tokens."""
+        follows = any(isinstance(step, CoveringStep) for step in later)
+        return follows and ((self.reason in FORCED and not self.covered) or self._too_large(freed))
+
+    def _too_large(self, freed: int = 0) -> bool:
         left = account(self.log.fold.window.items, self.done.fixed, self.compactor.policy, most=self.most)
-        return left.total > left.target
+        return left.total - freed > left.target
 
     def _refusal_of(self, step: CoveringStep) -> Refusal | None:
         compactor, window = self.compactor, self.log.fold.window
@@ -142,6 +158,7 @@ class _Chain:
                 instructions=self.instructions,
                 wait=self.wait,
                 most=self.most,
+                begun_with=self.course.begun_with,
             )
         except CompactionRefused as refused:
             self.done.failure = refused
@@ -152,7 +169,7 @@ class _Chain:
         except (CompactionInProgress, CompactionSuperseded) as failed:
             self.done.failure = failed
             return True
-        self.covered, self.done.failure = True, None
+        self.covered, self.done.failure, self.course.begun_with = True, None, None
         left = max(0, self.done.fixed.ephemeral - told + self._told_of_stages())
         self.done.fixed = self.done.fixed.model_copy(update={"ephemeral": left})
         return False
@@ -165,5 +182,5 @@ class _Chain:
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""
         why = refusal or Refusal("nothing_to_cover", {"messages": self.log.fold.window.tokens})
-        await self.compactor.set_back(self.log, self.now, why.reason, str(why.facts))
+        await self.compactor.set_back(self.log, self.done.fixed, self.now, why.reason, str(why.facts))
         self.done.failure = CompactionRefused(why.reason, why.facts)

@@ -6,13 +6,15 @@ The decisions are the planner's; this file asks the summarizers and the hooks, a
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.asking import ask
 from timeline.blocks import RangeSummary
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
 from timeline.events import (
+    FORCED,
     BlockAppended,
     BlocksHidden,
     CompactionCompleted,
@@ -21,13 +23,16 @@ from timeline.events import (
     ContextRendered,
     HookFailed,
     ModelCalled,
+    Pruned,
     SummaryParts,
     WrittenBy,
 )
+from timeline.hiding import as_pruned
 from timeline.lease import begin, holds, release, take_turn, within
-from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
+from timeline.notice_events import CompactionBoundary, ContextOverflowed, PrefixChanged, ToolsChanged
+from timeline.observer import Observer
 from timeline.paths import stem
-from timeline.planning.budget import retry_growth
+from timeline.planning.budget import account, retry_growth
 from timeline.planning.drop import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
 from timeline.planning.plans import Plan
@@ -39,10 +44,11 @@ from timeline.ports import Hooks, Skip
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from timeline.events import CompactReason, FailureReason, Payload
+    from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
     from timeline.policy.model import Policy
@@ -59,6 +65,7 @@ _HARMLESS = (
     CompactionBoundary,
     CompactionFailed,
     CompactionStarted,
+    ContextOverflowed,
     ContextRendered,
     HookFailed,
     ModelCalled,
@@ -76,11 +83,12 @@ class Compactor:
     counter: TokenCounter
     summarizer: Summarizer
     hooks: Hooks
+    observer: Observer = field(default_factory=Observer)
     logger: logging.Logger = _LOGGER
 
     def dry(self) -> Compactor:
-        """Return one for dry runs: it calls no hook, and what it tells is told as what would be."""
-        return replace(self, hooks=Hooks(), logger=_DRY_LOGGER)
+        """Return one for dry runs: it calls no hook, is not observed, and what it tells is told as what would be."""
+        return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
 
     async def compact(
         self,
@@ -93,6 +101,7 @@ class Compactor:
         instructions: str = "",
         wait: bool = True,
         most: int | None = None,
+        begun_with: int | None = None,
     ) -> list[Taken]:
         """Carry out one step of the policy on a log.
 
@@ -105,6 +114,7 @@ class Compactor:
             instructions: what the summary should attend to.
             wait: for a compaction that somebody else is writing.
             most: bring the total down to this figure, instead of the policy's target.
+            begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
 
         Raises:
             CompactionInProgress: somebody else compacts, and ``wait`` is False.
@@ -112,10 +122,19 @@ class Compactor:
             CompactionSuperseded: the planned range changed each time while the summary was written.
             SummarizerFailed: no summarizer gave a usable answer.
         """
-        return await _Compaction(self, log, fixed, now, step, reason, instructions, most).run(wait=wait)
+        with self.observer.compacting(log.fold.conversation, reason, step) as tell:
+            run = _Compaction(self, log, fixed, now, step, reason, instructions, tell, most, begun_with)
+            return await run.run(wait=wait)
 
     async def set_back(
-        self, log: Log, now: datetime, reason: FailureReason, detail: str, *, lease: int | None = None
+        self,
+        log: Log,
+        fixed: FixedPart,
+        now: datetime,
+        reason: FailureReason,
+        detail: str,
+        *,
+        lease: int | None = None,
     ) -> None:
         """Record a refusal or failure, unless it is the very one that is on record.
 
@@ -137,6 +156,7 @@ class Compactor:
             policy=policy,
             visible_tokens=window.tokens,
             retry_after=growth,
+            over_limit=account(window.items, fixed, self.policy).available < 0,
             lease=lease,
         )
         await log.commit([failed], at=now)
@@ -157,10 +177,13 @@ class _Compaction:
     step: CoveringStep
     reason: CompactReason
     instructions: str
+    tell: Callable[[CompactionCompleted, Window, Window], None]
     most: int | None = None
+    begun_with: int | None = None
     lease: int | None = None
     own_summary: str = ""
     committed: int = 0
+    before: Window | None = None
 
     async def run(self, *, wait: bool) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
@@ -178,7 +201,7 @@ class _Compaction:
                         plan = await self._plan()
                     payloads = await self._carry_out(plan)
                     if await self._commit(plan, payloads):
-                        return await self._report(plan, payloads)
+                        return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
             await release(self.log, self.lease, error, self.now)
@@ -191,7 +214,7 @@ class _Compaction:
     def _is_called_off(self) -> bool:
         """Say whether somebody else took the compaction over, or what was folded was just taken back."""
         held = self.log.fold.window.hold == self.compactor.policy.digest()
-        return not holds(self.log, self.lease) or (held and self.reason != "forced")
+        return not holds(self.log, self.lease) or (held and self.reason not in FORCED)
 
     async def _begin(self, *, wait: bool) -> Plan:
         """Plan, and take the lease where a summary will be written."""
@@ -200,9 +223,27 @@ class _Compaction:
             plan = await self._plan()
             if plan.covers is None:
                 return plan
-            self.lease = await begin(self.log, at, self.reason)
+            self.lease = await begin(self.log, at, partial(self._started, plan))
             if self.lease is not None:
                 return plan
+
+    def _started(self, plan: Plan, expires_at: datetime) -> CompactionStarted:
+        return CompactionStarted(
+            expires_at=expires_at,
+            reason=self.reason,
+            before_tokens=plan.before_tokens if self.begun_with is None else self.begun_with,
+            limit=self._limit,
+            messages=len(messages(plan.covered)),
+            continues=self.begun_with is not None,
+        )
+
+    @property
+    def _limit(self) -> int:
+        return self.compactor.policy.max_tokens if self.most is None else self.most
+
+    def _freed_before(self, plan: Plan) -> int:
+        """Return what hiding freed before this, in the same compaction."""
+        return 0 if self.begun_with is None else max(0, self.begun_with - plan.before_tokens)
 
     async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
@@ -214,7 +255,7 @@ class _Compaction:
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str) -> None:
-        await self.compactor.set_back(self.log, self.now, reason, detail, lease=self.lease)
+        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, lease=self.lease)
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
@@ -257,13 +298,20 @@ class _Compaction:
                 now=self.now,
                 number=number,
             )
-            payloads.append(completed.model_copy(update={"lease": self.lease}))
+            own = {"lease": self.lease, "messages": len(messages(plan.covered))}
+            payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
         elif self.lease is not None:  # what was to be covered may not be any more: nobody is to wait for a summary
             detail = "only previews were left to make"
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.spills:
-            payloads.append(BlocksHidden(reason="spill", blocks=plan.spills))
+            pruned = None if plan.covers is not None else self._previews(plan)
+            payloads.append(BlocksHidden(reason="spill", blocks=plan.spills, pruned=pruned))
         return payloads
+
+    def _previews(self, plan: Plan) -> Pruned:
+        """Tell previews that are all that is made: where a summary is written, its own figures hold them too."""
+        pruned = Pruned(reason=self.reason, before_tokens=plan.before_tokens, limit=self._limit)
+        return as_pruned(pruned, plan.spills, self.log.fold.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
         """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
@@ -300,7 +348,7 @@ class _Compaction:
         """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
 
         async def still_wanted() -> Sequence[Payload]:
-            self.committed = self.log.fold.version + 1
+            self.committed, self.before = self.log.fold.version + 1, self.log.fold.window
             return payloads if holds(self.log, self.lease) and await _still_valid(self.log, plan) else ()
 
         try:
@@ -308,12 +356,14 @@ class _Compaction:
         except VersionConflict:
             return False
 
-    async def _report(self, plan: Plan, payloads: Sequence[Payload]) -> list[Taken]:
+    async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
         """Call the hooks and say what was done."""
         taken: list[Taken] = []
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
-                taken.append(await self._announce(payload, len(messages(plan.covered))))
+                if self.before is not None:
+                    self.tell(payload, self.before, self.log.fold.window)
+                taken.append(await self._announce(payload, payload.messages))
             elif isinstance(payload, BlocksHidden):
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken

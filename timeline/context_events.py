@@ -48,6 +48,8 @@ def context_events(
         record=record,
         tokens=context.account.sent,
         overflow=context.overflow,
+        total=context.account.total,
+        limit=context.account.limit,
         policy=hashes["policy"],
         system=hashes.get("system"),
         tools=hashes.get("tools"),

@@ -32,7 +32,7 @@ from timeline.events import (
     UnknownPayload,
 )
 from timeline.frozen import compact_json, sha256_hex
-from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
+from timeline.notice_events import CompactionBoundary, ContextOverflowed, PrefixChanged, ToolsChanged
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         StageRewound,
         ModelCalled,
         ContextRendered,
+        ContextOverflowed,
         PrefixChanged,
         ToolsChanged,
     )

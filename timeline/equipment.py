@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from timeline.compaction import Compactor
 from timeline.errors import InvalidPolicy
+from timeline.observer import Observer
 from timeline.policy.model import Policy
 from timeline.ports import Hooks
 from timeline.tokens import get_counter
@@ -26,15 +27,18 @@ class Equipment:
         summarizer: asked first; None leaves it to the extractive one.
         hooks: called around compactions.
         counter: counts tokens; None leaves it to the policy.
+        observer: watches renders and compactions.
     """
 
     summarizer: Summarizer | None = None
     hooks: Hooks = field(default_factory=Hooks)
     counter: TokenCounter | None = None
+    observer: Observer = field(default_factory=Observer)
 
     def under(self, policy: Policy) -> Compactor:
         """Return what compacts under a policy."""
-        return Compactor(policy, self.counter or get_counter(policy.counter), self._chain(policy), self.hooks)
+        counter = self.counter or get_counter(policy.counter)
+        return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
 
     def _chain(self, policy: Policy) -> Summarizer:
         """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
@@ -43,8 +47,8 @@ class Equipment:
         extractive = summarizers.ExtractiveSummarizer()
         if self.summarizer is None:
             return extractive
-        wants_both = policy.on_failure == "fallback"
-        return summarizers.FallbackSummarizer(self.summarizer, extractive) if wants_both else self.summarizer
+        own, wants_both = self.observer.asking(self.summarizer), policy.on_failure == "fallback"
+        return summarizers.FallbackSummarizer(own, extractive) if wants_both else own
 
 
 async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:

@@ -68,6 +68,12 @@ class BlockAppended(Payload):
         return {"block": self.block.dump(), "counter": self.counter, "tokens": self.tokens}
 
 
+CompactReason: TypeAlias = Literal["over_trigger", "cold", "forced", "refused", "run_end", "imported"]
+"""Why: above the trigger; the cache went cold; told to; the model refused the context; the end of a run; recorded."""
+FORCED: Final = frozenset({"forced", "refused"})
+"""Reasons for which something is covered however small the context is, and although it was taken back before."""
+
+
 class Replacement(Frozen):
     """What is shown instead of a hidden block: a text, or an arguments object for a call."""
 
@@ -75,6 +81,24 @@ class Replacement(Frozen):
     text: str = ""
     arguments: dict[str, JsonValue] | None = None
     tokens: int = 0
+
+
+class Pruned(Frozen):
+    """What hiding was as a step of a compaction, for whoever follows it (seed 004). Tokens are of the messages."""
+
+    reason: CompactReason
+    outputs: int = 0
+    """How many tools' results were hidden; ``tools`` are the names, each once."""
+    tools: tuple[str, ...] = ()
+    saved_tokens: int = 0
+    before_tokens: int = 0
+    """When the compaction began, of which this may not be the first step."""
+    after_tokens: int = 0
+    limit: int = 0
+    continues: bool = False
+    """Another step of the same compaction came before."""
+    goes_on: bool = False
+    """It was not enough: a step that covers something follows."""
 
 
 class BlocksHidden(Payload):
@@ -86,6 +110,8 @@ class BlocksHidden(Payload):
     blocks: tuple[Replacement, ...]
     facts: dict[str, int] = {}
     """The figures behind the decision, by name: seconds and tokens."""
+    pruned: Pruned | None = None
+    """None where somebody hid them by hand, and where they are previews that a summary brought."""
 
 
 class BlocksRevealed(Payload):
@@ -144,9 +170,6 @@ class WrittenBy(Frozen):
     fallback_reason: str | None = None
 
 
-CompactReason: TypeAlias = Literal["over_trigger", "cold", "forced", "imported"]
-
-
 class CompactionStarted(Payload):
     """A summary is being written: until ``expires_at`` nobody else begins one.
 
@@ -157,6 +180,13 @@ class CompactionStarted(Payload):
     type: Literal["compaction.started"] = "compaction.started"
     expires_at: Instant
     reason: CompactReason = "over_trigger"
+    before_tokens: int = 0
+    """Of the messages, when the compaction began; 0 where it was not recorded, as are ``limit`` and ``messages``."""
+    limit: int = 0
+    messages: int = 0
+    """How many messages the summary is to take the place of, by the plan."""
+    continues: bool = False
+    """Hiding was not enough: it is the same compaction that goes on."""
 
 
 class CompactionCompleted(Payload):
@@ -188,6 +218,10 @@ class CompactionCompleted(Payload):
     0 where it was not recorded."""
     least_progress: int = 0
     """What it had to free by its policy, in tokens."""
+    messages: int = 0
+    """How many messages it took the place of; 0 where it was not recorded."""
+    pruned_tokens: int = 0
+    """What hiding freed before it, in the same compaction."""
     written_by: WrittenBy
     digest: Digest = Digest()
     lease: int | None = None
@@ -216,6 +250,8 @@ class CompactionFailed(Payload):
     policy: str = ""
     visible_tokens: int = 0
     retry_after: int = 0
+    over_limit: bool = False
+    """The context was above the limit, and stayed there."""
     lease: int | None = None
     """Version of the `CompactionStarted` that it ends."""
 
@@ -288,6 +324,9 @@ class ContextRendered(Payload):
     record: Literal["full", "hash"] = "full"
     tokens: int = 0
     overflow: bool = False
+    total: int = 0
+    """What is held against ``limit``: the tokens sent, and the reserves; 0 where it was not recorded."""
+    limit: int = 0
 
 
 class UnknownPayload(Payload):

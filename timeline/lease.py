@@ -16,14 +16,14 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from timeline.errors import CompactionInProgress, StoreError
-from timeline.events import CompactionFailed, CompactionStarted
+from timeline.events import CompactionFailed
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from timeline.events import CompactReason
+    from timeline.events import CompactionStarted
     from timeline.log import Log
 
 LEASE: Final = timedelta(seconds=120)
@@ -75,15 +75,17 @@ def within(log: Log, lease: int | None) -> Iterator[None]:
         _OWN.reset(own)
 
 
-async def begin(log: Log, at: datetime, reason: CompactReason) -> int | None:
+async def begin(log: Log, at: datetime, started: Callable[[datetime], CompactionStarted]) -> int | None:
     """Ask for the lease; return its version, or None where somebody else was faster.
+
+    ``started`` makes its event, given the moment at which it expires.
 
     A cancellation comes through afterwards: whoever holds a lease knows of it, and can give it back.
     """
     versions: list[int] = []
 
     async def ask() -> None:
-        versions.append(await log.commit([CompactionStarted(expires_at=at + LEASE, reason=reason)], at=at))
+        versions.append(await log.commit([started(at + LEASE)], at=at))
 
     try:
         await shielded(ask())

@@ -22,6 +22,7 @@ from timeline.history import first_prompt, fold_history, load_fold
 from timeline.paths import stem
 from timeline.ports import Expected
 from timeline.together import Together
+from timeline.waking import announce
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -192,6 +193,7 @@ class StoredLog:
                 avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
             else:
                 _apply(self._fold, events)
+                announce(self._store, self._fold.conversation, events)
                 return addressed
         raise _busy(self._fold.conversation)
 
@@ -253,6 +255,7 @@ class StoredLog:
             self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
         )
         _apply(self._fold, events)
+        announce(self._store, self._fold.conversation, events)
         return appended.first_version
 
     async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:

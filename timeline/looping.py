@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import Block, CustomBlock
 from timeline.events import event_id
-from timeline.hiding import hide_by_step
+from timeline.hiding import Course, hide_by_step
 from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
+from timeline.lifecycle import INTERVAL, follow
 from timeline.list_follower import ListFollower
 from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
@@ -21,12 +22,13 @@ from timeline.view import moment
 from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
     from pydantic import JsonValue
 
+    from timeline.lifecycle_events import LifecycleEvent
     from timeline.messages import MessageWire
     from timeline.planning.budget import Account
     from timeline.projection.context import Taken
@@ -113,6 +115,22 @@ class Looping(Staging):
         fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
         return account(self.window.items, fixed, self.policy)
 
+    def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
+        """Follow what happens to the context: compactions begun, made and failed, overflows, usage (seed 004).
+
+        The stream is told from the log: what other processes do is in it, and reading it again gives the same. It goes
+        on until it is closed, or the store is. See `timeline.lifecycle.follow`.
+
+        Args:
+            after: begin behind this version; 0 is the beginning. What is appended from now on, unless given.
+            interval: seconds between two looks at what other processes appended; what this one appends is told at once.
+
+        Raises:
+            InvalidArgument: one of them is no such number.
+            StoreError: the store cannot be read.
+        """
+        return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
+
     def run(self) -> AbstractAsyncContextManager[None]:
         """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""
         return until_the_end(self.end_run)
@@ -131,7 +149,9 @@ class Looping(Staging):
         at = moment(now, self._clock)
         await self._catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
-        return [taken for step in steps for taken in await hide_by_step(self._compactor, self._log, at, step)]
+        course = Course("run_end", self.policy.max_tokens)
+        hides = [await hide_by_step(self._compactor, self._log, at, step, course=course) for step in steps]
+        return [taken for hidden in hides for taken in hidden]
 
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
         """Return how often the conversation was compacted, when last, and whether it is being compacted now.

@@ -22,6 +22,17 @@ class CompactionBoundary(Payload):
     """How many messages it covered."""
 
 
+class ContextOverflowed(Payload):
+    """A render was refused: the context is above the limit, and nothing makes it smaller.
+
+    ``tokens`` is what was held against ``limit``, reserves included.
+    """
+
+    type: Literal["context.overflowed"] = "context.overflowed"
+    tokens: int
+    limit: int
+
+
 class PrefixChanged(Payload):
     """The system prompt is another one than in the recorded context before: a provider's cache is of no use here.
 

@@ -194,6 +194,13 @@ class EventStore(Queries, Protocol):
         """
         ...
 
+    async def head(self) -> int:
+        """Return the position of the last event of all; 0 in an empty store. The cost does not depend on the history.
+
+        Whoever saw every event up to a head misses nothing by going on behind it: no later event has a lower position.
+        """
+        ...
+
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         """Return the content-addressed values that the store holds of these hashes."""
         ...

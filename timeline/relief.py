@@ -19,7 +19,7 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlocksHidden
-from timeline.hiding import hidden_by
+from timeline.hiding import Course, hidden_by
 from timeline.lease import take_turn
 from timeline.log import addressed_block
 from timeline.planning.budget import account
@@ -88,6 +88,7 @@ class _Relief:
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
         chosen: list[tuple[Hides, Window]] = []
+        course = Course("cold" if reason == "cold" else "over_trigger", self.policy.max_tokens)
 
         async def choose() -> Sequence[Payload]:
             chosen.clear()
@@ -97,12 +98,13 @@ class _Relief:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
-            chosen.append((Hides(hidden, plan.freed), window))
-            return [hidden, await self._notice()] if needs_notice(window) else [hidden]
+            hides = course.told(Hides(hidden, plan.freed), window, self.policy)
+            chosen.append((hides, window))
+            return [hides.event, await self._notice()] if needs_notice(window) else [hides.event]
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.now):
-                self.taken += [hidden_by(hides, window, self.policy) for hides, window in chosen]
+                self.taken += [hidden_by(hides, window, self.compactor, self.log) for hides, window in chosen]
                 return True
         return False
 
@@ -135,7 +137,7 @@ class _Relief:
                 return
         if self._due() is not None and self._setback is None:
             detail = f"still due after {len(self.taken)} decisions"
-            await self.compactor.set_back(self.log, self.now, "no_progress", detail)
+            await self.compactor.set_back(self.log, self.fixed, self.now, "no_progress", detail)
 
     def _due(self) -> CompactReason | None:
         """Say why a compaction is due, if it is."""

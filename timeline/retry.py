@@ -194,7 +194,7 @@ async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: i
     for _ in range(compactor.policy.attempts):
         if account(log.fold.window.items, fixed, compactor.policy).sent <= target:
             break
-        done = await run_steps(compactor, log, fixed, now, reason="forced", most=most)
+        done = await run_steps(compactor, log, fixed, now, reason="refused", most=most)
         tried += [_told(taken) for taken in done.taken]
         fixed = done.fixed  # less than before, once stages that were collapsed are told in short
         if isinstance(done.failure, CompactionRefused):

@@ -109,6 +109,7 @@ class Store(Twin):
     info = blocking(EventStore.info)
     conversations = iterating(EventStore.conversations)
     read_all = iterating(EventStore.read_all)
+    head = blocking(EventStore.head)
     values = blocking(EventStore.values)
     digests = iterating(EventStore.digests)
     search = iterating(EventStore.search)
@@ -266,6 +267,7 @@ class Timeline(TimelineView):
     calibration = blocking(AsyncTimeline.calibration)
     after_length_stop = blocking(AsyncTimeline.after_length_stop)
     end_run = blocking(AsyncTimeline.end_run)
+    lifecycle = iterating(AsyncTimeline.lifecycle)
 
     @like(AsyncTimeline.run)
     @contextmanager

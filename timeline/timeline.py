@@ -10,20 +10,13 @@ from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.context_events import context_events
 from timeline.dry import DryLog
 from timeline.equipment import Equipment, policy_in_force
-from timeline.errors import (
-    ConversationNotFound,
-    InvalidBlock,
-    VersionConflict,
-)
-from timeline.events import (
-    ConversationOpened,
-    NewEvent,
-    ParentLink,
-    event_id,
-)
+from timeline.errors import ContextOverflow, ConversationNotFound, InvalidBlock, VersionConflict
+from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.looping import Looping
+from timeline.notice_events import ContextOverflowed
+from timeline.observer import Observer
 from timeline.policy.seeds import cut_point
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
@@ -72,6 +65,7 @@ class Timeline(Looping):
         hooks: Hooks | None = None,
         clock: Clock | None = None,
         counter: TokenCounter | None = None,
+        observer: Observer | None = None,
         title: str = "",
         parent: ParentLink | None = None,
         source: str = "",
@@ -88,6 +82,7 @@ class Timeline(Looping):
             hooks: functions of the application around compactions.
             clock: where ``now`` comes from when a call gives none.
             counter: counts tokens; the policy's own unless given.
+            observer: watches renders and compactions, for traces and metrics.
             title: of a new conversation.
             parent: where a new conversation comes from.
             source: the format that a new conversation was recorded in.
@@ -101,6 +96,8 @@ class Timeline(Looping):
             StoreError: the store cannot be read or written.
         """
         arguments.parts(store, policy, summarizer, hooks, counter)
+        if observer is not None:
+            arguments.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
         for name, told in (("conversation", conversation), ("title", title), ("source", source)):
             arguments.text(name, told)
         if parent is not None:
@@ -118,7 +115,8 @@ class Timeline(Looping):
                 await store.append(conversation, [event], expected=Expected.NO_STREAM)
             log = await StoredLog.load(store, conversation)
         policy = policy or await policy_in_force(store, log.fold.window.policy) or cut_point()
-        return cls(log, store, clock, Equipment(summarizer, hooks or Hooks(), counter), policy)
+        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer())
+        return cls(log, store, clock, equipment, policy)
 
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
@@ -188,19 +186,34 @@ class Timeline(Looping):
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else self._compactor.dry()
         injected = self._injected
-        context = await self._renderer.render(
-            log, compactor, system=system, tools=tools, ephemeral=(*ephemeral, *injected), now=now
-        )
-        how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
-        known = log.fold.window.rendered
-        if record and (
-            known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
-        ):
-            payloads, values = context_events(context, known, how)
-            await log.commit(payloads, at=now, values=values)
+        tail = (*ephemeral, *injected)
+        with compactor.observer.rendering(self.id) as tell:
+            try:
+                context = await self._renderer.render(
+                    log, compactor, system=system, tools=tools, ephemeral=tail, now=now
+                )
+            except ContextOverflow as refusal:
+                if record:
+                    await self._tell_overflow(refusal, now)
+                raise
+            how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
+            known = log.fold.window.rendered
+            if record and (
+                known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
+            ):
+                payloads, values = context_events(context, known, how)
+                await log.commit(payloads, at=now, values=values)
+            tell(context)
         if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
             self._injected = self._injected[len(injected) :]
         return context
+
+    async def _tell_overflow(self, refusal: ContextOverflow, now: datetime) -> None:
+        """Record a refused render for whoever follows the log, unless it is what the log ends with."""
+        told = ContextOverflowed(tokens=refusal.account["total"], limit=refusal.account["limit"])
+        newest = await self._store.read_versions(self.id, [self.version])
+        if [event.payload for event in newest] != [told]:
+            await self._log.commit([told], at=now)
 
     async def retry_with_compaction(
         self,

@@ -47,6 +47,7 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "compaction.failed",
         "compaction.reverted",
         "compaction.started",
+        "context.overflowed",
         "context.rendered",
         "conversation.opened",
         "hook.failed",

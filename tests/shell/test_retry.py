@@ -170,7 +170,7 @@ async def test_a_refused_context_is_compacted_below_what_the_model_takes() -> No
     assert len(model.sent) == 2
     assert model.sent[1] <= 2_100
     [compaction] = await payloads_of(store, "compaction.completed")
-    assert compaction.reason == "forced"
+    assert compaction.reason == "refused"
     assert [rendered.tokens for rendered in await payloads_of(store, "context.rendered")] == model.sent
     assert (await timeline.verify()).ok
 
