@@ -9,7 +9,7 @@ import pytest
 
 from timeline.blocks import instant_text
 from timeline.encoding import checksum, encode_payload
-from timeline.errors import ConversationNotFound
+from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import BlocksPinned, Event, UnknownPayload
 from timeline.ports import Expected, Snapshot
 
@@ -190,6 +190,19 @@ class ReadContract(ContractBase):
         assert rare == [2]
         assert [e async for e in store.read_all(types=set())] == []
         assert [e async for e in store.read_all(after=10**30)] == []
+
+    async def test_the_head_is_the_position_of_the_last_event(self, store: EventStore) -> None:
+        """Whoever read up to it goes on behind it, and an append that was refused does not move it."""
+        assert await store.head() == 0
+        await store.append("a", events(2))
+        head = await store.head()
+        assert head == [e.position async for e in store.read_all()][-1]
+        with pytest.raises(VersionConflict):
+            await store.append("a", events(1), expected=Expected.NO_STREAM)
+        assert await store.head() == head
+        appended = await store.append("b", events(3))
+        assert await store.head() == appended.position > head
+        assert [e.version async for e in store.read_all(after=head)] == [1, 2, 3]
 
     async def test_events_of_a_later_version_survive_byte_for_byte(self, store: EventStore) -> None:
         """An unknown type and a newer schema version of a known one come back as they went in."""

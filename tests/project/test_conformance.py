@@ -24,7 +24,7 @@ STATEMENTS: Final = {
     "R-004": 36,
 }
 """How many statements each seed makes, and how many rulings there are about it."""
-REASONS: Final = frozenset({"lifecycle stream", "price model", "the lab", "user interface"})
+REASONS: Final = frozenset({"price model", "the lab", "user interface"})
 """What belongs to parts that are not begun."""
 CODE: Final = re.compile(r"`([^`]+)`")
 

@@ -20,6 +20,7 @@ from timeline.lifecycle import (
     CompactionErrorEvent,
     CompactionPruneEvent,
     CompactionStartEvent,
+    CompactionSummarizeEvent,
     ContextOverflowEvent,
     ContextUsageEvent,
     LifecycleEvent,
@@ -77,6 +78,8 @@ async def test_a_summary_is_told_from_start_to_complete() -> None:
     context = await timeline.render()
     start, summarize, complete, usage = await told(timeline._store)
     [done] = context.decisions
+    assert isinstance(start, CompactionStartEvent)
+    assert isinstance(summarize, CompactionSummarizeEvent)
     assert (start.type, start.tokens_before, start.model_limit, start.reason) == (
         "compaction-start",
         3_710,
@@ -391,7 +394,7 @@ async def test_leaving_the_stream_leaves_nothing_behind() -> None:
     await timeline.render()
     async for _ in timeline.lifecycle(after=0, interval=LONG):
         break
-    waiting = asyncio.create_task(anext(timeline.lifecycle(interval=LONG)))  # type: ignore[arg-type]  # a coroutine
+    waiting = asyncio.ensure_future(anext(timeline.lifecycle(interval=LONG)))
     await asyncio.sleep(0.01)
     assert len(_ASLEEP) == 1
     waiting.cancel()
@@ -408,7 +411,7 @@ async def test_the_stream_ends_when_the_store_is_closed(tmp_path: Path) -> None:
     async with open_store(tmp_path / "agent.db") as store:
         timeline = await opened(store)
         stream = timeline.lifecycle(interval=0.01)
-        end = asyncio.create_task(anext(stream, None))  # type: ignore[arg-type]  # a coroutine
+        end = asyncio.ensure_future(anext(stream, None))
         await asyncio.sleep(0.02)
     assert await end is None
     with pytest.raises(StoreClosed):
