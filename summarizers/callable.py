@@ -59,6 +59,11 @@ class CallableSummarizer:
         """The name that is stored beside every summary."""
         return self._name
 
+    @property
+    def model(self) -> str | None:
+        """The model that is called, where it is known."""
+        return self._model
+
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Observer:
     """Sees what a timeline does, and changes nothing. Override what is of interest; nothing here may raise.
 
-    Dry runs, and renders of a past, are not observed.
+    Dry runs, and renders of a past, are not observed; what they ask a summarizer is.
     """
 
     def rendering(self, conversation: str) -> AbstractContextManager[Callable[[RenderedContext], None]]:

@@ -4,7 +4,18 @@ import re
 import subprocess
 import sys
 
-HEAVY = {"aiosqlite", "anthropic", "asyncpg", "openai", "sqlalchemy", "sqlmodel", "store.sqlite", "tiktoken", "toktok"}
+HEAVY = {
+    "aiosqlite",
+    "anthropic",
+    "asyncpg",
+    "openai",
+    "opentelemetry",
+    "sqlalchemy",
+    "sqlmodel",
+    "store.sqlite",
+    "tiktoken",
+    "toktok",
+}
 """What a person who asks for help should not wait for."""
 
 

@@ -1,0 +1,326 @@
+"""Traces and metrics of a timeline by OpenTelemetry's API; nothing here needs an SDK, or sets anything global.
+
+    from timeline.integrations.telemetry import Telemetry
+
+    timeline = await Timeline.open(store, "conversation-1", observer=Telemetry())
+
+Without an SDK in the process every span is one that nobody records. Names that begin with ``gen_ai.`` are those of
+OpenTelemetry's conventions for generative AI, which are still in development; what these have no word for begins with
+``timeline.``. The host's own spans of its model calls, agents and tools are the host's.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from timeline import __version__, summarizers
+from timeline.errors import CompactionInProgress, CompactionRefused
+from timeline.extras import needs
+from timeline.integrations.telemetry_content import context_content, request_content, summary_content
+from timeline.observer import Observer
+from timeline.ports import name_of
+
+with needs("opentelemetry-api", "otel"):
+    from opentelemetry import metrics, trace
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
+
+    from timeline.events import CompactionCompleted, CompactReason, Pruned, Usage
+    from timeline.fold.window import Window
+    from timeline.policy.steps import CoveringStep
+    from timeline.ports import Summarizer, Summary, SummaryRequest
+    from timeline.projection.context import RenderedContext
+    from timeline.queries import Found, Queries, StoredDigest
+
+T = TypeVar("T")
+
+CONVERSATION: Final = "gen_ai.conversation.id"
+COMPACTED: Final = "gen_ai.conversation.compacted"
+_COMPACTION: Final = "timeline.compaction."
+_RENDER: Final = "timeline.render."
+_TOKEN_BUCKETS: Final = tuple(4**power for power in range(14))
+"""The boundaries that the conventions advise for token counts."""
+_SECONDS_BUCKETS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+
+_CURRENT: Final[ContextVar[str]] = ContextVar("_CURRENT", default="")
+"""The conversation that is being compacted by this code."""
+
+
+class Telemetry(Observer):
+    """Traces and measures timelines; give it to `Timeline.open` as ``observer``. One serves any number of timelines.
+
+    Spans: ``render_timeline`` around a recorded render; in it, or by itself, ``compact_timeline`` around each
+    compaction; in that ``chat {model}`` around each request to the application's summarizer.
+
+    Metrics: ``gen_ai.client.token.usage`` of those requests, ``timeline.compaction.count``,
+    ``timeline.compaction.duration`` and ``timeline.pruned.tokens``. No conversation is named in a metric.
+
+    Args:
+        tracer_provider: makes the spans; the global one unless given.
+        meter_provider: makes the instruments; the global one unless given.
+        include_content: say in spans what prompts, messages and summaries say, and what errors say.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        include_content: bool = False,
+    ) -> None:
+        self._tracer = trace.get_tracer("timeline", __version__, tracer_provider)
+        self._content = include_content
+        meter = metrics.get_meter("timeline", __version__, meter_provider)
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Tokens of requests to summarizers.",
+            explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
+        )
+        self._compactions = meter.create_counter(
+            "timeline.compaction.count", unit="{compaction}", description="Compactions, by how they ended."
+        )
+        self._duration = meter.create_histogram(
+            "timeline.compaction.duration",
+            unit="s",
+            description="How long compactions took, summaries and hooks included.",
+            explicit_bucket_boundaries_advisory=_SECONDS_BUCKETS,
+        )
+        self._pruned = meter.create_counter(
+            "timeline.pruned.tokens", unit="{token}", description="Tokens that hiding freed, mostly of tools' outputs."
+        )
+
+    @contextmanager
+    def rendering(self, conversation: str) -> Iterator[Callable[[RenderedContext], None]]:
+        """Stand around a recorded render."""
+        with self._span("render_timeline", {CONVERSATION: conversation}) as span:
+
+            def rendered(context: RenderedContext) -> None:
+                span.set_attributes(conversation_attributes(context))
+                span.set_attributes(_render_figures(context))
+                if self._content and span.is_recording():
+                    span.set_attributes(context_content(context))
+
+            yield rendered
+
+    @contextmanager
+    def compacting(
+        self, conversation: str, reason: CompactReason, step: CoveringStep
+    ) -> Iterator[Callable[[CompactionCompleted, Window, Window], None]]:
+        """Stand around one compaction."""
+        trigger = {f"{_COMPACTION}trigger": reason, f"{_COMPACTION}strategy": _strategy(step)}
+        began, outcome, token = perf_counter(), "previews", _CURRENT.set(conversation)
+        try:
+            with self._span("compact_timeline", {CONVERSATION: conversation, **trigger}) as span:
+
+                def completed(done: CompactionCompleted, before: Window, after: Window) -> None:
+                    nonlocal outcome
+                    outcome = "completed"
+                    span.set_attribute(COMPACTED, True)
+                    span.set_attributes(_compaction_figures(done, before, after))
+
+                yield completed
+        except (CompactionRefused, CompactionInProgress) as refused:
+            outcome = _word(refused)
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        except BaseException:
+            outcome = "cancelled"
+            raise
+        finally:
+            _CURRENT.reset(token)
+            told = {**trigger, f"{_COMPACTION}outcome": outcome}
+            self._compactions.add(1, told)
+            self._duration.record(perf_counter() - began, told)
+
+    def pruned(self, conversation: str, pruned: Pruned) -> None:
+        """Count what was hidden, and note it in the span that it happened in."""
+        del conversation
+        trigger = {f"{_COMPACTION}trigger": pruned.reason}
+        self._pruned.add(max(0, pruned.saved_tokens), trigger)
+        figures = {"timeline.pruned.outputs": pruned.outputs, "timeline.pruned.tokens": pruned.saved_tokens}
+        trace.get_current_span().add_event("timeline.pruned", {**trigger, **figures})
+
+    def asking(self, summarizer: Summarizer) -> Summarizer:
+        """Put a span around each request to a summarizer that may call a model."""
+        if isinstance(summarizer, summarizers.ExtractiveSummarizer):
+            return summarizer
+        return _Asked(summarizer, self._chat)
+
+    async def digests(self, store: Queries, **filters: Any) -> AsyncIterator[StoredDigest]:
+        """Ask a store for digests, as `Queries.digests`, in a span ``search_memory``."""
+        async for digest in self._searching(store.digests(**filters), filters.get("conversation"), None):
+            yield digest
+
+    async def search(self, store: Queries, text: str, **filters: Any) -> AsyncIterator[Found]:
+        """Search a store, as `Queries.search`, in a span ``search_memory``."""
+        async for found in self._searching(store.search(text, **filters), filters.get("conversation"), text):
+            yield found
+
+    async def _searching(self, found: AsyncIterator[T], conversation: str | None, text: str | None) -> AsyncIterator[T]:
+        # Not the current span: who iterates does other things in between, which are no part of the search.
+        span = self._tracer.start_span("search_memory", kind=SpanKind.INTERNAL)
+        span.set_attribute("gen_ai.operation.name", "search_memory")
+        if conversation is not None:
+            span.set_attribute(CONVERSATION, conversation)
+        if text is not None and self._content:
+            span.set_attribute("gen_ai.memory.query.text", text)
+        count = 0
+        try:
+            async for one in found:
+                count += 1
+                yield one
+        except Exception as error:
+            self._note(span, error)
+            raise
+        finally:
+            span.set_attribute("timeline.search.results", count)
+            span.end()
+
+    @contextmanager
+    def _span(self, name: str, attributes: Mapping[str, str], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
+        """Stand a span around something; say no more of an error than its type, unless content is wanted."""
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield span
+            except (CompactionRefused, CompactionInProgress) as refused:  # an answer, not an error
+                span.set_attribute(f"{_COMPACTION}outcome", _word(refused))
+                raise
+            except BaseException as error:
+                self._note(span, error)
+                raise
+
+    def _note(self, span: Span, error: BaseException) -> None:
+        span.set_attribute("error.type", type(error).__qualname__)
+        span.set_status(Status(StatusCode.ERROR, str(error) if self._content else None))
+
+    async def _chat(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
+        """Ask a summarizer inside a span of its own: two requests at the same time are two spans side by side."""
+        model = getattr(summarizer, "model", None)
+        known = {"gen_ai.request.model": model} if isinstance(model, str) else {}
+        attributes = {"gen_ai.operation.name": "chat", "timeline.summary.kind": request.kind, **known}
+        if conversation := _CURRENT.get():
+            attributes[CONVERSATION] = conversation
+        with self._span(_named("chat", known.get("gen_ai.request.model")), attributes, SpanKind.CLIENT) as span:
+            if self._content and span.is_recording():
+                span.set_attributes(request_content(request))
+            summary = await summarizer.summarize(request)
+            self._answered(span, summary, known)
+        return summary
+
+    def _answered(self, span: Span, summary: Summary, known: Mapping[str, str]) -> None:
+        told = dict(known)
+        if isinstance(summary.model, str):
+            told = {"gen_ai.request.model": summary.model, **known, "gen_ai.response.model": summary.model}
+            span.update_name(_named("chat", told["gen_ai.request.model"]))
+        span.set_attributes(told)
+        if self._content and span.is_recording():
+            span.set_attributes(summary_content(summary))
+        if summary.usage is not None:
+            figures = usage_attributes(summary.usage)
+            span.set_attributes(figures)
+            own = {"gen_ai.operation.name": "chat", **told}
+            for kind in ("input", "output"):
+                self._tokens.record(figures[f"gen_ai.usage.{kind}_tokens"], {**own, "gen_ai.token.type": kind})
+
+
+class _Asked:
+    """A summarizer whose requests are traced."""
+
+    def __init__(self, inner: Summarizer, ask: Callable[[Summarizer, SummaryRequest], Awaitable[Summary]]) -> None:
+        self._inner = inner
+        self._ask = ask
+
+    @property
+    def name(self) -> str:
+        """The summarizer's own name."""
+        return name_of(self._inner)
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Ask the summarizer inside a span."""
+        return await self._ask(self._inner, request)
+
+
+def conversation_attributes(context: RenderedContext) -> dict[str, str | bool]:
+    """Return what a host's own span of a model call says of its conversation.
+
+    It is ``gen_ai.conversation.id``, and ``gen_ai.conversation.compacted`` where a summary stands in the context: that
+    one is never False.
+    """
+    told: dict[str, str | bool] = {CONVERSATION: context.conversation}
+    return told | {COMPACTED: True} if context.window.summary is not None else told
+
+
+def usage_attributes(usage: Usage) -> dict[str, int]:
+    """Return a usage by the names of the conventions, which count what a cache answered or took in as input too."""
+    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    figures = {
+        "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + written,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+    }
+    cached = {
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+        "gen_ai.usage.cache_write.input_tokens": written,
+    }
+    return figures | {name: tokens for name, tokens in cached.items() if tokens}
+
+
+def _render_figures(context: RenderedContext) -> dict[str, int | float | bool]:
+    bill = context.account
+    return {
+        f"{_RENDER}version": context.version,
+        f"{_RENDER}blocks": len(context.window.items),
+        f"{_RENDER}tokens": bill.total,
+        f"{_RENDER}limit": bill.limit,
+        f"{_RENDER}percent_used": bill.percent_used,
+        f"{_RENDER}over_trigger": context.overflow,
+        f"{_RENDER}decisions": len(context.decisions),
+    }
+
+
+def _compaction_figures(done: CompactionCompleted, before: Window, after: Window) -> dict[str, Any]:
+    """Return the attributes of a compaction that was made."""
+    first = done.covers.ranges[0][0] if done.covers.ranges else 0
+    figures = {
+        "blocks_before": len(before.items),
+        "blocks_after": len(after.items),
+        "tokens_before": done.before_tokens,
+        "tokens_after": done.after_tokens,
+        "cut_version": done.covers.ranges[-1][1] + 1 if done.covers.ranges else 0,
+        "split_turn": done.split_turn_id is not None,
+        "covered_turns": len(_listed(done.block.meta.get("covered_turn_ids"))),
+        "summary_path": done.block.path,
+        "cache_prefix_invalidated_tokens": sum(item.shown_tokens for item in before.items if item.place >= first),
+        "outcome": "completed",
+    }
+    return {f"{_COMPACTION}{name}": value for name, value in figures.items()}
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _strategy(step: CoveringStep) -> str:
+    """Name a step, and its cut where it has one: ``summarize/cut_point``."""
+    cut = getattr(step, "cut", None)
+    return step.kind if cut is None else f"{step.kind}/{cut.kind}"
+
+
+def _word(refused: CompactionRefused | CompactionInProgress) -> str:
+    return refused.reason if isinstance(refused, CompactionRefused) else "in_progress"
+
+
+def _named(operation: str, model: str | None) -> str:
+    return operation if model is None else f"{operation} {model}"
