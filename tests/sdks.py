@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 SIGNATURE: Final = "EqoBCkgIARABGAIiQL2+/x=="
+SIGNATURE_OF_GEMINI: Final = "CiQB4_-8zw=="
+"""As Google's SDK writes bytes, in the alphabet that is safe in an address."""
 
 
 def _input(piece: str) -> dict[str, Any]:
@@ -211,6 +213,49 @@ def _response_events() -> list[dict[str, Any]]:
 
 RESPONSE_EVENTS: Final = _response_events()
 """The response of `openai_response`, event by event."""
+
+
+def _gemini_chunk(parts: list[dict[str, Any]], output: int, finish: str | None = None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+    usage = {
+        "promptTokenCount": 1000,
+        "cachedContentTokenCount": 600,
+        "candidatesTokenCount": output,
+        "thoughtsTokenCount": 12,
+        "totalTokenCount": 1012 + output,
+    }
+    return {
+        "candidates": [{**candidate, "finishReason": finish} if finish else candidate],
+        "usageMetadata": usage,
+        "modelVersion": "gemini-3.8-flash",
+        "responseId": "resp_g1",
+    }
+
+
+_GEMINI_CALL: Final = {
+    "functionCall": {"id": "call_1", "name": "ls", "args": {"path": "."}},
+    "thoughtSignature": SIGNATURE_OF_GEMINI,
+}
+GEMINI_EVENTS: Final[list[dict[str, Any]]] = [
+    _gemini_chunk([{"text": "Look ", "thought": True}], 0),
+    _gemini_chunk([{"text": "first.", "thought": True}], 0),
+    _gemini_chunk([{"text": "I look "}], 3),
+    _gemini_chunk([{"text": "twice."}], 6),
+    _gemini_chunk([_GEMINI_CALL, {"functionCall": {"name": "cat", "args": {}}}], 16),
+    _gemini_chunk([], 18, "STOP"),
+]
+"""A response of Google's with a thought, a text, a signed call and one without an id, chunk by chunk."""
+
+
+def gemini_response() -> dict[str, Any]:
+    """Return the response of `GEMINI_EVENTS` as it comes in one piece."""
+    parts = [
+        {"text": "Look first.", "thought": True},
+        {"text": "I look twice."},
+        _GEMINI_CALL,
+        {"functionCall": {"name": "cat", "args": {}}},
+    ]
+    return _gemini_chunk(parts, 18, "STOP")
 
 
 class _Body(httpx2.AsyncByteStream):

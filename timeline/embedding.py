@@ -68,8 +68,8 @@ class Embedding(TimelineView):
         The same reply a second time adds nothing, and gives the blocks that are stored.
 
         Args:
-            reply: an Anthropic message, an OpenAI chat completion (of several choices the first) or an OpenAI response,
-                as the SDK's object or its dict.
+            reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
+                first), or an OpenAI response, as the SDK's object or its dict.
             started_at: when the request was sent.
             now: the time of the blocks.
 
@@ -90,7 +90,7 @@ class Embedding(TimelineView):
         were cut off is not recorded as a call; the marked completion keeps it in its meta.
 
         Args:
-            stream: of Anthropic message events, OpenAI chat chunks or OpenAI response events.
+            stream: of Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
             started_at: when the request was sent.
             now: the time of the blocks; the moment of recording unless given.
         """
@@ -141,7 +141,8 @@ class Embedding(TimelineView):
         appended before is left out. So a history that grew can be given again as a whole.
 
         Args:
-            messages: in the form of Anthropic's messages or of OpenAI's chat; contents may hold the SDK's objects.
+            messages: in the form of Anthropic's messages, OpenAI's chat, Google's contents, or the AI SDK's model or
+                interface messages; contents may hold the SDK's objects.
             wire: which form it is; told by the messages unless given.
             keys: a key for each message, unique in the conversation.
             now: the time of the blocks.

@@ -104,9 +104,9 @@ class UnknownResponse(TimelineError, TypeError):
     def __init__(self, got: str) -> None:
         self.got = got
         super().__init__(
-            f"No response that can be recorded: {got}. Accepted are an Anthropic message, an OpenAI chat completion "
-            "and an OpenAI response, each as the SDK's object or its dict; a stream of them goes to "
-            "`recording` or `record_stream`. Nothing was written."
+            f"No response that can be recorded: {got}. Accepted are an Anthropic message, an OpenAI chat completion, "
+            "an OpenAI response and a Google content response, each as the SDK's object or its dict; a stream of them "
+            "goes to `recording` or `record_stream`. Nothing was written."
         )
 
 

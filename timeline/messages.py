@@ -5,26 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import UserPrompt
-from timeline.errors import InvalidArgument, InvalidBlock
+from timeline.errors import InvalidBlock
 from timeline.importers.chat import dialect_of
-from timeline.wire import anthropic, openai_chat
+from timeline.wire import message_decoder
 from timeline.wire.foreign import plain
+from timeline.wire.openai_chat import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pydantic import JsonValue
 
     from timeline.blocks import Block
     from timeline.fold.turns import Turns
 
-MessageWire: TypeAlias = Literal["anthropic", "openai_chat"]
-"""Wires whose message lists are read."""
+MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
+"""Wires whose message lists are read: those of `timeline.wire.MESSAGES`."""
 
-_DECODERS: Final[dict[str, Callable[[], anthropic.MessageDecoder | openai_chat.MessageDecoder]]] = {
-    "anthropic": anthropic.MessageDecoder,
-    "openai_chat": openai_chat.MessageDecoder,
-}
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
 
@@ -33,7 +30,7 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
 
     Args:
         messages: a provider's message list; contents may hold an SDK's objects.
-        wire: ``anthropic`` or ``openai_chat``; told by the messages where it is None.
+        wire: one of `MessageWire`; told by the messages where it is None.
         names: for each message the id of the response that it is, where it brings none.
 
     Raises:
@@ -41,10 +38,7 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
         InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
-    dialect = wire_of(told, wire)
-    if dialect not in _DECODERS:
-        raise InvalidArgument("wire", f"there is no decoder {dialect!r}; there are {', '.join(_DECODERS)}")
-    decoder = _DECODERS[dialect]()
+    decoder = message_decoder(wire_of(told, wire))
     return [decoder.decode({"id": name, **message}) for message, name in zip(told, names, strict=True)]
 
 
@@ -54,7 +48,7 @@ def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:
-    """Part a list into its system prompt and the rest: OpenAI's chat has the prompt as its leading messages.
+    """Part a list into its system prompt and the rest: some have the prompt as their leading messages.
 
     Returns:
         The prompt (one message's content as it is, several messages' as parts; None without any), and the other
@@ -65,10 +59,10 @@ def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
     leading = next((n for n, message in enumerate(told) if message["role"] not in _SYSTEM_ROLES), len(told))
-    contents = [message.get("content") for message in told[:leading]]
+    contents = [message.get("content", message.get("parts")) for message in told[:leading]]
     if len(contents) <= 1:
         return (contents[0] if contents else None), told[leading:]
-    return [part for content in contents for part in openai_chat.parts_of(content)], told[leading:]
+    return [part for content in contents for part in parts_of(content)], told[leading:]
 
 
 def _message(message: Any, number: int) -> dict[str, Any]:

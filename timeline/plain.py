@@ -32,7 +32,7 @@ from timeline.policy.model import Policy
 from timeline.ports import SystemClock
 from timeline.rendering import Renderer
 from timeline.view import moment
-from timeline.wire import encoder
+from timeline.wire import MESSAGES, encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,7 +187,7 @@ def _compaction(earlier: Earlier, counter: TokenCounter, at: datetime) -> Compac
 def _encoded(context: RenderedContext, wire: str) -> list[dict[str, Any]]:
     """Return the messages of a context: without the system prompt, which stands elsewhere, and without markers."""
     bare = context.neutral.model_copy(update={"system": None, "tools": (), "cache_points": ()})
-    encoded: list[dict[str, Any]] = encoder(wire)(bare)["messages"]
+    encoded: list[dict[str, Any]] = encoder(wire)(bare)[MESSAGES[wire]]
     return encoded
 
 

@@ -14,7 +14,7 @@ from timeline.events import appended_block, event_id
 from timeline.messages import read_messages, read_system
 from timeline.projection.project import Projector
 from timeline.view import moment
-from timeline.wire import encoder
+from timeline.wire import MESSAGES, encoder
 from timeline.wire.neutral import NeutralContext
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class StepHook:
         self.context = await self._timeline.render(
             system=system if self._system is None else self._system, tools=self._tools, now=at
         )
-        prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)["messages"]
+        prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
         self._version = self._timeline.version
         self._seen = [came, [tuple(map(signature, blocks)) for blocks in self._decoded(prepared)]]
         return {"messages": prepared}
@@ -144,7 +144,7 @@ class StepHook:
     def _shown(self) -> list[dict[str, Any]]:
         """Return the messages of the window as it is."""
         entries, _ = Projector().entries(self._timeline.window)
-        shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))["messages"]
+        shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 
     def _decoded(self, messages: Sequence[Any]) -> list[list[Block]]:

@@ -4,10 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from anthropic.types import Message
+from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from tests.sdks import SIGNATURE, anthropic_message, chat_completion, openai_response
+from tests.sdks import (
+    SIGNATURE,
+    SIGNATURE_OF_GEMINI,
+    anthropic_message,
+    chat_completion,
+    gemini_response,
+    openai_response,
+)
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall
 from timeline.errors import UnknownResponse
 from timeline.events import Usage
@@ -20,6 +28,7 @@ SHAPES: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "anthropic": (Message, anthropic_message()),
     "openai_chat": (ChatCompletion, chat_completion()),
     "openai_responses": (Response, openai_response()),
+    "gemini": (GenerateContentResponse, gemini_response()),
 }
 
 
@@ -35,7 +44,8 @@ def test_an_sdk_object_and_its_dict_are_the_same_response(shape: str) -> None:
     from_object, from_dict = read(model.model_validate(told)), read(told)
     assert from_object == from_dict
     assert from_object.key() == from_dict.key()
-    assert {block.response_id for block in from_dict.blocks} == {from_dict.called.response_id} == {told["id"]}
+    own = {told.get("id") or told["responseId"]}
+    assert {block.response_id for block in from_dict.blocks} == {from_dict.called.response_id} == own
 
 
 def test_an_anthropic_message_keeps_its_order_and_its_signature() -> None:
@@ -84,6 +94,27 @@ def test_the_text_of_a_custom_tool_stays_a_text() -> None:
     assert called.arguments == '{"a":1}'
 
 
+def test_a_response_of_googles_keeps_its_signature_before_its_call() -> None:
+    """The figures of the prompt include what the cache answered, and thoughts are billed as output."""
+    response = read(gemini_response())
+    thought, said, signature, called, unnamed = response.blocks
+    assert (thought.text, said.text) == ("Look first.", "I look twice.")
+    assert isinstance(signature, Reasoning)
+    assert signature.data == {"thoughtSignature": SIGNATURE_OF_GEMINI}
+    assert isinstance(called, ToolCall)
+    assert isinstance(unnamed, ToolCall)
+    assert (called.call_id, called.arguments, unnamed.call_id) == ("call_1", {"path": "."}, "resp_g1_3")
+    assert response.called.usage == Usage(input_tokens=400, output_tokens=30, cache_read_tokens=600)
+    assert (response.called.model, response.called.finish_reason) == ("gemini-3.8-flash", "STOP")
+
+
+def test_a_prompt_that_google_refused_is_a_response_without_blocks() -> None:
+    """The call was made; why nothing came is its finish reason."""
+    response = read({"prompt_feedback": {"block_reason": "SAFETY"}, "usage_metadata": {"prompt_token_count": 9}})
+    assert (response.blocks, response.called.finish_reason) == ((), "SAFETY")
+    assert response.called.usage.input_tokens == 9
+
+
 def test_what_has_no_block_type_of_its_own_is_kept_whole() -> None:
     """Server-side tools and whatever comes later lose nothing."""
     searched = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
@@ -106,7 +137,7 @@ def test_citations_are_kept_beside_the_text() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_reply_without_an_id_gets_the_one_that_is_given(shape: str) -> None:
     """Its blocks belong together all the same, and calls without ids are told apart."""
-    told = {key: value for key, value in SHAPES[shape][1].items() if key != "id"}
+    told = {key: value for key, value in SHAPES[shape][1].items() if key not in {"id", "responseId"}}
     response = read(told)
     assert {block.response_id for block in response.blocks} == {"own"} == {response.called.response_id}
 
@@ -123,19 +154,19 @@ def test_calls_without_ids_are_told_apart_from_those_of_other_responses() -> Non
     ("shape", "ending"),
     [
         ("anthropic", {"stop_reason": "max_tokens"}),
+        ("gemini", {"candidates": [{**gemini_response()["candidates"][0], "finishReason": "MAX_TOKENS"}]}),
         ("openai_responses", {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
     ],
 )
 def test_a_call_in_which_the_room_ran_out_is_no_call(shape: str, ending: dict[str, Any]) -> None:
     """Half of what was meant is never run; the text before it is marked, and keeps what there was of the call."""
     response = read({**SHAPES[shape][1], **ending})
-    _, said = response.blocks
-    assert isinstance(said, AssistantCompletion)
+    said = next(block for block in response.blocks if isinstance(block, AssistantCompletion))
     assert said.meta["interrupted"] is True
     cut = said.meta["cut_calls"]
     assert isinstance(cut, list)
     assert len(cut) == 1
-    assert response.called.finish_reason in {"max_tokens", "max_output_tokens"}
+    assert response.called.finish_reason in {"max_tokens", "max_output_tokens", "MAX_TOKENS"}
 
 
 def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
@@ -163,7 +194,7 @@ def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
 )
 def test_an_unknown_shape_is_a_typed_error_that_names_what_is_accepted(reply: Any) -> None:
     """Nothing is guessed into a response."""
-    with pytest.raises(UnknownResponse, match="Anthropic message, an OpenAI chat completion and an OpenAI response"):
+    with pytest.raises(UnknownResponse, match="Anthropic message, an OpenAI chat completion, an OpenAI response and a"):
         read(reply)
 
 

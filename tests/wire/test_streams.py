@@ -3,15 +3,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.genai.types import GenerateContentResponse
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sdks import (
     ANTHROPIC_EVENTS,
     CHAT_EVENTS,
+    GEMINI_EVENTS,
     RESPONSE_EVENTS,
     anthropic_message,
     chat_completion,
+    gemini_response,
     openai_response,
 )
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall
@@ -22,6 +25,7 @@ DIALECTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "anthropic": (ANTHROPIC_EVENTS, anthropic_message()),
     "openai_chat": (CHAT_EVENTS, chat_completion()),
     "openai_responses": (RESPONSE_EVENTS, openai_response()),
+    "gemini": (GEMINI_EVENTS, gemini_response()),
 }
 
 
@@ -126,6 +130,30 @@ def test_a_providers_own_compaction_is_kept_whole() -> None:
     ]
     [block] = read([ANTHROPIC_EVENTS[0], *events, *ANTHROPIC_EVENTS[-2:]]).blocks
     assert block.data == {"type": "compaction", **told}
+
+
+def test_a_signed_part_of_a_stream_is_never_joined_to_another() -> None:
+    """The signature goes back on the part that it came with, also where that says nothing."""
+    pieces = [
+        [{"text": "So "}],
+        [{"text": "it is.", "thoughtSignature": "c2ln"}],
+        [{"text": "", "thoughtSignature": "cg=="}],
+    ]
+    chunks = [{"candidates": [{"content": {"parts": parts}}]} for parts in pieces]
+    blocks = read([*chunks, {"candidates": [{"finishReason": "STOP"}]}]).blocks
+    assert [(type(block), block.text) for block in blocks] == [
+        (AssistantCompletion, "So "),
+        (Reasoning, ""),
+        (AssistantCompletion, "it is."),
+        (Reasoning, ""),
+    ]
+    assert blocks[3].data == {"text": "", "thoughtSignature": "cg=="}
+
+
+def test_the_chunks_of_googles_sdk_are_read_as_their_dicts() -> None:
+    """Its objects write their keys another way, and bytes as bytes."""
+    objects: Any = [GenerateContentResponse.model_validate(chunk) for chunk in GEMINI_EVENTS]
+    assert read(objects) == read(GEMINI_EVENTS)
 
 
 def test_a_failed_response_is_an_interrupted_one() -> None:

@@ -13,20 +13,22 @@ from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire import anthropic, openai_chat
+from timeline.wire import message_decoder
 from timeline.wire.anthropic import joined_text
 from timeline.wire.usage import anthropic_usage, openai_usage
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
 
-Dialect: TypeAlias = Literal["anthropic", "openai_chat"]
+Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
 
 _ANTHROPIC_PARTS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
 _OPENAI_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
+_AI_SDK_PARTS: Final = frozenset({"tool-call", "tool-result", "tool-approval-request", "reasoning"})
+_AI_SDK_KEYS: Final = frozenset({"mediaType", "providerOptions", "image"})
 _OPENAI_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
-"""What only one of the two APIs has; a document that shows neither is read as Chat Completions."""
+"""What only one of the forms has; a document that shows none of it is read as Chat Completions."""
 
 
 def messages_of(document: Any) -> list[Any] | None:
@@ -38,9 +40,14 @@ def messages_of(document: Any) -> list[Any] | None:
 
 
 def dialect_of(document: Any) -> Dialect:
-    """Tell the two APIs apart by what only one of them has."""
+    """Tell the forms of messages apart by what only one of them has."""
     for message in messages_of(document) or []:
-        types = {str(p.get("type")) for p in _list(message.get("content")) if isinstance(p, dict)}
+        if isinstance(parts := message.get("parts"), list):
+            return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
+        told = [part for part in _list(message.get("content")) if isinstance(part, dict)]
+        types = {str(part.get("type")) for part in told}
+        if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *told)):
+            return "ai_sdk"
         if types & _ANTHROPIC_PARTS:
             return "anthropic"
         if types & _OPENAI_PARTS or message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS):
@@ -77,8 +84,7 @@ class _Reader:
         self.first_prompt = ""
         self._report = report
         self._usage = anthropic_usage if dialect == "anthropic" else openai_usage
-        wire = anthropic if dialect == "anthropic" else openai_chat
-        self._decoder = wire.MessageDecoder()
+        self._decoder = message_decoder(dialect)
 
     def add_system(self, text: str) -> None:
         """Add the system prompt that stands beside the messages."""

@@ -16,6 +16,7 @@ from timeline.projection.results import overflow_check, preparation, prune_resul
 from timeline.projection.rules import Rulings, in_words
 from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
+from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from timeline.projection.explain import Explanation
     from timeline.projection.results import OverflowCheck, Preparation, PruneResult
     from timeline.projection.rules import Facts
+    from timeline.wire.gemini_cache import CachedPrefix
 
 
 class ContextBlock(Frozen):
@@ -145,6 +147,29 @@ class RenderedContext(Frozen):
     def to_openai_responses(self) -> dict[str, Any]:
         """Return ``instructions``, ``input`` and ``tools`` for OpenAI's responses call."""
         return self.to_wire("openai_responses")
+
+    def to_gemini(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``contents`` and ``config`` for Google's ``generate_content``; `gemini_prefixes` tells what to cache.
+
+        ``model``, as for `to_wire`, decides about calls that no model of Google's made: newer ones demand a signature.
+        """
+        return self.to_wire("gemini", model=model)
+
+    def gemini_prefixes(self, *, model: str | None = None) -> list[CachedPrefix]:
+        """Return what of the request for Google's API may be cached as an object, one prefix a cache point."""
+        return cached_prefixes(self.neutral if model is None else self.neutral.model_copy(update={"model": model}))
+
+    def to_ai_sdk(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``instructions`` and ``messages`` (``ModelMessage[]``) for the AI SDK's ``generateText``.
+
+        Cache points are marked for Anthropic's models; other providers pass them over. Tools are left out: in that SDK
+        they are objects of the program. ``model``, as for `to_wire`, decides about signed reasoning.
+        """
+        return self.to_wire("ai_sdk", model=model)
+
+    def to_ai_sdk_ui(self) -> dict[str, Any]:
+        """Return ``messages`` (``UIMessage[]``) for an interface made with the AI SDK, and ``instructions``."""
+        return self.to_wire("ai_sdk_ui")
 
     def explain(self) -> str:
         """Return a readable table: each block with its state, its tokens and why it is so, then the account."""

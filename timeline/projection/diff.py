@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""
+_SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
+_MESSAGE_KEYS: Final = ("messages", "input", "contents")
+"""The keys of the wires' requests for the system prompt, and for what was said."""
 _LEAD: Final = 16
 """Characters of it in front of that byte."""
 
@@ -225,16 +228,19 @@ def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
 
 def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
     """Part a request's body into its content parts: appending a part to a message changes no piece before it."""
-    for number, tool in enumerate(body.get("tools", ()), start=1):
+    told = {**body.get("config", {}), **body}  # Google's request has system prompt and tools inside its config
+    for number, tool in enumerate(told.get("tools", ()), start=1):
         yield Piece(f"tool {number}", compact_json(tool))
-    if system := body.get("system") or body.get("instructions"):
+    if system := next((told[key] for key in _SYSTEM_KEYS if told.get(key)), None):
         yield Piece("system prompt", compact_json(system))
-    for number, message in enumerate(body.get("messages") or body.get("input") or (), start=1):
+    for number, message in enumerate(next((told[key] for key in _MESSAGE_KEYS if told.get(key)), ()), start=1):
         place = "system prompt" if message.get("role") == "system" else f"message {number}"
-        content = message.get("content", [])  # items of OpenAI's Responses may be calls and results, all fields
+        content = message.get(
+            "content", message.get("parts", [])
+        )  # items of OpenAI's Responses may be calls and results, all fields
         for part_number, part in enumerate(content if isinstance(content, list) else [content], start=1):
             yield Piece(f"{place}, part {part_number}", compact_json([message.get("role"), part]))
-        if more := {key: value for key, value in message.items() if key not in {"role", "content"}}:
+        if more := {key: value for key, value in message.items() if key not in {"role", "content", "parts"}}:
             yield Piece(place, compact_json(more))
 
 

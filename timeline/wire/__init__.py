@@ -1,22 +1,23 @@
 """Wire formats: the neutral context into a provider's request, and a provider's messages into blocks.
 
 One module a format, found by name and imported when it is first asked for. Each has ``encode(context)``, which returns
-the request body, and ``decode(body_or_messages)``, which returns blocks without turn ids.
+the request body, and ``decode(body_or_messages)``, which returns blocks without turn ids; those whose requests are
+lists of messages have a ``MessageDecoder``, which reads such a list one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument, InvalidPolicy
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.wire.neutral import NeutralContext
 
-__all__ = ["WIRES", "Decode", "Encode", "decoder", "encoder"]
+__all__ = ["MESSAGES", "WIRES", "Decode", "Encode", "MessageDecoder", "decoder", "encoder", "message_decoder"]
 
 Encode: TypeAlias = Callable[["NeutralContext"], dict[str, Any]]
 """A context into the body of a request."""
@@ -27,8 +28,28 @@ WIRES: Final[dict[str, str]] = {
     "anthropic": "timeline.wire.anthropic",
     "openai_chat": "timeline.wire.openai_chat",
     "openai_responses": "timeline.wire.openai_responses",
+    "gemini": "timeline.wire.gemini",
+    "ai_sdk": "timeline.wire.ai_sdk",
+    "ai_sdk_ui": "timeline.wire.ai_sdk_ui",
 }
 """The wire formats: name, and the module that holds it."""
+
+MESSAGES: Final[dict[str, str]] = {
+    "anthropic": "messages",
+    "openai_chat": "messages",
+    "gemini": "contents",
+    "ai_sdk": "messages",
+    "ai_sdk_ui": "messages",
+}
+"""The wires whose requests are lists of messages with a role, and the key that the list stands under."""
+
+
+class MessageDecoder(Protocol):
+    """Reads the messages of one list, in order."""
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one message; what is none gives no block."""
+        ...
 
 
 def encoder(wire: str) -> Encode:
@@ -49,6 +70,18 @@ def decoder(wire: str) -> Decode:
     """
     decode: Decode = _module(wire).decode
     return decode
+
+
+def message_decoder(wire: str) -> MessageDecoder:
+    """Return a new decoder for one list of messages.
+
+    Raises:
+        InvalidArgument: there is no such wire, or its requests are no lists of messages.
+    """
+    if wire not in MESSAGES:
+        raise InvalidArgument("wire", f"there is no decoder {wire!r}; there are {', '.join(MESSAGES)}")
+    made: MessageDecoder = _module(wire).MessageDecoder()
+    return made
 
 
 def _module(wire: str) -> Any:

@@ -18,8 +18,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.frozen import canonical_json
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.markers import placed_markers
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
@@ -29,15 +28,11 @@ from timeline.wire.providers import ANTHROPIC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pydantic import JsonValue
-
     from timeline.blocks import Block
     from timeline.wire.gather import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-RAW: Final = "_raw"
-"""The key under which arguments go out that are no object: the API takes nothing but objects."""
 NO_OUTPUT: Final = "[no output]"
 """What a failed call says that said nothing: the API refuses an error without content."""
 
@@ -122,7 +117,7 @@ class _Writer:
             "type": "tool_use",
             "id": self._ids.give(str(entry.call_id)),
             "name": fit(entry.name or "unknown", ANTHROPIC.name_pattern, ANTHROPIC.name_length),
-            "input": entry.arguments if isinstance(entry.arguments, dict) else _raw(entry.arguments),
+            "input": as_object(entry.arguments),
         }
 
     def _write(self, role: str, part: Part, number: int | None) -> None:
@@ -138,10 +133,6 @@ class _Writer:
 
 def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
-
-
-def _raw(arguments: JsonValue) -> Part:
-    return {RAW: arguments} if arguments else {}
 
 
 def _media_parts(entry: Entry) -> list[Part]:
@@ -257,7 +248,7 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
             return ToolCall(
                 call_id=text_of(part, "id") or call_id,
                 name=text_of(part, "name") or "unknown",
-                arguments=_arguments(part.get("input", {})),
+                arguments=from_object(part.get("input", {})),
                 response_id=response_id,
             )
         case _:
@@ -274,10 +265,3 @@ def result_block(part: Part) -> ToolResult:
         data=content if holds_more else None,
         is_error=part.get("is_error") is True,
     )
-
-
-def _arguments(told: Any) -> dict[str, JsonValue] | str:
-    if isinstance(told, dict):
-        raw = told.get(RAW)
-        return raw if isinstance(raw, str) and len(told) == 1 else told
-    return told if isinstance(told, str) else canonical_json(told)

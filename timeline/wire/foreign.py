@@ -16,6 +16,9 @@ from timeline.frozen import canonical_json, repair_json
 MOST_NESTING: Final = 200
 """Levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
 
+RAW: Final = "_raw"
+"""The key under which arguments go out that are no object, where a wire takes nothing but objects."""
+
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
@@ -71,6 +74,13 @@ def text_of(fields: dict[str, Any], key: str = "text") -> str:
     return value if isinstance(value, str) else ""
 
 
+def system_text(system: Any) -> str:
+    """Return a system prompt as one text, for a wire that takes no parts; texts of parts stand a blank line apart."""
+    parts = system if isinstance(system, list) else [system]
+    texts = [part if isinstance(part, str) else text_of(part) for part in parts if isinstance(part, str | dict)]
+    return "\n\n".join(text for text in texts if text.strip())
+
+
 def arguments_of(told: Any) -> dict[str, Any] | str:
     """Read a call's arguments: an object, or the text as it is where the model wrote no JSON object.
 
@@ -86,6 +96,21 @@ def arguments_of(told: Any) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return told
     return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else told
+
+
+def as_object(arguments: Any) -> dict[str, Any]:
+    """Return a call's arguments as an object: raw text goes under a key of its own."""
+    if isinstance(arguments, dict):
+        return arguments
+    return {RAW: arguments} if arguments else {}
+
+
+def from_object(told: Any) -> dict[str, Any] | str:
+    """Read arguments that a wire sent as an object: the raw text again where that is what was sent."""
+    if isinstance(told, dict):
+        raw = told.get(RAW)
+        return raw if isinstance(raw, str) and len(told) == 1 else told
+    return told if isinstance(told, str) else canonical_json(told)
 
 
 def plain(value: Any) -> Any:

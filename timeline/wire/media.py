@@ -32,6 +32,22 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and the keys that it needs, by the part's type."""
 
+_GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
+_GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
+    "inlineData": {"mimeType": "mime_type", "data": "data", "displayName": "display_name"},
+    "fileData": {"fileUri": "file_uri", "mimeType": "mime_type", "displayName": "display_name"},
+}
+"""The keys of Google's media parts as they come over the wire, and as its SDK takes them; the first two are needed."""
+_SUFFIXES: Final = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "pdf": "application/pdf",
+}
+"""The type of what an address names, by its suffix."""
+
 Part = dict[str, Any]
 
 
@@ -101,6 +117,53 @@ def responses_media(part: Part, facts: ProviderFacts) -> Part | None:
     return {"type": "input_image", "image_url": told["url"], "detail": told.get("detail", "auto")}
 
 
+def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
+    """Return a content part in the form of Google's Gen AI API; None if it has none.
+
+    A picture that is only named by its address has a form where the address tells its type.
+    """
+    own = part.get(part["type"]) if part["type"] in {"inlineData", "fileData"} else None
+    if isinstance(own, dict):
+        keys = _GEMINI_KEYS[part["type"]]
+        told = {snake: own[camel] for camel, snake in keys.items() if isinstance(own.get(camel), str) and own[camel]}
+        needed = list(keys.values())[:2]
+        return {_GEMINI_PARTS[part["type"]]: told} if all(key in told for key in needed) else None
+    if part["type"] == "input_audio":
+        audio = openai_media(part, facts)
+        inner = audio["input_audio"] if audio else None
+        return _inline(f"audio/{inner['format']}", inner["data"]) if inner else None
+    source = picture_source(part)
+    if source is None:
+        return None
+    if source["type"] == "base64":
+        is_taken = part["type"] == "document" or source["media_type"] in facts.picture_types
+        return _inline(source["media_type"], source["data"]) if is_taken else None
+    suffix = source["url"].partition("?")[0].rpartition(".")[2].lower() if source["type"] == "url" else ""
+    mime = _SUFFIXES.get(suffix)
+    return {"file_data": {"file_uri": source["url"], "mime_type": mime}} if mime else None
+
+
+def picture_source(part: Part) -> Part | None:
+    """Return where a picture or document of the other APIs comes from, as a source of the Messages API."""
+    source = _url_source(part) if part["type"] == "image_url" else part.get("source")
+    if part["type"] not in {"image", "document", "image_url"} or not isinstance(source, dict) or not _is_source(source):
+        return None
+    return source
+
+
+def _inline(mime: str, data: str) -> Part:
+    return {"inline_data": {"mime_type": mime, "data": data}}
+
+
+def _url_source(part: Part) -> Part | None:
+    """Return an OpenAI picture's address as a source of the Messages API."""
+    url = _url_of(part)
+    matched = _DATA_URL.fullmatch(url) if url else None
+    if matched:
+        return {"type": "base64", "media_type": matched.group(1), "data": matched.group(2)}
+    return {"type": "url", "url": url} if url and not url.startswith("data:") else None
+
+
 def attachment_block(part: Part, author: str = "user") -> Attachment:
     """Read a picture or document of any provider: the part itself is kept."""
     file = part.get("file")
@@ -134,12 +197,7 @@ def _url_of(part: Part) -> str | None:
 
 
 def _anthropic_picture(part: Part, facts: ProviderFacts) -> Part | None:
-    url = _url_of(part)
-    if url is None:
+    source = _url_source(part)
+    if source is None or (source["type"] == "base64" and source["media_type"] not in facts.picture_types):
         return None
-    if not url.startswith("data:"):
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    matched = _DATA_URL.fullmatch(url)
-    if matched is None or matched.group(1) not in facts.picture_types:
-        return None
-    return {"type": "image", "source": {"type": "base64", "media_type": matched.group(1), "data": matched.group(2)}}
+    return {"type": "image", "source": source}

@@ -19,7 +19,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import compact_json
-from timeline.wire.foreign import arguments_of, text_of
+from timeline.wire.foreign import arguments_of, system_text, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, responses_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
@@ -27,8 +27,6 @@ from timeline.wire.openai_chat import parts_of
 from timeline.wire.providers import OPENAI_RESPONSES
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from timeline.blocks import Block
     from timeline.wire.gather import Placed
     from timeline.wire.media import Part
@@ -47,17 +45,11 @@ def encode(context: NeutralContext) -> dict[str, Any]:
         writer.add(item)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
-    instructions = _instructions(context.system)
+    instructions = system_text(context.system)
     body: dict[str, Any] = {"instructions": instructions} if instructions else {}
     if context.tools:
         body["tools"] = list(context.tools)
     return {**body, "input": writer.items}
-
-
-def _instructions(system: JsonValue) -> str:
-    """Return the system prompt as the one text that the API takes."""
-    texts = [system] if isinstance(system, str) else [_text_of(part) for part in parts_of(system)]
-    return "\n\n".join(text for text in texts if text.strip())
 
 
 class _Writer:

@@ -27,6 +27,8 @@ class ProviderFacts:
             and refuse or drop one behind another prefix.
         picture_types: picture formats that are taken as base64.
         source, as_of: where the rules were read, and when.
+        demands_signature: matches the ids of models that refuse a response whose first call has no signature.
+        foreign_signature: what the provider tells to send in its place for a call that no model of its own made.
     """
 
     name: str
@@ -41,6 +43,13 @@ class ProviderFacts:
     picture_types: frozenset[str]
     source: str
     as_of: str
+    demands_signature: re.Pattern[str] | None = None
+    foreign_signature: str = ""
+
+    def signature_for_unsigned(self, model: str) -> str:
+        """Return what stands for the signature of a call that has none; nothing where none is demanded."""
+        demanded = self.demands_signature is not None and self.demands_signature.search(model)
+        return self.foreign_signature if demanded else ""
 
     def takes_back(self, reasoning: Entry, model: str) -> bool:
         """Say whether signed reasoning may be sent to a model, seeing what became of the prefix before it."""
@@ -99,4 +108,22 @@ OPENAI_RESPONSES: Final = ProviderFacts(
     source="OpenAI documentation: responses, reasoning items and their encrypted content, function calling, images and "
     "files; openai SDK types",
     as_of="2026-11",
+)
+
+GEMINI: Final = ProviderFacts(
+    name="gemini",
+    max_markers=0,  # a prefix is cached as an object of its own (`timeline.wire.gemini_cache`)
+    unmarkable=frozenset(),
+    id_pattern=_WORD,
+    id_length=64,
+    name_pattern=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*"),
+    name_length=64,
+    signed_reasoning=frozenset(),  # its parts have no types: they are known by their signature
+    prefix_bound=None,
+    picture_types=frozenset({"image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"}),
+    source="Google documentation: function calling, thought signatures and what is sent for calls of other models, "
+    "context caching; google-genai SDK 3.4 types",
+    as_of="2026-11",
+    demands_signature=re.compile(r"gemini-(?:[3-9]|\d\d)"),
+    foreign_signature="skip_thought_signature_validator",
 )

@@ -1,7 +1,7 @@
 """Model responses: what a provider's SDK returns, into the blocks and the facts of one model call.
 
-Three shapes are read: Anthropic's message, OpenAI's chat completion and OpenAI's response. No SDK is imported: an
-object is what its ``model_dump`` says, and a plain dict does as well.
+Four shapes are read: Anthropic's message, OpenAI's chat completion, OpenAI's response and Google's content response. No
+SDK is imported: an object is what its ``model_dump`` says, and a plain dict does as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire import anthropic, openai_chat
 from timeline.wire.foreign import plain
+from timeline.wire.gemini_parts import camel, model_blocks
+from timeline.wire.gemini_parts import parts_of as gemini_parts_of
 from timeline.wire.openai_responses import item_blocks
-from timeline.wire.usage import anthropic_usage, openai_usage, responses_usage
+from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage, responses_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +33,9 @@ INTERRUPTED: Final = "interrupted"
 CUT_CALLS: Final = "cut_calls"
 """The key under which a marked completion keeps the calls whose arguments were cut off."""
 
-OUT_OF_ROOM: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded"})
+OUT_OF_ROOM: Final = frozenset(
+    {"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "MAX_TOKENS"}
+)
 """Finish reasons of a response that ended because there was no room left: what it said last may be half of it."""
 
 
@@ -65,7 +69,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         unnamed: the id of a response that brings none.
 
     Raises:
-        UnknownResponse: it is in none of the three shapes.
+        UnknownResponse: it is in none of the four shapes.
         InvalidBlock: it says something that has no form in JSON.
     """
     try:
@@ -74,6 +78,9 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         raise UnknownResponse(str(error)) from None
     if not isinstance(told, dict):
         raise UnknownResponse(f"an object of type {type(reply).__name__}")
+    if is_gemini(told):
+        told = camel(told)
+        told |= {"id": told.get("responseId"), "model": told.get("modelVersion")}
     id_ = told.get("id")
     response_id = id_ if isinstance(id_, str) and id_ else unnamed
     try:
@@ -88,7 +95,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         raise invalid_block(error) from None
     response = ModelResponse(tuple(blocks), called)
     if finish in OUT_OF_ROOM and blocks and isinstance(last := blocks[-1], ToolCall):
-        cut = {"call_id": last.call_id, "name": last.name, "arguments": last.arguments}
+        cut = cut_call(last.call_id, last.name, last.arguments)
         return interrupted(replace(response, blocks=tuple(blocks[:-1])), [cut])
     return response
 
@@ -110,8 +117,34 @@ def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, A
             b for n, item in enumerate(items) if isinstance(item, dict) for b in item_blocks(item, response_id, n)
         ]
         return blocks, responses_usage(told.get("usage")), _status(told)
+    if is_gemini(told):
+        return _read_gemini(told, response_id)
     shape = told.get("object") or told.get("type") or f"the keys {', '.join(sorted(map(str, told))[:8])}"
     raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
+
+
+def is_gemini(told: dict[str, Any]) -> bool:
+    """Say whether an object is a response of Google's Gen AI API, or a chunk of one: some have no candidate."""
+    return isinstance(told.get("candidates"), list) or any(
+        isinstance(told.get(key), dict)
+        for key in ("usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
+    )
+
+
+def _read_gemini(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:
+    candidates, feedback = told.get("candidates"), told.get("promptFeedback")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    candidate = first if isinstance(first, dict) else {}
+    content = candidate.get("content")
+    parts = gemini_parts_of(content.get("parts")) if isinstance(content, dict) else []
+    blocked = feedback.get("blockReason") if isinstance(feedback, dict) else None
+    blocks = model_blocks(parts, response_id, calls=response_id)
+    return blocks, gemini_usage(told.get("usageMetadata")), candidate.get("finishReason") or blocked
+
+
+def cut_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return what is kept of a call that was cut off, as far as it came."""
+    return {"call_id": call_id, "name": name, "arguments": arguments}
 
 
 def _status(told: dict[str, Any]) -> Any:

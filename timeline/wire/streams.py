@@ -1,8 +1,8 @@
 """Streams of model responses: events in, one response out, also where the stream was cut.
 
-Three dialects are read, each told by its first event: Anthropic's message events, OpenAI's chat chunks and OpenAI's
-response events, plain or as their SDKs' stream helpers hand them out. What arrived before a cut is kept (`interrupted`
-in `timeline.wire.responses` says what of it is sent).
+Four dialects are read, each told by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
+response events and Google's content chunks, plain or as their SDKs' stream helpers hand them out. What arrived before a
+cut is kept (`interrupted` in `timeline.wire.responses` says what of it is sent).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.wire.foreign import arguments_of, plain
-from timeline.wire.responses import interrupted, read_response
+from timeline.wire.gemini_parts import camel, parts_of
+from timeline.wire.responses import cut_call, interrupted, read_response
 
 if TYPE_CHECKING:
     from timeline.wire.media import Part
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _ANTHROPIC_STARTS = frozenset({"message_start", "content_block_start", "content_block_delta", "message_delta"})
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _TEXT_ITEMS = frozenset({"message", "reasoning"})
+_GEMINI_FIELDS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedback", "promptFeedback")
 
 
 class StreamReader:
@@ -75,6 +77,8 @@ def _dialect_of(event: Any) -> _Dialect | None:
         return _Anthropic()
     if isinstance(type_, str) and type_.startswith("response."):
         return _Responses()
+    if any(_field(event, name) is not None for name in _GEMINI_FIELDS):
+        return _Gemini()
     return _Chat() if type_ == "chunk" or isinstance(_field(event, "choices"), list) else None
 
 
@@ -177,7 +181,7 @@ class _Anthropic:
             if "input" not in part or whole:
                 content.append(part)
             else:
-                cut.append({"call_id": part.get("id"), "name": part.get("name"), "arguments": raw})
+                cut.append(cut_call(part.get("id"), part.get("name"), raw))
         return {"type": "message", "model": "", **self._message, "content": content}, cut
 
 
@@ -231,7 +235,7 @@ class _Chat:
             arguments = self._pieces.text("call", place)
             newest = number == len(self._calls)
             if newest and not self.complete and not isinstance(arguments_of(arguments), dict):
-                cut.append({"call_id": call["id"], "name": call["name"], "arguments": arguments})
+                cut.append(cut_call(call["id"], call["name"], arguments))
             elif place == "function_call":
                 message["function_call"] = {"name": call["name"], "arguments": arguments}
             else:
@@ -290,7 +294,7 @@ class _Responses:
             elif type_ == "function_call" and isinstance(arguments_of(raw), dict):
                 items.append({**item, "arguments": raw})
             else:
-                cut.append({"call_id": item.get("call_id"), "name": item.get("name"), "arguments": raw})
+                cut.append(cut_call(item.get("call_id"), item.get("name"), raw))
         return {**self._head, **final, "object": "response", "output": items}, cut
 
     def _grown(self, index: int, item: Part) -> Part:
@@ -299,3 +303,42 @@ class _Responses:
         if item["type"] == "message":
             return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
         return {**item, "summary": [{"type": "summary_text", "text": text} for text in texts]}
+
+
+class _Gemini:
+    """Chunks of Google's content responses: each brings whole parts, texts in pieces; the figures are totals so far."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._head: dict[str, Any] = {}
+        self._finish: Any = None
+        self._parts: list[Part] = []
+
+    def take(self, event: Any) -> None:
+        told = plain(event)
+        chunk = camel(told) if isinstance(told, dict) else {}
+        keys = ("responseId", "modelVersion", "usageMetadata", "promptFeedback")
+        self._head |= {key: chunk[key] for key in keys if chunk.get(key)}
+        candidates = chunk.get("candidates")
+        candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+        if isinstance(candidate, dict):
+            content = candidate.get("content")
+            for part in parts_of(content.get("parts")) if isinstance(content, dict) else ():
+                self._take_part(part)
+            self._finish = candidate.get("finishReason") or self._finish
+        feedback = self._head.get("promptFeedback")
+        refused = isinstance(feedback, dict) and feedback.get("blockReason")
+        self.complete = bool(self._finish or refused)
+
+    def _take_part(self, part: Part) -> None:
+        """Join a text to the one before it. A signed part stays what it is: it goes back as it came."""
+        before = self._parts[-1] if self._parts else {}
+        keys = {"text", "thought"}
+        if part.keys() <= keys >= before.keys() and before and part.get("thought") == before.get("thought"):
+            self._parts[-1] = {**before, "text": f"{before.get('text')}{part.get('text')}"}
+        else:
+            self._parts.append(part)
+
+    def reply(self) -> tuple[dict[str, Any], list[Part]]:
+        candidate = {"content": {"role": "model", "parts": self._parts}, "finishReason": self._finish}
+        return {**self._head, "candidates": [candidate]}, []

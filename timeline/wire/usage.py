@@ -50,3 +50,13 @@ def responses_usage(told: Any) -> Usage:
         cache_read_tokens=read,
         cache_write_5m_tokens=written,
     )
+
+
+def gemini_usage(told: Any) -> Usage:
+    """Read Google's usage, where the prompt's count includes what the cache answered; thoughts are billed as output."""
+    cached = count_of(told, "cachedContentTokenCount")
+    return Usage(
+        input_tokens=max(0, count_of(told, "promptTokenCount") - cached) + count_of(told, "toolUsePromptTokenCount"),
+        output_tokens=count_of(told, "candidatesTokenCount") + count_of(told, "thoughtsTokenCount"),
+        cache_read_tokens=cached,
+    )

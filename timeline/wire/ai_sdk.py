@@ -1,0 +1,281 @@
+"""The AI SDK's model messages: a context into ``instructions`` and ``messages``, and messages into blocks.
+
+What the SDK demands: a tool message with all the results stands right behind the assistant's message with the calls,
+and system messages stand apart, as instructions. Checked against the SDK's own schemas, versions 6 and 7; version 6
+calls the instructions ``system``. Cache points carry Anthropic's marker in ``providerOptions``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
+from timeline.wire.ai_sdk_parts import (
+    attachment_of,
+    file_of,
+    output_of,
+    reasoning_of,
+    result_of,
+    signature_of,
+    signed_options,
+)
+from timeline.wire.foreign import as_object, from_object, text_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.markers import MARKER, count, marked
+from timeline.wire.media import content_parts, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_chat import parts_of
+from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.wire.ai_sdk_parts import File
+    from timeline.wire.gather import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+_FILES: Final = frozenset({"file", "image"})
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return ``instructions``, only where given, and ``messages``, with Anthropic's marker at the cache points."""
+    writer = _Writer(context.model)
+    for item in gather(context.entries):
+        writer.add(item)
+    system = context.system if isinstance(context.system, list) else [context.system]
+    takes = [part["type"] != "reasoning" for part in writer.parts]
+    chosen = marked(context, takes, writer.place, own=count(system))
+    for position in chosen.positions:
+        _mark(writer.parts[position], MARKER)
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    told = instructions(context.system, is_marked=chosen.system)
+    return {**({"instructions": told} if told else {}), "messages": writer.messages}
+
+
+def instructions(system: JsonValue, *, is_marked: bool = False) -> str | list[Part]:
+    """Return a system prompt as the SDK takes it: a text, or a system message for each part where one has a marker.
+
+    Args:
+        system: the prompt.
+        is_marked: whether it gets the marker of ours, behind its last part.
+    """
+    if isinstance(system, str) and not is_marked:
+        return system if system.strip() else ""
+    told = [part for part in parts_of(system) if text_of(part).strip()]
+    if not is_marked and not count(told):
+        return "\n\n".join(map(text_of, told))
+    messages: list[Part] = []
+    for part in told:
+        message: Part = {"role": "system", "content": text_of(part)}
+        if isinstance(own := part.get("cache_control"), dict):
+            _mark(message, own)
+        messages.append(message)
+    if is_marked and messages:
+        _mark(messages[-1], MARKER)
+    return messages
+
+
+def _mark(part: Part, marker: dict[str, JsonValue]) -> None:
+    options = part.get("providerOptions", {})
+    part["providerOptions"] = {**options, "anthropic": {**options.get("anthropic", {}), "cacheControl": dict(marker)}}
+
+
+class _Writer:
+    """Writes messages; one that is written never moves.
+
+    Args:
+        model: that the request is for.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.messages: list[Part] = []
+        self.parts: list[Part] = []
+        self.place: dict[int, int] = {}
+        """By entry number: the position in ``parts`` of the last part that the entry became."""
+        self._ids = Ids(ANTHROPIC.id_pattern, OPENAI_CHAT.id_length)
+
+    def add(self, item: Placed | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+        else:
+            self._write("user", [(item.number, part) for part in _user_parts(item.entry)])
+
+    def _add_response(self, response: Response) -> None:
+        said = list(self._said(response))
+        while said and said[-1][1]["type"] == "reasoning":
+            said.pop()  # a message may not end in reasoning
+        if said and not self.messages:
+            self._write("user", [(None, _text_part(OPENING_LINE))])
+        self._write("assistant", said)
+        calls = [part for _, part in said if part["type"] == "tool-call"]
+        results = [_result(call, told) for call, told in zip(response.calls, calls, strict=True)]
+        self._write("tool", results)
+
+    def _said(self, response: Response) -> Iterator[tuple[int | None, Part]]:
+        pending: Part = {}
+        for said in response.parts:
+            number, entry = said.placed if isinstance(said, Call) else said
+            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+                signed = signed_options(entry, self._model)
+                is_whole = signed is not None and not is_bare_signature(entry)
+                pending = signed[1] if signed is not None and not is_whole else {}
+                if signed is not None and is_whole:
+                    yield number, {"type": "reasoning", "text": signed[0], "providerOptions": signed[1]}
+                continue
+            is_call = isinstance(said, Call)
+            parts = [_text_part(text) for text in said_texts(entry, is_call=is_call)]
+            if is_call:
+                parts.append(self._call(entry))
+            if parts and pending:
+                parts[-1]["providerOptions"], pending = pending, {}
+            for part in parts:
+                yield number, part
+
+    def _call(self, entry: Entry) -> Part:
+        return {
+            "type": "tool-call",
+            "toolCallId": self._ids.give(str(entry.call_id)),
+            "toolName": tool_name(entry),
+            "input": as_object(entry.arguments),
+        }
+
+    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]]) -> None:
+        if not parts:
+            return
+        self.messages.append({"role": role, "content": [part for _, part in parts]})
+        for number, part in parts:
+            self.parts.append(part)
+            if number is not None:
+                self.place[number] = len(self.parts) - 1
+
+
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def tool_name(entry: Entry) -> str:
+    """Return a tool's name as every provider of the SDK takes it."""
+    return fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
+
+
+def is_bare_signature(entry: Entry) -> bool:
+    """Say whether reasoning is nothing but the signature of the part behind it."""
+    return isinstance(entry.data, dict) and "type" not in entry.data and "text" not in entry.data
+
+
+def said_texts(entry: Entry, *, is_call: bool) -> list[str]:
+    """Return what the assistant says in an entry: its text, or a line for what has no form here."""
+    if entry.text.strip():
+        return [entry.text]
+    return [] if is_call else [unseen_line(entry, part) for part in content_parts(entry.data)]
+
+
+def _file_part(file: File) -> Part:
+    named = {"filename": file.name} if file.name else {}
+    return {"type": "file", "data": file.data, "mediaType": file.mime, **named}
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    files = ((part, file_of(part)) for part in content_parts(entry.data))
+    shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
+    return [*([_text_part(text)] if text.strip() else []), *shown]
+
+
+def _result(call: Call, told: Part) -> tuple[int | None, Part]:
+    result = call.result
+    output = {"type": "text", "value": INTERRUPTED} if result is None else output_of(result.entry)
+    part = {"type": "tool-result", "toolCallId": told["toolCallId"], "toolName": told["toolName"], "output": output}
+    return (None if result is None else result.number), part
+
+
+def decode(body: Any) -> list[Block]:
+    """Read what a call of the SDK takes, or its list of messages, into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    decoder = MessageDecoder()
+    messages = body.get("messages") if isinstance(body, dict) else body
+    blocks = decode_instructions(body)
+    for message in messages if isinstance(messages, list) else []:
+        blocks += decoder.decode(message)
+    return blocks
+
+
+def decode_instructions(body: Any) -> list[Block]:
+    """Read the instructions that stand beside the messages: a text, a system message, or several."""
+    told = body.get("instructions", body.get("system")) if isinstance(body, dict) else None
+    listed = told if isinstance(told, list) else [told]
+    texts = [part if isinstance(part, str) else text_of(part, "content") for part in listed if part]
+    return [SystemMessage(text=text) for text in texts if text.strip()]
+
+
+class MessageDecoder:
+    """Reads messages one by one; it remembers how many there were, and the names of the calls."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._names: dict[str, str] = {}
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one message; what is no message gives no block."""
+        self._number += 1
+        if not isinstance(message, dict):
+            return []
+        parts = parts_of(message.get("content"))
+        if message.get("role") == "assistant":
+            response = text_of(message, "id") or f"response_{self._number}"
+            return [block for n, part in enumerate(parts) for block in self._said(part, response, n)]
+        if message.get("role") == "system":
+            return [SystemMessage(text=text) for text in map(text_of, parts) if text]
+        read = (self._told(part, str(message.get("role"))) for part in parts)
+        return [block for block in read if block is not None]
+
+    def _said(self, part: Part, response: str, index: int) -> list[Block]:
+        options = part.get("providerOptions")
+        match part.get("type"):
+            case "text":
+                said = AssistantCompletion(text=text_of(part), response_id=response)
+                return [*signature_of(options, response), said] if said.text else []
+            case "reasoning":
+                return [reasoning_of(text_of(part), options, response)]
+            case "tool-call":
+                call = ToolCall(
+                    call_id=text_of(part, "toolCallId") or f"call_{self._number}_{index}",
+                    name=text_of(part, "toolName") or "unknown",
+                    arguments=from_object(part.get("input", part.get("args", {}))),
+                    response_id=response,
+                )
+                self._names[call.call_id] = call.name
+                return [*signature_of(options, response), call]
+            case "tool-result":
+                result = self._result(part)
+                return [] if result is None else [result]
+            case _:
+                return [CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response)]
+
+    def _told(self, part: Part, role: str) -> Block | None:
+        match part.get("type"):
+            case "tool-result":
+                return self._result(part)
+            case "text":
+                text = text_of(part)
+                return UserPrompt(text=text) if text and text != OPENING_LINE else None
+            case kind if role != "tool" and kind in _FILES:
+                return attachment_of(part)
+            case _:
+                author = "tool" if role == "tool" else "user"
+                return CustomBlock(type=f"{author}.part", author=author, data=part)
+
+    def _result(self, part: Part) -> Block | None:
+        call_id = text_of(part, "toolCallId") or f"call_{self._number}"
+        name = text_of(part, "toolName") or self._names.get(call_id, "")
+        result = result_of(call_id, name, part.get("output", part.get("result")))
+        return None if result.text == INTERRUPTED else result

@@ -1,0 +1,244 @@
+"""The AI SDK's interface messages (``UIMessage[]``): a context into what a chat shows, and such messages into blocks.
+
+A message of the assistant holds all that it did until the user spoke again: a ``step-start`` for each response, and a
+tool's call, with its state and its output, as one part. Nothing is marked for the cache: the SDK makes model messages
+of these (``convertToModelMessages``) before it asks a model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
+from timeline.wire.ai_sdk import decode_instructions, instructions, is_bare_signature, said_texts, tool_name
+from timeline.wire.ai_sdk_parts import (
+    DENIED,
+    attachment_of,
+    file_of,
+    output_of,
+    reasoning_of,
+    result_of,
+    signature_of,
+    signed_options,
+)
+from timeline.wire.foreign import arguments_of, as_object, from_object, text_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, gather, said_to_model
+from timeline.wire.media import content_parts, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_chat import parts_of
+from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.blocks import Block
+    from timeline.wire.ai_sdk_parts import File
+    from timeline.wire.gather import Item
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+UNFINISHED: Final = frozenset({"streaming", "input-streaming"})
+"""The states of parts that were not finished when the message was written down."""
+_WAITING: Final = frozenset({"approval-requested", "approval-responded"})
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return ``messages``, and ``instructions`` where given, which no message shows."""
+    writer = _Writer(context.model)
+    items = [*gather(context.entries), *gather(context.ephemeral, first_number=len(context.entries))]
+    for item in items:
+        writer.add(item)
+    told = instructions(context.system)
+    return {**({"instructions": told} if told else {}), "messages": writer.messages}
+
+
+class _Writer:
+    """Writes messages; only the assistant's newest one grows.
+
+    Args:
+        model: that the conversation is with.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.messages: list[Part] = []
+        self._ids = Ids(ANTHROPIC.id_pattern, OPENAI_CHAT.id_length)
+        self._taken: dict[str, int] = {}
+
+    def add(self, item: Item) -> None:
+        """Write a response with its results, or something said to the model."""
+        if not isinstance(item, Response):
+            self._write("user", item.entry.path, _user_parts(item.entry))
+            return
+        parts = list(self._said(item))
+        if any(part["type"] != "reasoning" for part in parts):
+            first = item.parts[0]
+            entry = first.placed.entry if isinstance(first, Call) else first.entry
+            self._write("assistant", entry.path, [{"type": "step-start"}, *parts])
+
+    def _said(self, response: Response) -> Iterator[Part]:
+        """Iterate over a response's parts. Thoughts are shown; those that may go back to a model are signed, too."""
+        pending: Part = {}
+        for said in response.parts:
+            entry = said.placed.entry if isinstance(said, Call) else said.entry
+            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+                _, options = signed_options(entry, self._model) or ("", {})
+                if is_bare_signature(entry):
+                    pending = options
+                elif entry.text.strip() or options:
+                    yield {"type": "reasoning", "text": entry.text, **_metadata("providerMetadata", options)}
+                continue
+            for text in said_texts(entry, is_call=isinstance(said, Call)):
+                signed = {} if isinstance(said, Call) else pending
+                yield {"type": "text", "text": text, **_metadata("providerMetadata", signed)}
+            if isinstance(said, Call):
+                yield {**self._tool(said), **_metadata("callProviderMetadata", pending)}
+            pending = {}
+
+    def _tool(self, call: Call) -> Part:
+        entry = call.placed.entry
+        part = {
+            "type": f"tool-{tool_name(entry)}",
+            "toolCallId": self._ids.give(str(entry.call_id)),
+            "input": as_object(entry.arguments),
+        }
+        if call.result is None:
+            return {**part, "state": "output-error", "errorText": INTERRUPTED}
+        output = output_of(call.result.entry)
+        if output["type"] == "error-text":
+            return {**part, "state": "output-error", "errorText": output["value"]}
+        return {**part, "state": "output-available", "output": output["value"] if output["type"] == "text" else output}
+
+    def _write(self, role: str, path: str, parts: list[Part]) -> None:
+        if not parts:
+            return
+        if role == "assistant" and self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["parts"] += parts
+            return
+        id_ = path or "ephemeral"
+        self._taken[id_] = number = self._taken.get(id_, 0) + 1
+        self.messages.append({"id": id_ if number == 1 else f"{id_}~{number}", "role": role, "parts": parts})
+
+
+def _metadata(key: str, options: Part) -> Part:
+    return {key: options} if options else {}
+
+
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    files = ((part, file_of(part)) for part in content_parts(entry.data))
+    shown = [_file_part(file) if file else _text_part(unseen_line(entry, part)) for part, file in files]
+    return [*([_text_part(text)] if text.strip() else []), *shown]
+
+
+def _file_part(file: File) -> Part:
+    named = {"filename": file.name} if file.name else {}
+    return {"type": "file", "mediaType": file.mime, "url": file.url, **named}
+
+
+def decode(body: Any) -> list[Block]:
+    """Read interface messages into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    decoder = MessageDecoder()
+    messages = body.get("messages") if isinstance(body, dict) else body
+    blocks = decode_instructions(body)
+    for message in messages if isinstance(messages, list) else []:
+        blocks += decoder.decode(message)
+    return blocks
+
+
+class MessageDecoder:
+    """Reads messages one by one; it remembers how many there were."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one message; what is no message gives no block.
+
+        Each step of the assistant's is one response: what it said and called, then the results. Parts that were not
+        finished when the message was written down are left out.
+        """
+        self._number += 1
+        if not isinstance(message, dict):
+            return []
+        told = (part for part in parts_of(message.get("parts")) if isinstance(part.get("type"), str))
+        parts = [part for part in told if part.get("state") not in UNFINISHED]
+        if message.get("role") == "system":
+            return [SystemMessage(text=text) for text in map(text_of, parts) if text]
+        if message.get("role") != "assistant":
+            read = (_user_block(part) for part in parts)
+            return [block for block in read if block is not None]
+        name = text_of(message, "id") or f"response_{self._number}"
+        blocks: list[Block] = []
+        for step, own in enumerate(_steps(parts)):
+            blocks += _step_blocks(own, f"{name}.{step}" if step else name)
+        return blocks
+
+
+def _steps(parts: list[Part]) -> list[list[Part]]:
+    steps: list[list[Part]] = [[]]
+    for part in parts:
+        if part["type"] != "step-start":
+            steps[-1].append(part)
+        elif steps[-1]:
+            steps.append([])
+    return steps
+
+
+def _step_blocks(parts: list[Part], response: str) -> list[Block]:
+    said: list[Block] = []
+    results: list[Block] = []
+    for index, part in enumerate(parts):
+        kind = part["type"]
+        if kind == "text":
+            if text := text_of(part):
+                said += signature_of(part.get("providerMetadata"), response)
+                said.append(AssistantCompletion(text=text, response_id=response))
+        elif kind == "reasoning":
+            said.append(reasoning_of(text_of(part), part.get("providerMetadata"), response))
+        elif kind == "dynamic-tool" or kind.startswith("tool-"):
+            call, *rest = _tool_blocks(part, response, f"{response}_{index}")
+            said += [*signature_of(part.get("callProviderMetadata"), response), call]
+            results += rest
+        else:
+            said.append(CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response))
+    return [*said, *results]
+
+
+def _tool_blocks(part: Part, response: str, unnamed: str) -> list[Block]:
+    """Read a tool's part: the call, and its result once it has one. One that waits for an approval is pending."""
+    call_id, state = text_of(part, "toolCallId") or unnamed, part.get("state")
+    name = text_of(part, "toolName") or part["type"].removeprefix("tool-") or "unknown"
+    told = part.get("input", part.get("rawInput", {}))
+    call = ToolCall(
+        call_id=call_id,
+        name=name,
+        arguments=arguments_of(told) if isinstance(told, str) else from_object(told if told is not None else {}),
+        response_id=response,
+        pending=state in _WAITING,
+    )
+    if state == "output-available" and part.get("preliminary") is not True:
+        return [call, result_of(call_id, name, part.get("output"))]
+    if state == "output-error" and (text := text_of(part, "errorText")) != INTERRUPTED:
+        return [call, result_of(call_id, name, {"type": "error-text", "value": text})]
+    if state == "output-denied":
+        approval = part.get("approval")
+        reason = text_of(approval, "reason") if isinstance(approval, dict) else ""
+        return [call, result_of(call_id, name, {"type": "execution-denied", "reason": reason or DENIED})]
+    return [call]
+
+
+def _user_block(part: Part) -> Block | None:
+    if part["type"] == "text":
+        text = text_of(part)
+        return UserPrompt(text=text) if text and text != OPENING_LINE else None
+    if part["type"] == "file":
+        return attachment_of(part)
+    return CustomBlock(type="user.part", author="user", data=part)

@@ -1,0 +1,240 @@
+"""Google's Gen AI API: a context into ``contents`` and ``config``, and contents into blocks.
+
+What the API demands: the first content is the user's, the calls of a content are answered in the very next one, all of
+them and in their order, nothing is empty, and a signature goes back on the part that it came with. Nothing is marked
+for the cache: a prefix is cached as an object of its own (`timeline.wire.gemini_cache`).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from timeline.blocks import CustomBlock, SystemMessage, ToolCall, UserPrompt
+from timeline.wire.foreign import as_object, system_text, text_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.gemini_parts import SIGNATURE, camel, joined_text, media_block, model_blocks, parts_of, result_block
+from timeline.wire.media import content_parts, gemini_media, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.providers import GEMINI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from timeline.blocks import Block
+    from timeline.wire.gather import Placed
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+Content = dict[str, Any]
+
+
+def encode(context: NeutralContext) -> dict[str, Any]:
+    """Return what ``generate_content`` takes besides the model: ``contents``, and ``config`` where there is any.
+
+    Bytes are base64 text, as the SDK takes them out of plain values.
+    """
+    writer = ContentWriter(context.model)
+    for item in gather(context.entries):
+        writer.add(item)
+    for item in gather(context.ephemeral, first_number=len(context.entries)):
+        writer.add(item)
+    config = config_of(context)
+    return {"contents": writer.contents, **({"config": config} if config else {})}
+
+
+def config_of(context: NeutralContext) -> dict[str, Any]:
+    """Return the part of a request's ``config`` that a context tells: system prompt and tools, where there are any."""
+    told = {"system_instruction": system_text(context.system), "tools": list(context.tools)}
+    return {key: value for key, value in told.items() if value}
+
+
+class ContentWriter:
+    """Writes contents; one that is written never moves.
+
+    Args:
+        model: that the request is for.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.contents: list[Content] = []
+        self.place: dict[int, int] = {}
+        """By entry number: the position of the last content that the entry is in."""
+        self._ids = Ids(GEMINI.id_pattern, GEMINI.id_length)
+
+    def add(self, item: Placed | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+        elif parts := _user_parts(item.entry):
+            self._write("user", [(item.number, part) for part in parts])
+
+    def _add_response(self, response: Response) -> None:
+        said = list(self._said(response))
+        if all(part.get("thought") or part.get("text") == "" for _, part in said):
+            return  # nothing but thoughts
+        if not self.contents:
+            self._write("user", [(None, {"text": OPENING_LINE})])
+        self._write("model", said)
+        calls = [part["function_call"] for _, part in said if "function_call" in part]
+        answers: list[tuple[int | None, Part]] = []
+        for call, told in zip(response.calls, calls, strict=True):
+            entry = call.result.entry if call.result else None
+            answer = {"id": told["id"], "name": told["name"], **_answer(entry)}
+            answers.append((call.result.number if call.result else None, {"function_response": answer}))
+        if answers:
+            self._write("user", answers)
+
+    def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
+        """Iterate over a response's parts; a signature goes on the part that stands behind it."""
+        signature = ""
+        foreign = GEMINI.signature_for_unsigned(self._model)
+        for said in response.parts:
+            number, entry = said.placed if isinstance(said, Call) else said
+            if entry.type == "assistant.reasoning" and not isinstance(said, Call):
+                part = self._thought(entry)
+                signature = part.pop("thought_signature", "") if "text" not in part else ""
+                if part:
+                    yield number, part
+                continue
+            parts: list[Part] = [{"text": entry.text}] if entry.text.strip() else []
+            if isinstance(said, Call):
+                signature, foreign = signature or foreign, ""
+                parts.append(self._call(entry))
+            elif not parts:
+                parts = [{"text": unseen_line(entry, part)} for part in content_parts(entry.data)]
+            if parts and signature:
+                parts[-1]["thought_signature"] = signature
+                signature = ""
+            for part in parts:
+                yield number, part
+
+    def _thought(self, entry: Entry) -> Part:
+        """Return signed reasoning as it came: a part of its own, or the signature alone of the part behind it."""
+        data = entry.data
+        if not isinstance(data, dict) or not GEMINI.takes_back(entry, self._model):
+            return {}
+        signature = text_of(data, SIGNATURE)
+        if not signature or not _is_base64(signature):
+            return {}
+        own: Part = {"text": data["text"]} if isinstance(data.get("text"), str) else {}
+        thought = {"thought": True} if own and data.get("thought") is True else {}
+        return {**own, **thought, "thought_signature": signature}
+
+    def _call(self, entry: Entry) -> Part:
+        name = fit(entry.name or "unknown", GEMINI.name_pattern, GEMINI.name_length)
+        call = {"id": self._ids.give(str(entry.call_id)), "name": name, "args": as_object(entry.arguments)}
+        return {"function_call": call}
+
+    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]]) -> None:
+        self.contents.append({"role": role, "parts": [part for _, part in parts]})
+        self.place |= {number: len(self.contents) - 1 for number, _ in parts if number is not None}
+
+
+def _is_base64(text: str) -> bool:
+    """Say whether a text is base64, in either alphabet: anything else is refused before it is sent."""
+    try:
+        b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+    except (Error, ValueError):
+        return False
+    return True
+
+
+def _media(entry: Entry) -> list[Part]:
+    made = ((part, gemini_media(part, GEMINI)) for part in content_parts(entry.data))
+    return [told if told and _holds(told) else {"text": unseen_line(entry, part)} for part, told in made]
+
+
+def _holds(part: Part) -> bool:
+    return "inline_data" not in part or _is_base64(part["inline_data"]["data"])
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    return [*([{"text": text}] if text.strip() else []), *_media(entry)]
+
+
+def _answer(entry: Entry | None) -> Part:
+    """Return what answers a call: its text as output or as error, and pictures beside it."""
+    if entry is None:
+        return {"response": {"output": INTERRUPTED}}
+    media = _media(entry)
+    lines = [part["text"] for part in media if "text" in part]
+    text = "\n".join([*([entry.text] if entry.text else []), *lines])
+    shown = [part for part in media if "text" not in part]
+    return {"response": {"error" if entry.is_error else "output": text}, **({"parts": shown} if shown else {})}
+
+
+def decode(body: Any) -> list[Block]:
+    """Read what a request takes, or its contents, into blocks; turn ids are left open.
+
+    A result that only says that none was recorded is left out: its call goes on without one.
+    """
+    told = body.get("contents") if isinstance(body, dict) and "contents" in body else body
+    blocks: list[Block] = [SystemMessage(text=text)] if (text := _system_of(body)).strip() else []
+    decoder = MessageDecoder()
+    for content in told if isinstance(told, list) else [told]:
+        blocks += decoder.decode({"role": "user", "parts": [content]} if isinstance(content, str) else content)
+    return blocks
+
+
+def _system_of(body: Any) -> str:
+    if not isinstance(body, dict):
+        return ""
+    request = camel(body)
+    config = request.get("config")
+    told = config.get("systemInstruction") if isinstance(config, dict) else request.get("systemInstruction")
+    parts = told.get("parts") if isinstance(told, dict) and "parts" in told else told
+    return "\n\n".join(filter(None, map(text_of, parts_of(parts))))
+
+
+class MessageDecoder:
+    """Reads contents one by one; it remembers how many there were, and the calls that answers may be for."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._names: dict[str, str] = {}
+        self._open: deque[ToolCall] = deque()
+
+    def decode(self, message: Any) -> list[Block]:
+        """Read one content; what is none gives no block. One without a role is the user's."""
+        self._number += 1
+        if not isinstance(message, dict):
+            return []
+        parts = parts_of(camel(message.get("parts")))
+        if message.get("role") == "model":
+            response = text_of(message, "id") or f"response_{self._number}"
+            blocks = model_blocks(parts, response, calls=f"call_{self._number}")
+            calls = [block for block in blocks if isinstance(block, ToolCall)]
+            self._open = deque(calls)
+            self._names |= {call.call_id: call.name for call in calls}
+            return blocks
+        if message.get("role") == "system":
+            return [SystemMessage(text=text)] if (text := joined_text(parts)) else []
+        read = (self._user_block(part) for part in parts)
+        return [block for block in read if block is not None]
+
+    def _user_block(self, part: Part) -> Block | None:
+        if isinstance(answer := part.get("functionResponse"), dict):
+            call_id = self._answered(answer)
+            result = result_block(call_id, text_of(answer, "name") or self._names.get(call_id, ""), [part])
+            return None if result.text == INTERRUPTED else result
+        if text := text_of(part):
+            return UserPrompt(text=text) if text != OPENING_LINE else None
+        if SIGNATURE in part or "functionCall" in part:
+            return CustomBlock(type="user.part", author="user", data=part)
+        return media_block(part)
+
+    def _answered(self, answer: Part) -> str:
+        """Return the id of the call that an answer is for: its own, else that of the next open call of its name."""
+        if id_ := text_of(answer, "id"):
+            return id_
+        name = text_of(answer, "name")
+        call = next((call for call in self._open if call.name == name), self._open[0] if self._open else None)
+        if call is None:
+            return f"call_{self._number}"
+        self._open.remove(call)
+        return call.call_id

@@ -1,0 +1,82 @@
+"""Cached prefixes of Google's Gen AI API: which part of a request may be kept as an object of its own.
+
+The API caches no marked parts but a named object, made beforehand of system prompt, tools and the first contents; a
+request names it and sends the other contents alone. So a cache point becomes a prefix: how many contents it has, and
+the hash of all that is in it, by which an application finds the object that it made of the same prefix before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.wire.gather import gather
+from timeline.wire.gemini import ContentWriter, config_of, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.wire.gemini import Content
+    from timeline.wire.neutral import NeutralContext
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefix:
+    """A prefix of a request that ends at a cache point.
+
+    Attributes:
+        kind: of the cache point.
+        blocks: how many entries of the context stand up to the cache point.
+        contents: how many of the request's contents the prefix has.
+        sha256: of its canonical JSON: system prompt, tools and these contents. The same hash is the same prefix.
+        cached: what the object is made of, as ``caches.create(config=…)`` takes it; add a lifetime.
+        rest: the contents behind it.
+    """
+
+    kind: str
+    blocks: int
+    contents: int
+    sha256: str
+    cached: dict[str, Any]
+    rest: list[Content]
+
+    def request(self, name: str) -> dict[str, Any]:
+        """Return what ``generate_content`` takes besides the model, once the prefix is cached.
+
+        System prompt and tools are in the object; the API refuses a request that names them again.
+
+        Args:
+            name: of the cached object, such as ``cachedContents/a1b2``.
+        """
+        return {"contents": self.rest, "config": {"cached_content": name}}
+
+
+def cached_prefixes(context: NeutralContext) -> list[CachedPrefix]:
+    """Return the prefixes that end at a context's cache points, the shortest first.
+
+    The shortest one ends before the current turn, so it stays what it is as long as the turn goes on. A prefix never
+    parts a call from its answer, and one that leaves nothing to send is left out.
+    """
+    writer = ContentWriter(context.model)
+    for item in gather(context.entries):
+        writer.add(item)
+    contents: list[Content] = encode(context)["contents"]
+    found: dict[int, CachedPrefix] = {}
+    for point in context.cache_points:
+        until = max((writer.place.get(number, -1) for number in range(point.index + 1)), default=-1) + 1
+        length = _whole(contents, until)
+        if 0 < length < len(contents) and length not in found:
+            cached = {**config_of(context), "contents": contents[:length]}
+            hash_ = sha256_hex(canonical_json(cached))
+            found[length] = CachedPrefix(
+                point.kind, point.index + 1, length, hash_, cached=cached, rest=contents[length:]
+            )
+    return [found[length] for length in sorted(found)]
+
+
+def _whole(contents: Sequence[Content], length: int) -> int:
+    """Return how many contents a prefix may have: one that ends in calls ends before them."""
+    while length and any("function_call" in part for part in contents[length - 1]["parts"]):
+        length -= 1
+    return length
