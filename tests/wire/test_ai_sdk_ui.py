@@ -40,7 +40,7 @@ def tool(state: str, **more: Any) -> dict[str, Any]:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_any_entries_give_messages_that_the_sdk_takes(context: NeutralContext) -> None:
     """Hostile entries encode to messages of the SDK's own form, and none of their text is lost."""
     body = encode(context)
