@@ -249,7 +249,7 @@ GEMINI_EVENTS: Final[list[dict[str, Any]]] = [
 
 def gemini_response() -> dict[str, Any]:
     """Return the response of `GEMINI_EVENTS` as it comes in one piece."""
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"text": "Look first.", "thought": True},
         {"text": "I look twice."},
         _GEMINI_CALL,

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.cli import sessions
 from timeline.cli.exits import Exit
+from timeline.wire import WIRES, decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +51,16 @@ def test_the_wire_is_exactly_the_request_body(run: Callable[..., Done], simulate
     chat = run(*words, "--wire", "openai_chat").json
     assert set(chat) <= {"messages", "tools"}
     assert "Be brief." in str(chat["messages"][0])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_wire_format_is_rendered_and_exported(
+    run: Callable[..., Done], simulated: dict[str, Any], wire: str
+) -> None:
+    """Both commands name all of them, and a hyphen is as good as an underscore."""
+    body = run("render", simulated["id"], "--wire", wire.replace("_", "-")).json
+    assert decoder(wire)(body)
+    assert decoder(wire)(run("export", simulated["id"], "--format", wire).json)
 
 
 def _unanswered(messages: list[dict[str, Any]]) -> list[str]:

@@ -212,10 +212,8 @@ def test_pictures_and_files_are_sent_as_files() -> None:
         {"type": "text", "text": "[not shown here: file, text/plain, ar:]"},
     ]
     read = [block for block in decode(encoded) if isinstance(block, Attachment)]
-    assert [block.data for block in read[:2]] == [
-        PICTURE,
-        {"type": "image", "source": PICTURE_URL["image_url"] | {"type": "url"}},
-    ]  # type: ignore[operator]  # a literal
+    assert read[0].data == PICTURE
+    assert read[1].data == {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
     assert read[2].meta == {"file": "t"}
     shown = messages(call("a"), result("a", "see", data=[{"type": "text", "text": "see"}, PICTURE]))
     output = shown[2]["content"][0]["output"]

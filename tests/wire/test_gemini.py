@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -53,6 +54,7 @@ def check_legal(body: dict[str, Any]) -> None:
         assert all(part != {"text": ""} for part in content["parts"])
     GenerateContentConfig.model_validate({k: v for k, v in body.get("config", {}).items() if k != "tools"})
     assert not said or said[0]["role"] == "user"
+    assert ("model", "model") not in pairwise(content["role"] for content in said)
     ids: set[str] = set()
     for before, content in zip([{"parts": []}, *said], said, strict=False):
         assert named(content, "function_response") == named(before, "function_call")
@@ -174,7 +176,7 @@ def test_a_call_of_another_model_says_so_to_models_that_demand_a_signature(model
 
 def test_answers_without_ids_are_paired_by_name_and_order() -> None:
     """Older recordings have no ids: an answer is that of the next open call of its name."""
-    asked = [{"functionCall": {"name": name, "args": {}}} for name in ("ls", "cat", "ls")]
+    asked: list[dict[str, Any]] = [{"functionCall": {"name": name, "args": {}}} for name in ("ls", "cat", "ls")]
     told = [{"functionResponse": {"name": n, "response": {"output": n + str(i)}}} for i, n in enumerate(["ls", "ls"])]
     blocks = decode([{"role": "model", "parts": asked}, {"role": "user", "parts": told}])
     calls = [block.call_id for block in blocks if isinstance(block, ToolCall)]

@@ -29,6 +29,7 @@ from timeline.cli.options import (
 from timeline.cli.policy_commands import policies_app
 from timeline.cli.running import run as _run
 from timeline.cli.serving_commands import mcp
+from timeline.cli.wires import ComparedBytes, RequestBody  # noqa: TC001 - typer reads the annotations
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
@@ -50,6 +51,9 @@ class ExportFormat(StrEnum):
     anthropic = "anthropic"
     openai_chat = "openai_chat"
     openai_responses = "openai_responses"
+    gemini = "gemini"
+    ai_sdk = "ai_sdk"
+    ai_sdk_ui = "ai_sdk_ui"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -172,10 +176,7 @@ def render(
     max_tokens: MaxTokens = None,
     model: Model = None,
     system: System = None,
-    wire: Annotated[
-        str | None,
-        typer.Option("--wire", metavar="W", help="Print the request body: anthropic, openai_chat or openai_responses."),
-    ] = None,
+    wire: RequestBody = None,
     at: PastVersion = None,
     now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Record what is decided; otherwise a dry run.")] = False,
@@ -201,10 +202,7 @@ def diff(
     ] = "last~1",
     after: Annotated[str, typer.Argument(metavar="[B]", help="Another one.")] = "last",
     *,
-    wire: Annotated[
-        str,
-        typer.Option("--wire", metavar="W", help="Whose bytes to compare: anthropic, openai_chat or openai_responses."),
-    ] = "anthropic",
+    wire: ComparedBytes = "anthropic",
     every: Annotated[bool, typer.Option("--all", help="List all blocks, however many.")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="List the recorded contexts instead.")] = False,
     db: Db = DEFAULT_DATABASE,

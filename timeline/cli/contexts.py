@@ -12,11 +12,11 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
+from timeline.cli.wires import known_wire
 from timeline.policy.files import find_policy
 from timeline.projection.rules import spaced
 from timeline.projection.table import account_lines, decision_in_words, explanation_lines
 from timeline.timeline import Timeline
-from timeline.wire import WIRES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,8 +96,7 @@ async def render(
         BudgetError: the context cannot fit the limit.
         UsageProblem: the options do not go together.
     """
-    if wire is not None and wire not in WIRES:
-        raise UsageProblem(f"There is no wire format {wire!r}. Use one of: {', '.join(WIRES)}.")
+    named = None if wire is None else known_wire(wire)
     if wire is not None and explain:
         raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
     if at is not None and record:
@@ -109,8 +108,8 @@ async def render(
             context = await timeline.render(system=system, now=now, record=record)
         else:
             context = await (await timeline.at(at)).render(system=system, now=now)
-    if wire is not None:
-        output.write_json(context.to_wire(wire))
+    if named is not None:
+        output.write_json(context.to_wire(named))
     elif as_json:
         output.write_json(context.explanation.dump() if explain else context.dump())
     elif explain:

@@ -9,12 +9,11 @@ import typer
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
-from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, pad, paint, state_colour, write
+from timeline.cli.wires import known_wire
 from timeline.projection.diff import diff
 from timeline.projection.rules import counted, spaced
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
-from timeline.wire import WIRES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +37,12 @@ async def diff_contexts(
         ContextUnavailable: one of them cannot be built again.
         UsageProblem: there is no such wire format.
     """
-    if wire not in WIRES:
-        raise UsageProblem(f"There is no wire format {wire!r}. Use one of: {', '.join(WIRES)}.")
+    named = known_wire(wire)
     async with reading(db) as store:
         with output.progress("replaying"):
             recorded = await recorded_contexts(store, conversation)
             chosen = [find_context(recorded, name) for name in (before, after)]
-            found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[wire])
+            found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[named])
     if as_json:
         output.write_json(found.dump())
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
+from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
@@ -46,6 +47,7 @@ FORMATS: Final = (
     "pi sessions (JSON Lines)",
     "OpenAI chat messages (JSON)",
     "Anthropic messages (JSON)",
+    "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats (JSON)",
     "SWE-agent trajectories (JSON)",
 )
@@ -66,7 +68,9 @@ def read_recording(path: Path | str) -> list[Recording]:
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
     name = repair_text(source.stem)
     document = _document(data)
-    if messages_of(document) is not None:
+    if is_ai_sdk(document):
+        recordings = read_ai_sdk(document, name)
+    elif messages_of(document) is not None:
         recordings = read_chat(document, name, sha256(data).hexdigest())
     elif is_gemini_cli(document):
         recordings = read_gemini_cli(document, name)
@@ -127,4 +131,6 @@ def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | N
             return read_claude_code
         if is_pi(record.value):
             return read_pi
+        if is_ai_sdk_message(record.value):
+            return read_ai_sdk_lines
     return None

@@ -41,18 +41,24 @@ def messages_of(document: Any) -> list[Any] | None:
 
 def dialect_of(document: Any) -> Dialect:
     """Tell the forms of messages apart by what only one of them has."""
-    for message in messages_of(document) or []:
-        if isinstance(parts := message.get("parts"), list):
-            return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
-        told = [part for part in _list(message.get("content")) if isinstance(part, dict)]
-        types = {str(part.get("type")) for part in told}
-        if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *told)):
-            return "ai_sdk"
-        if types & _ANTHROPIC_PARTS:
-            return "anthropic"
-        if types & _OPENAI_PARTS or message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS):
-            return "openai_chat"
-    return "anthropic" if isinstance(document, dict) and document.get("system") else "openai_chat"
+    told: Dialect | None = next(filter(None, map(form_of, messages_of(document) or [])), None)
+    return told or ("anthropic" if isinstance(document, dict) and document.get("system") else "openai_chat")
+
+
+def form_of(message: Any) -> Dialect | None:
+    """Return the form that a message shows; None where it could be of several, or is none."""
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        return None
+    if isinstance(parts := message.get("parts"), list):
+        return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
+    told = [part for part in _list(message.get("content")) if isinstance(part, dict)]
+    types = {str(part.get("type")) for part in told}
+    if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *told)):
+        return "ai_sdk"
+    if types & _ANTHROPIC_PARTS:
+        return "anthropic"
+    is_openai = message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS)
+    return "openai_chat" if types & _OPENAI_PARTS or is_openai else None
 
 
 def read_chat(document: Any, name: str, digest: str) -> list[Recording]:

@@ -7,7 +7,7 @@ calls the instructions ``system``. Cache points carry Anthropic's marker in ``pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
 from timeline.wire.ai_sdk_parts import (
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from timeline.wire.gather import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
-
-_FILES: Final = frozenset({"file", "image"})
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
@@ -268,7 +266,7 @@ class MessageDecoder:
             case "text":
                 text = text_of(part)
                 return UserPrompt(text=text) if text and text != OPENING_LINE else None
-            case kind if role != "tool" and kind in _FILES:
+            case "file" | "image" if role != "tool":
                 return attachment_of(part)
             case _:
                 author = "tool" if role == "tool" else "user"

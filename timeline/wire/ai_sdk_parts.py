@@ -187,7 +187,7 @@ def _shown(file: File) -> Part:
 
 def result_of(call_id: str, name: str, output: Any) -> ToolResult:
     """Read a tool's output: one of the SDK's kinds, or whatever value the tool gave."""
-    kind = output.get("type") if isinstance(output, dict) else None
+    kind = text_of(output, "type") if isinstance(output, dict) else ""
     if kind not in _OUTPUTS or ("value" not in output and kind != "execution-denied"):
         return ToolResult(call_id=call_id, name=name, text=_as_text(output))
     if kind == "execution-denied":
@@ -209,7 +209,7 @@ def _as_text(value: Any) -> str:
 def _media(part: Part) -> JsonValue:
     """Return a part of a result in the form that the other wires send, where it has one."""
     mime = text_of(part, "mediaType") or ("image/*" if str(part.get("type")).startswith("image") else "")
-    if mime and part.get("type") in {"image-data", "image-url", "file-data", "file-url", "media", "file"}:
+    if mime and text_of(part, "type") in {"image-data", "image-url", "file-data", "file-url", "media", "file"}:
         file = {**part, "type": "file", "mediaType": mime}
         return attachment_of(file).data
     return part

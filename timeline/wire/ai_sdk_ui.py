@@ -169,7 +169,7 @@ class MessageDecoder:
         if not isinstance(message, dict):
             return []
         told = (part for part in parts_of(message.get("parts")) if isinstance(part.get("type"), str))
-        parts = [part for part in told if part.get("state") not in UNFINISHED]
+        parts = [part for part in told if text_of(part, "state") not in UNFINISHED]
         if message.get("role") == "system":
             return [SystemMessage(text=text) for text in map(text_of, parts) if text]
         if message.get("role") != "assistant":
@@ -214,7 +214,7 @@ def _step_blocks(parts: list[Part], response: str) -> list[Block]:
 
 def _tool_blocks(part: Part, response: str, unnamed: str) -> list[Block]:
     """Read a tool's part: the call, and its result once it has one. One that waits for an approval is pending."""
-    call_id, state = text_of(part, "toolCallId") or unnamed, part.get("state")
+    call_id, state = text_of(part, "toolCallId") or unnamed, text_of(part, "state")
     name = text_of(part, "toolName") or part["type"].removeprefix("tool-") or "unknown"
     told = part.get("input", part.get("rawInput", {}))
     call = ToolCall(

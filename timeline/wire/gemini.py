@@ -52,7 +52,7 @@ def config_of(context: NeutralContext) -> dict[str, Any]:
 
 
 class ContentWriter:
-    """Writes contents; one that is written never moves.
+    """Writes contents; one that is written never moves, and only the newest one of the model's may grow.
 
     Args:
         model: that the request is for.
@@ -130,7 +130,9 @@ class ContentWriter:
         return {"function_call": call}
 
     def _write(self, role: str, parts: Sequence[tuple[int | None, Part]]) -> None:
-        self.contents.append({"role": role, "parts": [part for _, part in parts]})
+        if role != "model" or not self.contents or self.contents[-1]["role"] != role:  # calls come behind a user's turn
+            self.contents.append({"role": role, "parts": []})
+        self.contents[-1]["parts"] += [part for _, part in parts]
         self.place |= {number: len(self.contents) - 1 for number, _ in parts if number is not None}
 
 

@@ -52,6 +52,19 @@ def responses_usage(told: Any) -> Usage:
     )
 
 
+def ai_sdk_usage(told: Any) -> Usage:
+    """Read the AI SDK's usage, where ``inputTokens`` includes what the cache answered and took in."""
+    details = told.get("inputTokenDetails") if isinstance(told, dict) else None
+    read = count_of(details, "cacheReadTokens") or count_of(told, "cachedInputTokens")
+    written = count_of(details, "cacheWriteTokens")
+    return Usage(
+        input_tokens=max(0, count_of(told, "inputTokens") - read - written),
+        output_tokens=count_of(told, "outputTokens"),
+        cache_read_tokens=read,
+        cache_write_5m_tokens=written,
+    )
+
+
 def gemini_usage(told: Any) -> Usage:
     """Read Google's usage, where the prompt's count includes what the cache answered; thoughts are billed as output."""
     cached = count_of(told, "cachedContentTokenCount")
