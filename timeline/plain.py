@@ -90,7 +90,7 @@ async def compact_messages(
     form does not tell the round it counts as the first.
 
     Args:
-        messages: in the form of OpenAI's chat, leading system messages included, or of Anthropic's messages.
+        messages: in any form of messages (`timeline.wire.MESSAGES`), leading system messages included.
         policy: when to compact, and how.
         system: the system prompt, where it is sent beside the messages; counted only.
         tools: the tool schemas that are sent with them; counted only.

@@ -1,0 +1,120 @@
+"""Every wire format through the shell: appended, rendered, compacted, recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.genai.types import GenerateContentResponse
+
+from store import MemoryStore
+from tests.scenes import after, answer, call, prompt, result
+from tests.sdks import GEMINI_EVENTS, gemini_response
+from timeline import Timeline, compact_messages, policies
+from timeline.errors import InvalidArgument
+from timeline.wire import MESSAGES, WIRES, decoder
+
+TALK = (
+    prompt(text="build it"),
+    call("c1", "bash", response_id="r1", arguments={"command": "make"}),
+    result("c1", text="Exit code 2", name="bash"),
+    answer(text="It fails.", response_id="r2"),
+    prompt(text="And now?"),
+)
+
+
+async def talk(*blocks: Any, id_: str = "c") -> Timeline:
+    """Open a timeline on which some blocks were said."""
+    timeline = await Timeline.open(MemoryStore(), id_, policy=policies.cut_point(), now=after(0))
+    await timeline.append(*blocks, now=after(1))
+    return timeline
+
+
+async def messages_of(wire: str) -> list[dict[str, Any]]:
+    """Return a conversation in a wire's form."""
+    body = (await (await talk(*TALK)).render(now=after(2))).to_wire(wire)
+    messages: list[dict[str, Any]] = body[MESSAGES[wire]]
+    return messages
+
+
+@pytest.mark.parametrize("wire", MESSAGES)
+async def test_messages_of_every_form_are_told_apart_and_appended(wire: str) -> None:
+    """Nobody has to say which form it is, and the turns are the same."""
+    timeline = await talk(prompt(text="Hello"))
+    blocks = await timeline.append_messages(await messages_of(wire), now=after(3))
+    assert [(b.type, b.text) for b in blocks] == [(b.type, b.text) for b in TALK]
+    assert [block.turn_id for block in blocks] == ["turn_2"] * 4 + ["turn_3"]
+    again = (await timeline.render(now=after(4))).to_wire(wire)
+    assert [b.text for b in decoder(wire)(again)] == ["Hello", *(b.text for b in TALK)]
+
+
+async def test_a_form_that_has_no_messages_is_refused() -> None:
+    """The error names those that have."""
+    with pytest.raises(InvalidArgument, match="anthropic, openai_chat, gemini, ai_sdk"):
+        await (await talk(*TALK)).append_messages([{"role": "user", "content": "x"}], wire="pigeon")  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("wire", MESSAGES)
+async def test_a_plain_list_of_every_form_is_compacted_in_that_form(wire: str) -> None:
+    """What stays are the very messages; a summary stands at the head, and the next round integrates it."""
+    said = [
+        block
+        for n in range(40)
+        for block in (
+            prompt(text=f"Question {n}. " + "More. " * 200),
+            answer(text=f"Answer {n}. " + "So. " * 300, response_id=f"r{n}"),
+        )
+    ]
+    body = (await (await talk(*said)).render(now=after(2))).to_wire(wire)
+    messages = body[MESSAGES[wire]]
+    done = await compact_messages(messages, policies.keep_last(max_tokens=24_000), now=after(3))
+    assert done.changed
+    assert done.after_tokens < done.before_tokens
+    assert any(kept is messages[-1] for kept in done.messages)
+    texts = [block.text for block in decoder(wire)({MESSAGES[wire]: done.messages})]
+    assert texts[-1] == said[-1].text
+    assert any("Session Summary" in text for text in texts[:2])
+
+
+async def test_a_reply_of_googles_is_recorded_and_sent_back_as_it_came() -> None:
+    """As the SDK's object or as a stream of its chunks; the signature goes back on its call."""
+    for streamed in (False, True):
+        timeline = await talk(prompt(text="List the files."))
+        if streamed:
+
+            async def stream() -> Any:
+                for event in GEMINI_EVENTS:
+                    yield GenerateContentResponse.model_validate(event)
+
+            blocks = await timeline.record_stream(stream(), now=after(2))
+        else:
+            reply = GenerateContentResponse.model_validate(gemini_response())
+            blocks = await timeline.record(reply, now=after(2))
+        assert [block.type.rpartition(".")[2] for block in blocks] == [
+            *("reasoning", "completion", "reasoning", "call", "call"),
+        ]
+        context = await timeline.render(now=after(3))
+        parts = context.to_gemini()["contents"][1]["parts"]
+        sent = GenerateContentResponse.model_validate({"candidates": [{"content": {"parts": parts}}]})
+        came = GenerateContentResponse.model_validate(gemini_response())
+        assert [p.thought_signature for p in sent.parts or ()] == [p.thought_signature for p in (came.parts or ())[1:]]
+        assert context.neutral.model == "gemini-3.8-flash"
+
+
+async def test_a_prefix_for_googles_cache_stays_the_same_while_the_turn_goes_on() -> None:
+    """Its hash finds the cached object again; the rest is what came since."""
+    timeline = await talk(*TALK)
+    first = (await timeline.render(system="You build.", now=after(2))).gemini_prefixes()[0]
+    await timeline.append(call("c2", "bash", response_id="r3"), result("c2", text="fine"), now=after(3))
+    later = await timeline.render(system="You build.", now=after(4))
+    [prefix, *_] = later.gemini_prefixes()
+    assert (prefix.kind, prefix.sha256, prefix.cached) == ("previous_turn", first.sha256, first.cached)
+    assert len(prefix.rest) > len(first.rest)
+    other = await timeline.render(system="You do not build.", now=after(5))
+    assert prefix.sha256 not in [found.sha256 for found in other.gemini_prefixes(model="gemini-3.8-flash")]
+
+
+async def test_the_methods_are_the_wires() -> None:
+    """Each format has a method of its name, and all are in the one table."""
+    context = await (await talk(*TALK)).render(now=after(2))
+    assert all(getattr(context, f"to_{wire}")() == context.to_wire(wire) for wire in WIRES)
