@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
+from timeline.importers.agents_sqlite import MAGIC, read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
+from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi import is_pi, read_pi
@@ -45,6 +47,8 @@ __all__ = [
 FORMATS: Final = (
     "Claude Code sessions (JSON Lines)",
     "pi sessions (JSON Lines)",
+    "Codex rollouts (JSON Lines)",
+    "OpenAI Agents SDK sessions (SQLite)",
     "OpenAI chat messages (JSON)",
     "Anthropic messages (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
@@ -63,6 +67,8 @@ def read_recording(path: Path | str) -> list[Recording]:
         ImportFailed: the file is missing, empty, unreadable, no regular file, or no recording of a known format.
     """
     source = Path(path)
+    if _read(source, len(MAGIC)) == MAGIC:
+        return _said(read_agents_database(source), path)
     data = _read(source)
     if not data.strip(_NOTHING):
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
@@ -76,11 +82,18 @@ def read_recording(path: Path | str) -> list[Recording]:
         recordings = read_gemini_cli(document, name)
     elif is_swe_agent(document):
         recordings = read_swe_agent(document, name, sha256(data).hexdigest())
+    elif is_codex_document(document):
+        recordings = read_codex_document(document, name)
     elif (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
     else:
         known = f"What can be read: {', '.join(FORMATS)}."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
+    return _said(recordings, path)
+
+
+def _said(recordings: list[Recording], path: Path | str) -> list[Recording]:
+    """Refuse a file in which nothing was said."""
     if not recordings:
         raise ImportFailed(str(path), "no message is in it. Give a recording in which something was said.")
     return recordings
@@ -109,13 +122,15 @@ def _damage(data: bytes) -> str:
     return ""
 
 
-def _read(source: Path) -> bytes:
+def _read(source: Path, size: int = -1) -> bytes:
+    """Read a file, or its first bytes."""
     try:
         if source.is_dir():
             raise ImportFailed(str(source), "this is a folder. Give a file, or several: timeline import FOLDER/*.jsonl")
         if source.exists() and not source.is_file():
             raise ImportFailed(str(source), "this is no regular file. Copy the recording to a file first.")
-        return source.read_bytes()
+        with source.open("rb") as file:
+            return file.read(size)
     except FileNotFoundError:
         raise ImportFailed(str(source), "there is no such file. Check the path.") from None
     except PermissionError:
@@ -131,6 +146,8 @@ def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | N
             return read_claude_code
         if is_pi(record.value):
             return read_pi
+        if is_codex(record.value):
+            return read_codex
         if is_ai_sdk_message(record.value):
             return read_ai_sdk_lines
     return None

@@ -28,6 +28,8 @@ FindingKind: TypeAlias = Literal[
     "invalid",  # a record of a known type whose fields do not hold
     "second_conversation",  # records of another conversation in the same file, kept in file order
     "branch",  # the conversation was continued from an earlier place, too: a conversation of its own, or left out
+    "aborted_turn",  # the user or an error ended it before its end
+    "rolled_back",  # turns that the client stopped sending; they stay in the log
     "lost_parent",  # a record that names one which is not in the file; it follows the record before it
 ]
 

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.memory import MemoryStore
+from tests.importers.codex_rollout import Rollout
+from tests.importers.session import START, blocks, kinds
+from timeline import Timeline, policies
+from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
+from timeline.events import CompactionCompleted, ModelCalled, ParentLink, Usage
+from timeline.importers import ImportedCompaction, Recording, read_recording
+from timeline.importers.codex import UNREADABLE, read_codex
+from timeline.recorded import import_recording
+from timeline.simulate import simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+
+
+def calls(recording: Recording) -> list[ModelCalled]:
+    """Return the model calls of a recording."""
+    return [e.payload for e in recording.events if isinstance(e.payload, ModelCalled)]
+
+
+def told(recording: Recording) -> list[tuple[str, str]]:
+    """Return types and texts of a recording's blocks."""
+    return [(block.type, block.text) for block in blocks(recording)]
+
+
+def test_a_rollout_becomes_turns_of_blocks(tmp_path: Path) -> None:
+    """Prompts, thoughts, calls, results, texts and costs are all there, once each; echoes are skipped."""
+    rollout = Rollout(base_instructions={"text": "You are Codex."})
+    rollout.user("<environment_context>\n<cwd>/repo</cwd>\n</environment_context>")
+    rollout.user("List the files")
+    rollout.event("agent_reasoning", text="Listing")
+    rollout.think("Listing")
+    rollout.call("a", command=["ls"])
+    rollout.call("b", command=["pwd"])
+    rollout.count()
+    rollout.result("a", "x.py")
+    rollout.result("b", "/repo")
+    rollout.answer("x.py in /repo")
+    rollout.count(1100, 1000, 8)
+    (recording,) = read_recording(rollout.write(tmp_path))
+    assert (recording.id, recording.title, recording.report.format) == ("codex-1", "List the files", "codex")
+    assert kinds(recording) == [
+        "system.message",
+        "client.message",
+        "user.prompt",
+        "assistant.reasoning",
+        "react.tool.call",
+        "react.tool.call",
+        "ModelCalled",
+        "react.tool.result",
+        "react.tool.result",
+        "assistant.completion",
+        "ModelCalled",
+    ]
+    assert not recording.report.findings
+    assert recording.report.counts["skipped"] == 5
+    assert [block.turn_id for block in blocks(recording)] == ["turn_1"] * 9
+
+
+def test_usage_is_read_once_with_the_cache_apart_and_names_model_and_start() -> None:
+    """Input includes what the cache answered; a count that is written again adds nothing."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.answer("Hello")
+    row = rollout.count(1000, 600, 40)
+    row["payload"]["info"]["last_token_usage"]["cache_write_input_tokens"] = 100
+    rollout.rows.append(row)
+    (call,) = calls(rollout.read())
+    usage = Usage(input_tokens=300, output_tokens=40, cache_read_tokens=600, cache_write_5m_tokens=100)
+    assert (call.usage, call.model) == (usage, "gpt-5.2-codex")
+    assert call.started_at == START + timedelta(seconds=3)
+
+
+def test_a_count_without_a_last_figure_is_the_difference_of_the_totals() -> None:
+    """Older versions told totals alone."""
+    rollout = Rollout()
+    for input_tokens in (1000, 2500):
+        rollout.user("Hi")
+        rollout.answer("Hello")
+        total = {"input_tokens": input_tokens, "output_tokens": input_tokens // 10}
+        rollout.event("token_count", info={"total_token_usage": total, "last_token_usage": {}})
+    assert [(c.usage.input_tokens, c.usage.output_tokens) for c in calls(rollout.read())] == [(1000, 100), (1500, 150)]
+
+
+def test_counts_that_stand_before_their_response_pay_for_it() -> None:
+    """Versions that wrote a response down when it was over did so behind its count, calls and results by turns."""
+    rollout = Rollout()
+    rollout.user("Do it")
+    rollout.count(100, 0, 10)
+    for call_id in "ab":
+        rollout.call(call_id)
+        rollout.result(call_id)
+    rollout.count(200, 0, 20)
+    rollout.answer("Done")
+    rollout.user("Thanks")
+    recording = rollout.read()
+    assert [c.usage.output_tokens for c in calls(recording)] == [10, 20]
+    responses = [b.response_id for b in blocks(recording) if b.response_id]
+    assert [responses.index(r) for r in responses] == [0, 0, 2]
+    assert not recording.report.findings
+
+
+def test_a_call_of_which_no_answer_was_written_is_recorded_with_its_cost() -> None:
+    """The count of a compaction's own call belongs to no response."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.answer("Hello")
+    rollout.count(100, 0, 10)
+    rollout.count(5000, 0, 900)
+    rollout.row("compacted", message="They said hello.")
+    recording = rollout.read()
+    assert [c.usage.output_tokens for c in calls(recording)] == [10, 900]
+    (compaction,) = [e.payload for e in recording.events if isinstance(e.payload, ImportedCompaction)]
+    assert (compaction.summary, compaction.pre_tokens) == ("They said hello.", 5000)
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "status", "failed"),
+    [
+        ("plain", "plain", None, False),
+        ("Exit code: 2\nWall time: 1 seconds\nOutput:\nno", None, 2, False),
+        ("Chunk ID: 1\nProcess exited with code 0\nOutput:\nyes", None, 0, False),
+        ('{"output":"x","metadata":{"exit_code":1,"duration_seconds":0.1}}', None, 1, False),
+        ({"content": "no such file", "success": False}, "no such file", None, True),
+        ([{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}], "a\nb", None, False),
+        ({"anything": [1]}, '{"anything":[1]}', None, False),
+    ],
+)
+def test_results_are_what_the_model_saw(output: Any, text: str | None, status: int | None, failed: bool) -> None:  # noqa: FBT001 - a case
+    """Every form of an output is read, with the exit status that it tells."""
+    rollout = Rollout()
+    rollout.user("Do it")
+    rollout.call("a")
+    rollout.result("a", output)
+    result = blocks(rollout.read())[-1]
+    assert isinstance(result, ToolResult)
+    assert (result.text, result.exit_status, result.is_error, result.name) == (text or output, status, failed, "shell")
+
+
+def test_pictures_are_kept_in_prompts_and_results() -> None:
+    """A picture stands beside its text, with its content type."""
+    rollout = Rollout()
+    rollout.user("Look", PICTURE)
+    rollout.call("a", "view_image")
+    rollout.result("a", [{"type": "input_text", "text": "here"}, PICTURE])
+    _, picture, _, result = blocks(rollout.read())
+    assert isinstance(picture, Attachment)
+    assert (picture.mime, picture.data) == ("image/png", PICTURE)
+    assert (result.text, result.data) == ("here", [{"type": "input_text", "text": "here"}, PICTURE])
+
+
+def test_every_kind_of_call_is_paired_with_its_result() -> None:
+    """Custom tools, local shells and tool searches are calls; a web search is the model's own part."""
+    rollout = Rollout()
+    rollout.user("Do it")
+    rollout.item("custom_tool_call", call_id="a", name="apply_patch", input="*** Begin Patch", status="completed")
+    action = {"type": "exec", "command": ["pwd"]}
+    rollout.item("local_shell_call", call_id="b", action=action, status="completed")
+    rollout.item("tool_search_call", call_id="c", execution="client", arguments={"query": "x"})
+    rollout.item("web_search_call", status="completed", action={"type": "search", "query": "y"})
+    rollout.item("custom_tool_call_output", call_id="a", output="ok")
+    rollout.item("function_call_output", call_id="b", output="/repo")
+    rollout.item("tool_search_output", call_id="c", status="completed", execution="client", tools=[{"name": "t"}])
+    found = blocks(rollout.read())[1:]
+    assert [(b.name, b.arguments) for b in found if isinstance(b, ToolCall)] == [
+        ("apply_patch", "*** Begin Patch"),
+        ("local_shell", action),
+        ("tool_search", {"query": "x"}),
+    ]
+    assert [(b.name, b.text) for b in found if isinstance(b, ToolResult)] == [
+        ("apply_patch", "ok"),
+        ("local_shell", "/repo"),
+        ("tool_search", '[{"name":"t"}]'),
+    ]
+    (search,) = [b for b in found if isinstance(b, CustomBlock)]
+    assert isinstance(search.data, dict)
+    assert search.data["action"] == {"type": "search", "query": "y"}
+
+
+def test_reasoning_is_kept_as_the_provider_gave_it() -> None:
+    """Encrypted content is there byte for byte, and the summary is its text."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    payload = rollout.think("Thinking")["payload"]
+    thought = blocks(rollout.read())[-1]
+    assert isinstance(thought, Reasoning)
+    assert (thought.text, thought.data) == ("Thinking", payload)
+
+
+async def test_a_compaction_stands_for_everything_before_it() -> None:
+    """The summary is imported, and stands in the window; simulations leave it out, and make their own."""
+    rollout = Rollout()
+    rollout.user("First")
+    rollout.answer("Yes")
+    rollout.count(100_000)
+    rollout.row("compacted", message="We said yes.", replacement_history=[{"type": "message"}])
+    rollout.event("context_compacted")
+    rollout.user("Second")
+    recording = rollout.read()
+    store = MemoryStore()
+    await import_recording(store, recording)
+    timeline = await Timeline.open(store, "codex-1")
+    assert [item.block.type for item in timeline.window.items] == ["conv.range.summary", "user.prompt"]
+    (done,) = [e.payload async for e in store.read("codex-1") if isinstance(e.payload, CompactionCompleted)]
+    assert done.source == "imported"
+    assert (await timeline.verify()).ok
+    assert (await simulate(store, recording, policies.cut_point())).compactions == 0
+
+
+def test_a_summary_that_is_encrypted_is_said_to_be() -> None:
+    """A compaction of the provider's own has no text; it is reported."""
+    rollout = Rollout()
+    rollout.user("First")
+    rollout.row("compacted", message="", replacement_history=[{"type": "compaction", "encrypted_content": "gAA"}])
+    recording = rollout.read()
+    assert recording.events[-1].payload == ImportedCompaction(UNREADABLE)
+    assert recording.report.counts["invalid"] == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "parent"),
+    [
+        ({"forked_from_id": "other"}, ParentLink(conversation="other", relation="fork")),
+        (
+            {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "other", "depth": 1}}}},
+            ParentLink(conversation="other", relation="subagent"),
+        ),
+        ({"parent_thread_id": "other"}, ParentLink(conversation="other", relation="subagent")),
+        ({"source": {"subagent": "review"}}, None),
+        ({}, None),
+    ],
+)
+def test_a_session_names_where_it_comes_from(header: dict[str, Any], parent: ParentLink | None) -> None:
+    """A fork repeats its parent's header, which is no second conversation."""
+    rollout = Rollout()
+    rollout.rows[0]["payload"] |= header
+    rollout.row("session_meta", id="other", timestamp="2026-01-20T08:00:00Z")
+    rollout.user("Hi")
+    recording = rollout.read()
+    assert (recording.id, recording.parent) == ("codex-1", parent)
+    assert recording.report.counts["second_conversation"] == ("forked_from_id" not in header)
+
+
+def test_what_the_client_says_in_the_users_place_opens_no_turn() -> None:
+    """Environment, project instructions and aborts are the client's; developers speak as the system."""
+    rollout = Rollout()
+    rollout.item("message", role="developer", content=[{"type": "input_text", "text": "Be brief."}])
+    for text in ("# AGENTS.md instructions for /repo\n\nx", "<user_instructions>x", "<turn_aborted>\nx", "Hi"):
+        rollout.user(text)
+    found = [type_ for type_, _ in told(rollout.read())]
+    assert found == ["system.message", *["client.message"] * 3, "user.prompt"]
+
+
+def test_aborted_turns_rollbacks_and_unknown_records_are_reported() -> None:
+    """Nothing that is not understood is lost silently; an item of an unknown type is kept whole, too."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.call("a")
+    rollout.event("turn_aborted", reason="interrupted")
+    rollout.event("thread_rolled_back", num_turns=1)
+    rollout.event("something_new", x=1)
+    rollout.row("world_state", x=1)
+    rollout.item("brand_new", x=1)
+    rollout.item("ghost_snapshot", ghost_commit={"id": "x"})
+    recording = rollout.read()
+    counts = recording.report.counts
+    assert (counts["aborted_turn"], counts["rolled_back"], counts["unknown_record"]) == (1, 1, 3)
+    assert counts["unanswered_call"] == 1
+    assert blocks(recording)[-1].data == {"type": "brand_new", "x": 1}
+
+
+def test_instructions_are_imported_once() -> None:
+    """An old header's instructions are left out where a message holds them."""
+    alone = Rollout(instructions="Use tabs.")
+    alone.user("Hi")
+    both = Rollout(instructions="Use tabs.")
+    both.user("<user_instructions>\n\nUse tabs.\n\n</user_instructions>")
+    both.user("Hi")
+    assert [type_ for type_, _ in told(alone.read())] == ["system.message", "user.prompt"]
+    assert [type_ for type_, _ in told(both.read())] == ["client.message", "user.prompt"]
+
+
+def old_rows() -> list[dict[str, Any]]:
+    """Make the rows of a rollout before there was an envelope."""
+    return [
+        {"id": "old-1", "timestamp": "2025-07-01T10:00:00.000Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "id": None, "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None},
+        {"type": "function_call", "id": "fc_1", "name": "shell", "arguments": "{}", "call_id": "a"},
+        {"type": "function_call_output", "call_id": "a", "output": "ok"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
+    ]
+
+
+def test_rollouts_without_an_envelope_are_read(tmp_path: Path) -> None:
+    """Bare items begin at the header's time, which is all that is known; so do those of the first version's JSON."""
+    file, document = tmp_path / "rollout.jsonl", tmp_path / "rollout.json"
+    file.write_text("".join(json.dumps(row) + "\n" for row in old_rows()), encoding="utf-8")
+    header, _, *items = old_rows()
+    document.write_text(json.dumps({"session": header, "items": items}), encoding="utf-8")
+    (lines,), (whole,) = read_recording(file), read_recording(document)
+    assert (lines.id, whole.id) == ("old-1", "old-1")
+    assert told(lines) == told(whole)
+    assert [type_ for type_, _ in told(lines)][-1] == "assistant.completion"
+    assert {event.at.isoformat() for event in lines.events} == {"2025-07-01T10:00:00+00:00"}
+    assert lines.report.counts["missing_time"] > 0
+
+
+async def test_a_session_that_was_resumed_adds_what_is_new() -> None:
+    """Rows have no ids: their lines are their keys, and a file grows at its end."""
+    rollout = Rollout()
+    rollout.user("First")
+    rollout.answer("Yes")
+    rollout.count()
+    store = MemoryStore()
+    first = await import_recording(store, rollout.read())
+    rollout.user("Second")
+    rollout.answer("No")
+    rollout.count()
+    again = await import_recording(store, rollout.read())
+    assert (again.known, again.events) == (first.events, 3)
+    assert (await import_recording(store, rollout.read())).events == 0
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda v: st.lists(v, max_size=3), max_leaves=5))
+def test_any_value_in_any_field_is_read_without_an_error(value: Any) -> None:
+    """A field that is something else than it should be costs its row at most."""
+    rollout = Rollout()
+    rollout.user("Hi")
+    rollout.call("a")
+    rollout.result("a")
+    rollout.count()
+    rollout.row("compacted", message="x")
+    for row in list(rollout.rows):
+        for key in row["payload"]:
+            rollout.rows.append({**row, "payload": {**row["payload"], key: value}})
+    assert read_codex(rollout.text().encode("utf-8", "surrogatepass"), "file")

@@ -1,0 +1,202 @@
+"""Items of OpenAI's Responses API as recordings hold them: one after the other, without naming their responses.
+
+Codex rollouts and sessions of the OpenAI Agents SDK are such lists. A response is what the model gave without a break:
+it ends where something is said to the model, a call is answered, or the reader is told so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import CustomBlock, SystemMessage, ToolCall, ToolResult, UserPrompt
+from timeline.frozen import compact_json
+from timeline.importers.builder import Origin, client_message
+from timeline.wire.foreign import arguments_of, text_of
+from timeline.wire.media import attachment_block
+from timeline.wire.openai_chat import parts_of
+from timeline.wire.openai_responses import item_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from timeline.blocks import Block
+    from timeline.importers.builder import RecordingBuilder
+    from timeline.importers.recording import Report
+    from timeline.wire.media import Part
+
+SAID_BY_THE_MODEL: Final = frozenset(
+    {
+        "reasoning",
+        "function_call",
+        "custom_tool_call",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "compaction",
+        "compaction_summary",
+        "context_compaction",
+    }
+)
+"""Items that are kept as `item_blocks` says."""
+CALLS: Final = frozenset({"local_shell_call", "shell_call", "apply_patch_call", "computer_call", "tool_search_call"})
+"""Calls that have no name of their own: their type is the name."""
+NOTHING: Final = frozenset({"ghost_snapshot", "item_reference", "compaction_trigger"})
+"""Items of the client, which tell the model nothing."""
+
+_TEXTS: Final = frozenset({"text", "input_text", "output_text"})
+_ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
+_EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")
+_OPENING_LINES: Final = 400
+"""Characters at the beginning of a result in which the client says how a command ended."""
+
+
+class ItemReader:
+    """Puts items into a recording, in the order in which they stand there.
+
+    Args:
+        builder: collects the recording.
+        report: where findings go.
+        is_client: says whether a text in the user's place is the client's own.
+
+    Attributes:
+        newest: the response that began last; empty before the first one.
+        results_end_it: whether the answer to a call ends the response; otherwise it goes on behind it.
+    """
+
+    def __init__(
+        self, builder: RecordingBuilder, report: Report, *, is_client: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self.newest = ""
+        self.results_end_it = True
+        self._builder = builder
+        self._report = report
+        self._is_client = is_client
+        self._open = False
+        self._names: dict[str, str] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next item of the model belongs to the response ``newest``."""
+        return self._open
+
+    def end_response(self) -> None:
+        """Say that the next item of the model begins another response."""
+        self._open = False
+
+    def read(self, item: dict[str, Any], origin: Origin) -> None:
+        """Read one item. One of an unknown type is reported, and kept whole as the model's."""
+        type_ = text_of(item, "type") or ("message" if "role" in item else "")
+        if type_ == "message" and item.get("role") != "assistant":
+            self._read_message(item, origin)
+        elif type_.endswith("_output"):
+            self._read_result(item, type_, origin)
+        elif type_ in NOTHING:
+            self._report.counts["skipped"] += 1
+        elif type_ in CALLS:
+            self._add(_call(item, type_), origin)
+        else:
+            if type_ not in SAID_BY_THE_MODEL and type_ != "message":
+                self._report.note("unknown_record", origin.line, f"an item of type {type_ or None}")
+            blocks = item_blocks(item, "", origin.line)
+            if not blocks:
+                self._report.note("invalid", origin.line, f"a {type_} item without content")
+            for block in blocks:
+                self._add(block, origin)
+
+    def _add(self, block: Block, origin: Origin) -> None:
+        """Add a block to the response that is open, or begin one."""
+        if not self._open:
+            self.newest, self._open = f"response-{origin.key}", True
+        if isinstance(block, ToolCall):
+            self._names[block.call_id] = block.name
+        self._builder.add_to_response(self.newest, block.model_copy(update={"response_id": self.newest}), origin)
+
+    def _read_message(self, item: dict[str, Any], origin: Origin) -> None:
+        self._open = False
+        said = list(self._said(item))
+        if not said:
+            self._report.note("invalid", origin.line, f"a {item.get('role')} message without content")
+        self._builder.add_said(
+            (block, Origin(f"{origin.key}.{index}" if index else origin.key, origin.line, origin.at))
+            for index, block in enumerate(said)
+        )
+
+    def _said(self, item: dict[str, Any]) -> Iterator[Block]:
+        system = text_of(item, "role") in {"system", "developer"}
+        for part in parts_of(item.get("content")):
+            if not _is_text(part):
+                yield attachment_block(part)
+            elif text := text_of(part):
+                if system:
+                    yield SystemMessage(text=text)
+                else:
+                    yield client_message(text) if self._is_client(text) else UserPrompt(text=text)
+
+    def _read_result(self, item: dict[str, Any], type_: str, origin: Origin) -> None:
+        self._open = self._open and not self.results_end_it
+        call_id = text_of(item, "call_id") or text_of(item, "id")
+        if not call_id:
+            self._report.note("invalid", origin.line, f"a {type_} item without the id of its call")
+            call_id = f"call-{origin.key}"
+        self._builder.add_result(result_of(item, call_id, self._names.get(call_id, "")), origin)
+
+
+def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
+    """Read the output of a call: a text, content parts, an object, or the old form that says whether it succeeded."""
+    output = item.get("output", item.get("tools"))
+    failed = False
+    if isinstance(output, dict) and isinstance(output.get("content"), str):
+        failed, output = output.get("success") is False, output["content"]
+    if isinstance(output, str):
+        text, data = output, None
+    elif _are_parts(output):
+        parts = parts_of(output)
+        text = "\n".join(filter(None, (text_of(p) for p in parts if _is_text(p))))
+        data = output if not all(map(_is_text, parts)) else None
+    else:
+        text, data = "" if output is None else compact_json(output), None
+    status = _exit_status(text)
+    return ToolResult(call_id=call_id, name=name, text=text, data=data, is_error=failed, exit_status=status)
+
+
+def _is_text(part: Part) -> bool:
+    return text_of(part, "type") in _TEXTS
+
+
+def _are_parts(output: Any) -> bool:
+    if isinstance(output, dict):
+        return isinstance(output.get("type"), str)
+    return isinstance(output, list) and all(isinstance(p, dict) and str(p.get("type")) in _PARTS for p in output)
+
+
+_PARTS: Final = _TEXTS | {"input_image", "input_file", "image_url", "computer_screenshot"}
+
+
+def _exit_status(text: str) -> int | None:
+    """Read a command's exit status off its result: a line at its beginning, or the metadata of the older JSON form."""
+    if text.startswith('{"output":'):
+        try:
+            told = json.loads(text)
+        except ValueError:
+            return None
+        metadata = told.get("metadata") if isinstance(told, dict) else None
+        status = metadata.get("exit_code") if isinstance(metadata, dict) else None
+        return status if isinstance(status, int) and not isinstance(status, bool) else None
+    found = _EXIT.search(text, 0, _OPENING_LINES)
+    return int(found.group(1)) if found else None
+
+
+def _call(item: Part, type_: str) -> Block:
+    """Read a call that is named by its type; one that nothing can answer is kept whole."""
+    call_id = text_of(item, "call_id") or text_of(item, "id")
+    if not call_id:
+        return CustomBlock(type="assistant.part", author="assistant", data=item)
+    told = item.get("action", item.get("operation", item.get("arguments")))
+    arguments = {k: v for k, v in item.items() if k not in _ADDRESS} if told is None else arguments_of(told)
+    return ToolCall(call_id=call_id, name=type_.removesuffix("_call"), arguments=arguments)
