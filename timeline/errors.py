@@ -208,7 +208,7 @@ class ContextNotFound(TimelineError, LookupError):
 class ContextUnavailable(TimelineError):
     """A recorded context cannot be built again.
 
-    ``reason`` is ``projection``, ``unrecorded_prefix``, ``policy`` or ``mismatch``.
+    ``reason`` is ``projection``, ``unrecorded_prefix``, ``policy``, ``redacted`` or ``mismatch``.
     """
 
     def __init__(self, version: int, reason: str) -> None:
@@ -221,6 +221,7 @@ _UNAVAILABLE: Final = {
     "projection": "another version of this library recorded it; use that one",
     "unrecorded_prefix": "its system prompt, tools or tail were kept as hashes only; record contexts in full",
     "policy": "its policy is not in the store, or of a later version of this library",
+    "redacted": "something that it showed is redacted, and was left out when the log was exported",
     "mismatch": "what is built differs from what was recorded; `timeline verify` says more",
 }
 

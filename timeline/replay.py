@@ -107,6 +107,8 @@ def rebuild(
     Raises:
         ContextUnavailable: ``reason`` says what is missing.
     """
+    if not rendered.fingerprint:  # it left another store without what is redacted, see `timeline.portable.erasing`
+        raise ContextUnavailable(rendered.version, "redacted")
     policy = _policy(values.get(rendered.policy))
     wanted = (rendered.system, rendered.tools, rendered.ephemeral)
     if rendered.projection != PROJECTION:

@@ -4,14 +4,14 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli import sessions
-from timeline import Timeline, open_store
+from timeline import open_store
 from timeline.cli.exits import Exit
+from timeline.events import BlockRedacted, NewEvent, event_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,50 +20,93 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Done
 
 
-def _checksum(conversation: str, line: dict[str, Any]) -> str:
-    """Hash a line as the format's description says, without the library."""
-    payload = json.dumps(line["payload"], separators=(",", ":"), ensure_ascii=False)
-    parts = [conversation, line["version"], line["id"], line["type"], line["schema_version"], line["at"], payload]
-    return sha256("\n".join(map(str, parts)).encode()).hexdigest()
+def _native(done: Done) -> list[dict[str, Any]]:
+    """Return the lines of an exported log."""
+    return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_the_native_format_holds_every_event_as_it_is_stored(
-    run: Callable[..., Done], simulated: dict[str, Any]
+def test_the_native_format_comes_back_event_for_event(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A header line, then an event a line; each checksum can be computed from its line."""
-    header, *lines = map(json.loads, run("export", simulated["id"]).out.splitlines())
-    assert (header["format"], header["format_version"]) == ("timeline-events", 1)
-    assert header["conversation"] == simulated["id"]
-    assert header["version"] == len(lines)
-    assert [line["version"] for line in lines] == list(range(1, len(lines) + 1))
-    assert [line for line in lines if _checksum(simulated["id"], line) != line["checksum"]] == []
+    """A log that is exported, imported into an empty database and exported again is the same, and so is its report."""
+    file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
+    run("fork", simulated["id"], "--at", 9)
+    assert run("export", "--all", "-o", file).code == 0
+    imported = run("import", file, "--db", other, "--json").json
+    assert [row["known"] for row in imported] == [0, 0]
+    assert run("export", "--all", "--db", other).out == file.read_text(encoding="utf-8")
+    assert run("verify", "--db", other, "--json").json == run("verify", "--json").json
+    assert [row["events"] for row in run("import", file, "--db", other, "--json").json] == [0, 0]
 
 
-def test_the_native_format_names_the_parent_of_what_a_fork_shares(
-    run: Callable[..., Done], simulated: dict[str, Any], db: Path
-) -> None:
-    """The whole log of a fork is exported; shared lines say whose they are, and every checksum can be computed."""
+def test_a_log_is_exported_line_by_line(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """A line that opens it, then texts and events, gapless; --json says the same."""
+    opening, *lines = _native(run("export", simulated["id"]))
+    events = [line for line in lines if line["timeline"] == "event"]
+    assert (opening["timeline"], opening["format"], opening["conversation"]) == ("log", 1, simulated["id"])
+    assert [event["version"] for event in events] == list(range(1, opening["version"] + 1))
+    wanted = {event["payload"]["policy"] for event in events if event["type"] == "context.rendered"}
+    assert wanted <= {line["hash"] for line in lines if line["timeline"] == "value"}
+    assert run("export", simulated["id"], "--json").out == run("export", simulated["id"]).out
 
-    async def forked() -> tuple[str, int]:
+
+def test_one_conversation_or_all_of_them_are_named(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Neither, or both, is wrong usage; and so is what only fits another format."""
+    run("export").fails(Exit.USAGE, "--all")
+    run("export", simulated["id"], "--all").fails(Exit.USAGE, "--all")
+    run("export", "--all", "--format", "markdown").fails(Exit.USAGE, "--format jsonl")
+    run("export", simulated["id"], "--window").fails(Exit.USAGE, "--window")
+    run("export", simulated["id"], "--limit", 5).fails(Exit.USAGE, "--limit")
+    run("export", simulated["id"], "--wire", "morse").fails(Exit.USAGE, "morse", "anthropic")
+
+
+def _redact(db: Path, conversation: str, path: str) -> None:
+    async def append() -> None:
         async with open_store(db) as store:
-            timeline = await Timeline.open(store, simulated["id"])
-            return (await timeline.fork(at=5)).id, 5
+            found = await store.find(conversation, path)
+            assert found is not None
+            event = NewEvent(id=event_id(found.at), at=found.at, payload=BlockRedacted(version=found.version))
+            await store.append(conversation, [event])
 
-    id_, base = asyncio.run(forked())
-    header, *lines = map(json.loads, run("export", id_).out.splitlines())
-    assert header["version"] == len(lines) > base
-    assert [line.get("conversation") for line in lines] == [simulated["id"]] * base + [None] * (len(lines) - base)
-    assert [line for line in lines if _checksum(line.get("conversation", id_), line) != line["checksum"]] == []
+    asyncio.run(append())
 
 
-def test_the_native_format_brings_the_values_that_contexts_refer_to(
-    run: Callable[..., Done], simulated: dict[str, Any]
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [],
+        ["--format", "markdown"],
+        ["--format", "markdown", "--window"],
+        ["--wire", "anthropic"],
+        ["--wire", "openai-chat"],
+        ["--wire", "openai-responses"],
+        ["--wire", "anthropic", "--window"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_redacted_is_in_no_export(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path, shape: list[str]
 ) -> None:
-    """Policies and prompts of recorded contexts are in the header, under their hashes."""
-    header, *lines = map(json.loads, run("export", simulated["id"], "--json").out.splitlines())
-    wanted = {line["payload"]["policy"] for line in lines if line["type"] == "context.rendered"}
-    assert wanted == set(header["values"])
-    assert all(sha256(text.encode()).hexdigest() == hash_ for hash_, text in header["values"].items())
+    """A prompt that is redacted is gone from its place, from the title and from the summaries made of it."""
+    assert "make part 1 work" in run("export", simulated["id"], *shape).out
+    _redact(db, simulated["id"], "ar:turn_1.user.prompt")
+    done = run("export", simulated["id"], *shape)
+    assert done.code == 0
+    assert "make part 1 work" not in done.out
+    assert "[redacted]" in done.out
+
+
+def test_a_log_without_what_is_redacted_says_so(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
+) -> None:
+    """One line tells how many events are not whole; verification says why contexts are not rebuilt."""
+    _redact(db, simulated["id"], "ar:turn_1.user.prompt")
+    file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
+    assert "without what is redacted" in run("export", simulated["id"], "-o", file).err
+    run("import", file, "--db", other)
+    done = run("verify", simulated["id"], "--db", other)
+    assert done.code == 0
+    assert "cannot be rebuilt: redacted" in done.out
 
 
 def test_a_transcript_shows_every_block_with_its_state(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
@@ -84,29 +127,60 @@ def test_a_transcript_survives_texts_that_hold_fences(run: Callable[..., Done], 
     assert "`````\n````\ncode\n````\n`````\n" in run("export", sessions.SESSION, "--format", "markdown").out
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai_chat"])
+def test_a_transcript_is_cut_where_that_is_wanted(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """Each block's beginning, and how much more there is."""
+    out = run("export", simulated["id"], "--format", "markdown", "--limit", 10).out
+    assert "\nTask 1: ma\n… 15 more characters\n" in out
+    assert len(out) < len(run("export", simulated["id"], "--format", "markdown").out)
+
+
+def test_a_transcript_of_the_window_shows_what_the_model_sees(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """Summaries stand for what they cover; nothing that is covered is there."""
+    run("hide", simulated["id"], "tc:turn_3.toolu_3-6.result")
+    out = run("export", simulated["id"], "--format", "markdown", "--window").out
+    assert "### Summary" in out
+    assert " · covered" not in out
+    assert "line21-3-6" not in out
+    shown = [row["path"] for row in run("show", simulated["id"], "--json").json if row["state"] == "visible"]
+    assert all(f"`{path}`" in out for path in shown)
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai_chat", "openai-responses", "gemini", "ai-sdk", "ai-sdk-ui"])
 def test_a_providers_messages_hold_the_whole_conversation(
     run: Callable[..., Done], simulated: dict[str, Any], wire: str
 ) -> None:
     """What is covered is there in full, no summary stands in its place, and nothing is marked for a cache."""
-    text = run("export", simulated["id"], "--format", wire).out
+    text = run("export", simulated["id"], "--wire", wire).out
     body = json.loads(text)
     assert all(f"Task {turn}: make part {turn} work." in text for turn in (1, 2, 3))
     assert "line21-1-1" in text
     assert "Summary of the earlier conversation" not in text
     assert "cache_control" not in text
-    assert len(body["messages"]) > 30
+    assert any(len(messages) >= 6 for messages in body.values())
+
+
+def test_a_providers_messages_of_the_window_are_what_it_would_be_sent(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """The summary stands for what it covers, as in a render without a decision."""
+    text = run("export", simulated["id"], "--wire", "anthropic", "--window").out
+    assert "Summary of the earlier conversation" in text
+    assert "line21-1-1" not in text
 
 
 def test_a_file_appears_when_it_is_complete(
     run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`-o` writes what standard output would get, over what was there, and leaves nothing else behind."""
+    """`-o` writes what standard output would get, over what was there if forced, and leaves nothing else behind."""
     folder = tmp_path / "out"
     folder.mkdir()
     file = folder / "log.jsonl"
     file.write_text("old", encoding="utf-8")
-    done = run("export", simulated["id"], "-o", file)
+    run("export", simulated["id"], "-o", file).fails(Exit.USAGE, "there already", "--force")
+    assert file.read_text(encoding="utf-8") == "old"
+    done = run("export", simulated["id"], "-o", file, "--force")
     assert (done.code, done.out) == (0, "")
     assert file.read_text(encoding="utf-8") == run("export", simulated["id"], "-o", "-").out
     assert [f.name for f in folder.iterdir()] == ["log.jsonl"]
@@ -121,7 +195,7 @@ def test_a_failed_export_leaves_the_old_file_alone(
     file = folder / "transcript.md"
     file.write_text("old", encoding="utf-8")
     _damage(db, 5)
-    run("export", simulated["id"], "--format", "markdown", "-o", file).fails(Exit.DATABASE, "damaged")
+    run("export", simulated["id"], "--format", "markdown", "-o", file, "--force").fails(Exit.DATABASE, "damaged")
     assert file.read_text(encoding="utf-8") == "old"
     assert [f.name for f in folder.iterdir()] == ["transcript.md"]
 
@@ -147,13 +221,13 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(
 
 def test_damaged_events_are_left_out_and_told(run: Callable[..., Done], simulated: dict[str, Any], db: Path) -> None:
     """The native format rescues every event that still reads; the exit code and one line say what is missing."""
-    whole = run("export", simulated["id"]).out.splitlines()
+    whole = _native(run("export", simulated["id"]))
     _damage(db, 5, 6, 9)
     done = run("export", simulated["id"])
     assert done.code == Exit.DATABASE
     assert done.err.count("\n") == 1
     assert "5, 6, 9" in done.err
-    assert done.out.splitlines() == [line for version, line in enumerate(whole) if version not in {5, 6, 9}]
+    assert _native(done) == [line for line in whole if line["timeline"] != "event" or line["version"] not in {5, 6, 9}]
 
 
 def _damage(db: Path, *versions: int) -> None:

@@ -24,8 +24,9 @@ PICTURE = {
     "planning": "vocabulary fold policy",
     "projection": "vocabulary fold policy wire planning.budget",
     "shell": BELOW_THE_SHELL,
+    "portable": "vocabulary fold importers shell",
     "integrations": f"{BELOW_THE_SHELL} shell",
-    "cli": f"{BELOW_THE_SHELL} shell integrations store summarizers",
+    "cli": f"{BELOW_THE_SHELL} shell portable integrations store summarizers",
     "re-exports": "vocabulary policy projection shell store summarizers",
 }
 """``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""

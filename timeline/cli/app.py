@@ -44,16 +44,10 @@ app = typer.Typer(
 
 
 class ExportFormat(StrEnum):
-    """What `export` can write."""
+    """What `export` can write, besides a provider's messages."""
 
     jsonl = "jsonl"
     markdown = "markdown"
-    anthropic = "anthropic"
-    openai_chat = "openai_chat"
-    openai_responses = "openai_responses"
-    gemini = "gemini"
-    ai_sdk = "ai_sdk"
-    ai_sdk_ui = "ai_sdk_ui"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -348,25 +342,40 @@ def verify(
 
 @app.command()
 def export(
-    id_: ConversationId,
+    id_: Annotated[str | None, typer.Argument(metavar="[ID]", help="A conversation, as `ls` names it.")] = None,
     *,
-    format_: Annotated[
-        ExportFormat, typer.Option("--format", help="The log itself, a transcript, or a provider's messages.")
-    ] = ExportFormat.jsonl,
+    every: Annotated[bool, typer.Option("--all", help="All conversations, as one file of logs.")] = False,
+    format_: Annotated[ExportFormat, typer.Option("--format", help="The log itself, or a transcript.")] = (
+        ExportFormat.jsonl
+    ),
+    wire: Annotated[
+        str,
+        typer.Option("--wire", metavar="W", help="Instead: messages as anthropic, openai-chat, … takes them."),
+    ] = "",
+    window: Annotated[
+        bool, typer.Option("--window", help="Messages, transcript: only what the model would see now.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Transcript: so many characters of each block.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here; standard output unless given.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
 ) -> int:
-    """Write a whole conversation out.
+    """Write conversations out.
 
-    jsonl is the log itself, with checksums; markdown a transcript with states; the others are all its messages as the
-    provider takes them.
+    jsonl is the log itself, which `import` reads back event for event; markdown a transcript with states; --wire all
+    messages, uncompacted, as a provider takes them. What is redacted is in none of them.
     """
     from timeline.cli import export as command
 
-    return _run(command.export(id_, db, "jsonl" if as_json else format_.value, output))
+    if (id_ is None) is not every:
+        raise typer.BadParameter("name one conversation, or give --all.")
+    shape = command.Shape("jsonl" if as_json else format_.value, wire.replace("-", "_"), window, limit)
+    return _run(command.export(id_, db, shape, command.Target(output, force)))
 
 
 app.add_typer(policies_app, name="policies")

@@ -1,79 +1,118 @@
-"""`timeline export`: a whole conversation as its own log, as a transcript, or as a provider's messages."""
+"""`timeline export`: conversations as their own logs, as a transcript, or as a provider's messages."""
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from timeline import __version__
-from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.markdown import transcript
-from timeline.cli.output import note
-from timeline.errors import StoreCorrupt
-from timeline.events import BlockAppended, ContextRendered, PolicyChanged, UnknownPayload
+from timeline.cli.output import note, progress
+from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
-from timeline.frozen import compact_json
 from timeline.history import reverted_versions
+from timeline.portable import Exported, export_log
+from timeline.portable.erasing import Erasures
 from timeline.projection.project import Projector
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
-    from timeline.events import Event
     from timeline.ports import EventStore
 
-FORMAT: Final = "timeline-events"
-"""Name of the native format, in its first line."""
-FORMAT_VERSION: Final = 1
-_MOST_DAMAGED: Final = 1_000
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is to be written.
+
+    Attributes:
+        format: ``jsonl``, the log itself, or ``markdown``.
+        wire: a provider's messages instead; empty for none.
+        window: of a transcript or of messages, only what the model would see now.
+        limit: of a transcript, so many characters of each block; None for all.
+    """
+
+    format: str = "jsonl"
+    wire: str = ""
+    window: bool = False
+    limit: int | None = None
 
 
-async def export(conversation: str, db: str, format_: str, file: Path | None) -> int:
-    """Write a conversation out. A damaged event is left out of the native format, reported, and told by the exit code.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where it goes: a file, which is replaced only by ``force``, or standard output (None, or ``-``)."""
+
+    file: Path | None = None
+    force: bool = False
+
+
+async def export(conversation: str | None, db: str, shape: Shape, target: Target) -> int:
+    """Write a conversation out, or all of them as logs.
+
+    A damaged event is left out of a log, reported, and told by the exit code.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         StoreCorrupt: the database is damaged beyond single events, or an event is and the format has no place for that.
-        UsageProblem: the file cannot be written.
+        UsageProblem: the file is there already or cannot be written, or what is asked for does not go together.
     """
+    _check(conversation, shape)
     async with reading(db) as store:
-        await store.info(conversation)
-        with _sink(file) as write:
-            match format_:
-                case "jsonl":
-                    return await _native(store, conversation, write)
-                case "markdown":
-                    async for part in transcript(store, conversation):
-                        write(part)
-                case _:
-                    write(output.to_json(await _messages(store, conversation, format_), indent=2))
+        ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
+        total = sum([(await store.info(id_)).version for id_ in ids])
+        with _sink(target) as write, progress("exporting", total) as advance:
+            if shape.wire:
+                write(output.to_json(await _messages(store, ids[0], shape), indent=2))
+            elif shape.format == "markdown":
+                async for part in transcript(store, ids[0], limit=shape.limit, only_window=shape.window):
+                    write(part)
+            else:
+                return await _log(store, ids, write, advance)
     return Exit.OK
 
 
+def _check(conversation: str | None, shape: Shape) -> None:
+    is_log = shape.format == "jsonl" and not shape.wire
+    if conversation is None and not is_log:
+        raise UsageProblem("--all writes logs, which is --format jsonl. For anything else name one conversation.")
+    if shape.window and is_log:
+        raise UsageProblem("--window does not go with a log, which is always whole. Give --wire or --format markdown.")
+    if shape.limit is not None and (is_log or shape.wire):
+        raise UsageProblem("--limit cuts the blocks of a transcript. Give it together with --format markdown.")
+
+
 @contextmanager
-def _sink(file: Path | None) -> Iterator[Callable[[str], None]]:
+def _sink(target: Target) -> Iterator[Callable[[str], None]]:
     """Give a function that writes lines: to standard output, or to a file that appears when it is complete."""
+    file = target.file
     if file is None or str(file) == "-":
         yield output.write
         return
-    target = file.resolve()
+    real = file.resolve()
+    if real.is_file() and not target.force:
+        raise UsageProblem(f"{file}: the file is there already. Name another with -o, or replace it with --force.")
     # A device or a pipe is written to; only a regular file can be replaced by a complete one.
-    draft = target.with_name(f".{target.name}.part") if target.is_file() or not target.exists() else target
+    draft = real.with_name(f".{real.name}.{os.getpid()}.part") if real.is_file() or not real.exists() else real
     try:
         with draft.open("w", encoding="utf-8") as written:
             yield lambda text: _put(written, text)
-        draft.replace(target)
+            if draft != real:
+                written.flush()
+                os.fsync(written.fileno())
+        draft.replace(real)
     except OSError as error:
         raise UsageProblem(f"{file}: it cannot be written: {error.strerror}. Name another file with -o.") from error
     finally:
-        if draft != target:
+        if draft != real:
             draft.unlink(missing_ok=True)
 
 
@@ -81,91 +120,38 @@ def _put(written: TextIO, text: str) -> None:
     written.write(text + "\n")
 
 
-async def _native(store: EventStore, conversation: str, write: Callable[[str], None]) -> int:
-    """Write a header line, then an event a line, each with its checksum, its payload as it is stored.
-
-    The header holds the content-addressed values too, so that the recorded contexts can be rebuilt from the file alone.
-    """
-    info = await store.info(conversation)
-    write(
-        compact_json(
-            {
-                "format": FORMAT,
-                "format_version": FORMAT_VERSION,
-                "library": __version__,
-                "conversation": conversation,
-                "title": info.title,
-                "version": info.version,
-                "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
-                "values": await store.values(await _hashes(store, conversation)),
-            }
+async def _log(
+    store: EventStore, ids: Sequence[str], write: Callable[[str], None], advance: Callable[[int], None]
+) -> int:
+    """Write logs; say what was left out of them, and why."""
+    done = Exported()
+    async for line in export_log(store, ids, library=__version__, result=done):
+        write(line)
+        advance(done.events)
+    if done.redacted:
+        note(f"{done.redacted} events are without what is redacted.")
+    if done.lost_values:
+        note(f"{len(done.lost_values)} damaged texts that contexts refer to are left out. The rest was exported.")
+    if done.damaged:
+        first = done.damaged[0][0]
+        versions = ", ".join(str(version) if id_ == first else f"{id_} {version}" for id_, version in done.damaged[:10])
+        note(
+            f"{len(done.damaged)} damaged events are left out (versions {versions}). Everything else was exported; an "
+            "import goes as far as the first of them."
         )
-    )
-    damaged: list[int] = []
-    async for event in _undamaged(store, conversation, info.version, damaged):
-        write(compact_json(_line(event, conversation)))
-    if damaged:
-        versions = ", ".join(map(str, damaged[:10]))
-        note(f"{len(damaged)} damaged events are left out (versions {versions}). Everything else was exported.")
-        return Exit.DATABASE
-    return Exit.OK
+    return Exit.DATABASE if done.damaged or done.lost_values else Exit.OK
 
 
-def _line(event: Event, conversation: str) -> dict[str, Any]:
-    """Return an event as a line of the native format; its checksum is over exactly these values.
+async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[str, Any]:
+    """Return messages as a provider takes them, without cache markers.
 
-    An event that a fork shares with its parent names the parent, whose it is, and by whose name it was hashed.
+    All of them: nothing hidden or covered, no summaries; or the window as it is, with no new decision.
     """
-    line = {
-        "version": event.version,
-        "id": str(event.id),
-        "type": event.type,
-        "schema_version": event.schema_version,
-        "at": instant_text(event.at),
-        "checksum": event.checksum,
-        "payload": event.payload.dump(),
-    }
-    return line if event.conversation == conversation else {"conversation": event.conversation, **line}
-
-
-async def _hashes(store: EventStore, conversation: str) -> set[str]:
-    """Collect the hashes of the values that the recorded contexts and policies refer to."""
-    hashes: set[str | None] = set()
-    async for event in store.read(conversation, types=["context.rendered", "policy.changed"]):
-        match event.payload:
-            case ContextRendered(policy=policy, system=system, tools=tools, ephemeral=ephemeral):
-                hashes |= {policy, system, tools, ephemeral}
-            case PolicyChanged(policy=policy):
-                hashes.add(policy)
-    return {hash_ for hash_ in hashes if hash_ is not None}
-
-
-async def _undamaged(store: EventStore, conversation: str, last: int, damaged: list[int]) -> AsyncIterator[Event]:
-    """Iterate over the events that can be read; note the versions of those that cannot.
-
-    Raises:
-        StoreCorrupt: so much is damaged that it is no use.
-    """
-    version = 0
-    while version < last:
-        try:
-            async for event in store.read(conversation, after=version, until=last):
-                yield event
-                version = event.version
-        except StoreCorrupt:
-            version += 1
-            damaged.append(version)
-            if len(damaged) > _MOST_DAMAGED:
-                raise
-        else:
-            return
-
-
-async def _messages(store: EventStore, conversation: str, wire: str) -> dict[str, Any]:
-    """Return all messages as a provider takes them: nothing hidden or covered, no summaries, no cache markers."""
+    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
     fold = Fold(conversation, await reverted_versions(store, conversation))
     async for event in store.read(conversation):
-        if isinstance(event.payload, BlockAppended | UnknownPayload):
-            fold.apply(event.version, event.at, event.payload)
+        payload = eraser.erase(event.version, event.payload) or event.payload
+        if shape.window or isinstance(payload, BlockAppended | UnknownPayload):
+            fold.apply(event.version, event.at, payload)
     entries, _ = Projector().entries(fold.window)
-    return encoder(wire)(NeutralContext(entries=tuple(entries)))
+    return encoder(shape.wire)(NeutralContext(entries=tuple(entries)))

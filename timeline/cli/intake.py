@@ -12,6 +12,7 @@ from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import JsonList, note, paint, progress, write
 from timeline.errors import StoreError, TimelineError
 from timeline.importers import read_recording
+from timeline.portable import LogCopy, import_copy, read_copies
 from timeline.recorded import import_recording
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
         store: EventStore | None = None
         for file in files:
             try:
-                recordings = read_recording(file)
+                found = read_copies(file) or read_recording(file)
                 if store is None:
                     store = await stack.enter_async_context(adding(db))
-                for recording in recordings:
-                    done.append(await _import(store, recording, file))  # noqa: PERF401 - kept when a later one fails
+                for one in found:
+                    done.append(await _import(store, one, file))  # noqa: PERF401 - kept when a later one fails
             except TimelineError as error:
                 note(one_line(error))
                 worst = max(worst, exit_code(error))
@@ -54,9 +55,11 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
     return worst
 
 
-async def _import(store: EventStore, recording: Recording, file: Path) -> Imported:
-    with progress(f"importing {file.name}", len(recording.events)) as advance:
-        return await import_recording(store, recording, on_progress=advance)
+async def _import(store: EventStore, found: Recording | LogCopy, file: Path) -> Imported:
+    with progress(f"importing {file.name}", len(found.events)) as advance:
+        if isinstance(found, LogCopy):
+            return await import_copy(store, found, on_progress=advance)
+        return await import_recording(store, found, on_progress=advance)
 
 
 def _print_imports(done: Sequence[Imported], db: str) -> None:

@@ -1,4 +1,4 @@
-"""A conversation as a Markdown transcript: every block in full, under its turn, with its path and state."""
+"""A conversation as a Markdown transcript: every block under its turn, with its path and state."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from timeline.blocks import ToolCall
 from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
 from timeline.events import appended_block
+from timeline.frozen import canonical_json
+from timeline.portable.erasing import Erasures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.fold.window import Item, Window
+    from timeline.portable.erasing import Eraser
     from timeline.ports import EventStore
 
 _TICKS: Final = re.compile(r"`{3,}")
@@ -28,37 +33,76 @@ _NAMES: Final = {
 }
 
 
-async def transcript(store: EventStore, conversation: str) -> AsyncIterator[str]:
+async def transcript(
+    store: EventStore, conversation: str, *, limit: int | None = None, only_window: bool = False
+) -> AsyncIterator[str]:
     """Yield the transcript in parts, a block each.
+
+    Args:
+        store: where the conversation is.
+        conversation: its id.
+        limit: characters of a block that are shown; all of them unless given.
+        only_window: leaves out what the model does not see now, and shows the rest as it sees it.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         StoreCorrupt: an event is damaged.
     """
     info = await store.info(conversation)
+    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
     window, rows, _ = await read_rows(store, conversation)
     paths = {row.version: row.path for row in rows}
     states = {row.version: (row.state or "lost", paths.get(row.covered_by or 0)) for row in rows}
-    yield f"# {' '.join((info.title or conversation).split())}\n"
+    yield f"# {' '.join((eraser.title(info.title) or conversation).split())}\n"
     yield f"Conversation `{conversation}`, version {info.version}; {window.tokens:,} tokens are in the window.\n"
+    blocks = _in_window if only_window else _all
     turn_id = ""
-    async for event in store.read(conversation, until=window.version):
-        block = appended_block(event.payload)
-        if block is None:
-            continue
+    async for version, block, text in blocks(store, window, eraser):
         if block.turn_id != turn_id:
             turn_id = block.turn_id
             yield f"## {turn_id}\n"
-        state, by = states[event.version]
-        yield _section(block, state, by)
+        state, by = states[version]
+        yield _section(block, state, by, _cut(text, limit))
 
 
-def _section(block: Block, state: str, covered_by: str | None) -> str:
+async def _all(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:
+    async for event in store.read(window.conversation, until=window.version):
+        block = appended_block(eraser.erase(event.version, event.payload) or event.payload)
+        if block is not None:
+            yield event.version, block, text_of(block)
+
+
+async def _in_window(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:
+    """Iterate over the window in its order, each block as it is shown."""
+    erased: dict[int, Payload] = {}
+    async for event in store.read(window.conversation, until=window.version):
+        if (left := eraser.erase(event.version, event.payload)) is not None:
+            erased[event.version] = left
+    for item in window.items:
+        if not item.omitted:
+            left = erased.get(item.version)
+            block = (appended_block(left) if left is not None else None) or item.block
+            yield item.version, block, _shown(item) if left is None else text_of(block)
+
+
+def _shown(item: Item) -> str:
+    if item.replacement is None:
+        return text_of(item.block)
+    return item.replacement.text or canonical_json(item.replacement.arguments or {})
+
+
+def _cut(text: str, limit: int | None) -> str:
+    if limit is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n… {len(text) - limit:,} more characters"
+
+
+def _section(block: Block, state: str, covered_by: str | None, text: str) -> str:
     name = _NAMES.get(block.type, block.type)
     if isinstance(block, ToolCall):
         name = f"{name}: {block.name}"
     where = f"{state} by `{covered_by}`" if covered_by else state
-    return f"### {name}\n\n`{block.path}` · {where}\n\n{_fenced(text_of(block))}\n"
+    return f"### {name}\n\n`{block.path}` · {where}\n\n{_fenced(text)}\n"
 
 
 def _fenced(text: str) -> str:

@@ -87,7 +87,7 @@ def read_recording(path: Path | str) -> list[Recording]:
     elif (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
     else:
-        known = f"What can be read: {', '.join(FORMATS)}."
+        known = f"What can be read: {', '.join(FORMATS)}; and what `timeline export` wrote, by `timeline import`."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
     return _said(recordings, path)
 

@@ -30,6 +30,7 @@ FindingKind: TypeAlias = Literal[
     "branch",  # the conversation was continued from an earlier place, too: a conversation of its own, or left out
     "aborted_turn",  # the user or an error ended it before its end
     "rolled_back",  # turns that the client stopped sending; they stay in the log
+    "gap",  # an event of an exported log is missing; what stands behind it waits
     "lost_parent",  # a record that names one which is not in the file; it follows the record before it
 ]
 

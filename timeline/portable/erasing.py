@@ -1,0 +1,196 @@
+"""What redaction takes out of a log when it leaves its store.
+
+A store keeps what it was given: a redaction is an event, and folding the log shows a tombstone from then on. Whatever
+leaves the store has the tombstone in the block's own event, and nothing that was made of the block while it could
+still be read: replacement texts, summaries and their digests, a title. Neither does a hash leave over what is gone: a
+short secret could be guessed from it. So a context that showed it has no fingerprint, and cannot be verified.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import UserPrompt
+from timeline.digest import Digest
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    ConversationOpened,
+    SummaryParts,
+    UnknownPayload,
+    appended_block,
+)
+from timeline.fold.window import TOMBSTONE, tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from timeline.events import Payload
+    from timeline.ports import ConversationInfo, EventStore
+
+_TOLD_OF_SUMMARIES: Final = ("compaction_digest", "parts")
+"""What a summary's ``meta`` repeats of what it covers."""
+_ADDRESS: Final = ("type", "path", "turn_id", "author")
+
+
+class Erasures:
+    """The blocks that are erased in conversations, their own and those that they share with their parents.
+
+    A block is erased wherever it shows when one of the conversations, or one that they descend from, redacts it.
+    """
+
+    def __init__(self) -> None:
+        self._infos: dict[str, ConversationInfo] = {}
+        self._redacted: dict[str, dict[int, dict[int, str]]] = {}
+        """By conversation: each version that it redacts, with the versions of the events that do so, and why."""
+        self._owned: dict[str, set[int]] = {}
+
+    @classmethod
+    async def of(cls, store: EventStore, conversations: Iterable[str]) -> Erasures:
+        """Read the redactions of conversations and of those that they were forked from.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        erasures = cls()
+        for conversation in conversations:
+            next_: str | None = conversation
+            while next_ is not None and next_ not in erasures._infos:
+                info = erasures._infos[next_] = await store.info(next_)
+                await erasures._read(store, next_)
+                next_ = info.parent.conversation if info.base and info.parent is not None else None
+        for conversation in erasures._infos:
+            for version in erasures._redacted[conversation]:
+                erasures._owned.setdefault(erasures._owner(conversation, version), set()).add(version)
+        return erasures
+
+    async def eraser(self, store: EventStore, conversation: str) -> Eraser:
+        """Return what erases the events of a conversation, from its first to its last, shared ones included."""
+        versions: dict[int, float] = {}
+        reasons: dict[int, str] = {}
+        for owner, after, until in self._lineage(conversation):
+            for version in self._owned.get(owner, ()):
+                if after < version <= until:
+                    by = self._redacted[conversation].get(version, {})
+                    versions[version] = min(by, default=inf)
+                    reasons[version] = next(iter(by.values()), "")
+        blocks = await store.read_versions(conversation, versions)
+        texts = [block.text for event in blocks if (block := appended_block(event.payload)) is not None]
+        return Eraser(versions, reasons, texts)
+
+    async def _read(self, store: EventStore, conversation: str) -> None:
+        found = self._redacted.setdefault(conversation, {})
+        async for event in store.read(conversation, types=["block.redacted"]):
+            if isinstance(event.payload, BlockRedacted):
+                found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
+
+    def _lineage(self, conversation: str) -> list[tuple[str, int, int]]:
+        """Return whose the versions of a conversation are: owner, and the range behind its first number."""
+        info, until = self._infos[conversation], self._infos[conversation].version
+        parts = [(conversation, info.base, until)]
+        while info.base and info.parent is not None:
+            until = min(until, info.base)
+            info = self._infos[info.parent.conversation]
+            parts.append((info.id, info.base, until))
+        return parts
+
+    def _owner(self, conversation: str, version: int) -> str:
+        return next((o for o, after, until in self._lineage(conversation) if after < version <= until), conversation)
+
+
+class Eraser:
+    """Erases the events of one conversation, which it is given in order.
+
+    Args:
+        versions: the blocks to erase, each with the version of the event that redacts it here; infinity for none.
+        reasons: why, as far as it was said.
+        texts: what they said.
+    """
+
+    def __init__(self, versions: Mapping[int, float], reasons: Mapping[int, str], texts: Collection[str]) -> None:
+        self._versions = versions
+        self._reasons = reasons
+        self._texts = texts
+        self._tainted: set[int] = set()
+        self._first_prompt = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is anything to erase."""
+        return bool(self._versions)
+
+    def title(self, title: str) -> str:
+        """Return a title, or the tombstone where a redacted block says it."""
+        said = title.removesuffix("…").strip()
+        return TOMBSTONE if said and any(said in text for text in self._texts) else title
+
+    def erase(self, version: int, payload: Payload) -> Payload | None:
+        """Return what is left of an event; None where nothing has to go."""
+        if not self.is_busy:
+            return None
+        if isinstance(payload, BlockAppended | UnknownPayload):
+            return self._block(version, payload)
+        match payload:
+            case BlocksHidden():
+                return self._hidden(payload)
+            case CompactionCompleted():
+                return self._summary(version, payload)
+            case ContextRendered() if self._showed(payload.version):
+                return payload.model_copy(update={"fingerprint": ""})
+            case ConversationOpened() if self.title(payload.title) != payload.title:
+                return payload.model_copy(update={"title": TOMBSTONE})
+        return None
+
+    def _block(self, version: int, payload: BlockAppended | UnknownPayload) -> Payload | None:
+        if isinstance(payload, BlockAppended) and not self._first_prompt and type(payload.block) is UserPrompt:
+            self._first_prompt = version
+        if version not in self._versions:
+            return None
+        if isinstance(payload, UnknownPayload):
+            return payload.model_copy(update={"data": _bare(payload.data)})
+        return payload.model_copy(update={"block": tombstone(payload.block, self._reasons.get(version, ""))})
+
+    def _hidden(self, payload: BlocksHidden) -> Payload | None:
+        if not any(block.version in self._versions for block in payload.blocks):
+            return None
+        blocks = tuple(
+            b.model_copy(update={"text": TOMBSTONE, "arguments": None if b.arguments is None else {}})
+            if b.version in self._versions
+            else b
+            for b in payload.blocks
+        )
+        return payload.model_copy(update={"blocks": blocks})
+
+    def _summary(self, version: int, payload: CompactionCompleted) -> Payload | None:
+        """Erase a summary that was made of what is erased, or of such a summary.
+
+        The first prompt is told to whoever writes any summary, as what all the rest is about.
+        """
+        covers = payload.covers
+        made_of_it = any(
+            (target in covers or target == self._first_prompt) and target < version < redacted_at
+            for target, redacted_at in self._versions.items()
+        )
+        if not made_of_it and self._tainted.isdisjoint(covers.summaries):
+            return None
+        self._tainted.add(version)
+        meta = {key: value for key, value in payload.block.meta.items() if key not in _TOLD_OF_SUMMARIES}
+        block = payload.block.model_copy(update={"text": TOMBSTONE, "data": None, "meta": meta})
+        return payload.model_copy(update={"block": block, "parts": SummaryParts(), "digest": Digest()})
+
+    def _showed(self, version: int) -> bool:
+        """Say whether a context of a version may have shown what is erased, or what was made of it."""
+        if any(summary <= version for summary in self._tainted):
+            return True
+        return any(target <= version < redacted_at for target, redacted_at in self._versions.items())
+
+
+def _bare(data: Any) -> dict[str, Any]:
+    """Return what a later version wrote about a block without its content, which cannot be told apart here."""
+    block = data.get("block") if isinstance(data, dict) else None
+    address = {key: block[key] for key in _ADDRESS if key in block} if isinstance(block, dict) else {}
+    return {"block": {**address, "text": TOMBSTONE}}

@@ -1,0 +1,251 @@
+"""The lines of an exported log, and reading them.
+
+JSON Lines of three kinds, told by the key ``timeline``; each is checked by itself, so that damage is known by its line:
+
+=========  ============================================================================================================
+log        opens a conversation: ``format`` (1), ``library``, ``conversation``, ``version`` (its last one here),
+           ``base`` (the last one that a fork shares with its parent), ``parent``, ``title``; ``checksum`` of the line
+value      a content-addressed text that events refer to: ``hash``, its sha256, and ``text``
+event      ``conversation``, ``version``, ``id``, ``type``, ``schema_version``, ``at``, ``payload`` and ``checksum``,
+           which is the store's own: sha256 of the seven joined by line feeds, the payload as compact JSON last.
+           ``redacted``: something was taken out of the payload, and the checksum is of what is left
+=========  ============================================================================================================
+
+Parents stand before their forks, values before the events that name them, events by version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from timeline.blocks import instant_text, parse_instant
+from timeline.encoding import checksum, decode_payload, encode_payload
+from timeline.errors import ImportFailed, StoreCorrupt
+from timeline.events import ContextRendered, Event, NewEvent, PolicyChanged
+from timeline.frozen import compact_json, sha256_hex
+from timeline.importers.lines import BYTE_ORDER_MARK, read_records
+from timeline.importers.recording import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from timeline.events import Payload
+    from timeline.importers.lines import Record
+    from timeline.ports import ConversationInfo
+
+KEY: Final = "timeline"
+OPENING: Final = '{"timeline":"'
+"""How every line begins; no value inside one does, unless a conversation is about such a file."""
+FORMAT: Final = "timeline-log"
+FORMAT_VERSION: Final = 1
+_HEAD: Final = 1 << 16
+"""How many bytes of a file are looked at to know it; its first line is much shorter, unless it is damaged."""
+
+
+def log_line(info: ConversationInfo, version: int, title: str, library: str) -> str:
+    """Write the line that opens a conversation."""
+    fields = {
+        KEY: "log",
+        "format": FORMAT_VERSION,
+        "library": library,
+        "conversation": info.id,
+        "version": version,
+        "base": info.base,
+        "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
+        "title": title,
+    }
+    return compact_json({**fields, "checksum": sha256_hex(compact_json(fields))})
+
+
+def value_line(hash_: str, text: str) -> str:
+    """Write the line of a content-addressed text."""
+    return compact_json({KEY: "value", "hash": hash_, "text": text})
+
+
+def event_line(event: Event, erased: Payload | None) -> str:
+    """Write the line of an event; with what is left of its payload where something was erased of it."""
+    payload = (erased or event.payload).dump()
+    at = instant_text(event.at)
+    sum_ = event.checksum
+    if erased is not None:
+        sum_ = checksum(
+            event.conversation, event.version, event.id, event.type, event.schema_version, at, compact_json(payload)
+        )
+    fields = {
+        KEY: "event",
+        "conversation": event.conversation,
+        "version": event.version,
+        "id": str(event.id),
+        "type": event.type,
+        "schema_version": event.schema_version,
+        "at": at,
+        "checksum": sum_,
+    }
+    return compact_json({**fields, **({} if erased is None else {"redacted": True}), "payload": payload})
+
+
+def values_of(payload: Payload) -> set[str]:
+    """Return the hashes of the values that an event refers to."""
+    match payload:
+        case ContextRendered(policy=policy, system=system, tools=tools, ephemeral=ephemeral):
+            return {hash_ for hash_ in (policy, system, tools, ephemeral) if hash_ is not None}
+        case PolicyChanged(policy=policy):
+            return {policy}
+    return set()
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedEvent:
+    """An event of a file, its line checked and its payload read; ``redacted`` says that it is not whole."""
+
+    version: int
+    event: NewEvent
+    checksum: str
+    redacted: bool
+
+
+@dataclass(slots=True)
+class LogCopy:
+    """One conversation of a file.
+
+    Attributes:
+        conversation: its id.
+        report: what was met; of a file with several conversations, what concerns none of them is in the first one's.
+        version: the last version that the file is to hold; 0 where the line that says so is lost.
+        base: the last version that is another conversation's; the events begin behind it.
+        events: those that are sound, by version, as far as they are there.
+        values: the texts that events refer to, of the whole file.
+    """
+
+    conversation: str
+    report: Report
+    version: int = 0
+    base: int = 0
+    events: dict[int, CopiedEvent] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_copies(path: Path) -> list[LogCopy] | None:
+    """Read an exported file: its conversations in order; None where it is something else.
+
+    A damaged line is put aside in the report, and costs no other line.
+
+    Raises:
+        ImportFailed: a later version of this library wrote the file, or nothing in it can be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            if not _is_copy(head):
+                return None
+            data = head + file.read()
+    except OSError:
+        return None  # whoever reads it as a recording says what is wrong with it
+    copies = _File(str(path)).read(data)
+    if not any(copy.events for copy in copies):
+        raise ImportFailed(str(path), "no event in it can be read: all lines are damaged. Export it again.")
+    return copies
+
+
+def _is_copy(head: bytes) -> bool:
+    opening = OPENING.encode()
+    return head.removeprefix(BYTE_ORDER_MARK).startswith(opening) or b"\n" + opening in head
+
+
+class _File:
+    """One file under way."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._report = Report(format=FORMAT)
+        self._values: dict[str, str] = {}
+        self._copies: dict[str, LogCopy] = {}
+
+    def read(self, data: bytes) -> list[LogCopy]:
+        """Read all lines."""
+        for record in read_records(data, self._report, opening=OPENING):
+            self._read(record)
+        copies = list(self._copies.values())
+        if copies:  # what concerns no conversation is told with the first
+            first = copies[0].report
+            first.lines, first.records = self._report.lines, self._report.records
+            first.counts.update(self._report.counts)
+            first.findings[:0] = self._report.findings
+        return copies
+
+    def _read(self, record: Record) -> None:
+        line, value = record
+        kind = value.get(KEY)
+        try:
+            if kind == "event":
+                self._read_event(value, line)
+            elif kind == "value":
+                self._read_value(value)
+            elif kind == "log":
+                self._read_log(value)
+            else:
+                self._report.note("quarantined", line, "no line of an exported log")
+        except (ValueError, TypeError, KeyError, StoreCorrupt) as error:
+            self._report.note("quarantined", line, f"{kind}: {_problem(error)}")
+
+    def _read_log(self, value: dict[str, Any]) -> None:
+        if value.get("format") != FORMAT_VERSION and isinstance(value.get("format"), int):
+            raise ImportFailed(
+                self._path,
+                f"it is in format {value['format']}, and this version of timeline reads format {FORMAT_VERSION}. "
+                "Import it with the version that wrote it, or a later one.",
+            )
+        told = dict(value)
+        if sha256_hex(compact_json({k: v for k, v in told.items() if k != "checksum"})) != told["checksum"]:
+            raise ValueError("it does not match its checksum")
+        copy = self._copy(told["conversation"])
+        copy.version, copy.base = int(told["version"]), int(told["base"])
+
+    def _read_value(self, value: dict[str, Any]) -> None:
+        if sha256_hex(value["text"]) != value["hash"]:
+            raise ValueError("it does not match its hash")
+        self._values[value["hash"]] = value["text"]
+
+    def _read_event(self, value: dict[str, Any], line: int) -> None:
+        found = _event(value)
+        copy = self._copy(value["conversation"])
+        known = copy.events.setdefault(found.version, found)
+        if known is found:
+            copy.report.records += 1
+        elif known.checksum == found.checksum:
+            copy.report.note("duplicate_record", line, f"version {found.version}")
+        else:
+            raise ValueError(f"version {found.version} is there before, as another event")
+
+    def _copy(self, conversation: Any) -> LogCopy:
+        if not isinstance(conversation, str) or not conversation:
+            raise ValueError("it names no conversation")
+        if conversation not in self._copies:
+            self._copies[conversation] = LogCopy(conversation, Report(format=FORMAT), values=self._values)
+        return self._copies[conversation]
+
+
+def _event(value: dict[str, Any]) -> CopiedEvent:
+    """Read an event of its line.
+
+    Raises:
+        ValueError: it does not match its checksum, or this version would store it as another text.
+        StoreCorrupt: it does not hold what its type promises.
+    """
+    told = (value["conversation"], value["version"], value["id"], value["type"], value["schema_version"], value["at"])
+    text = compact_json(value["payload"])
+    if checksum(*told, text) != value["checksum"]:
+        raise ValueError("it does not match its checksum")
+    payload = decode_payload(value["type"], value["schema_version"], text)
+    at = parse_instant(value["at"])
+    if encode_payload(payload) != text or instant_text(at) != value["at"] or value["version"] < 1:
+        raise ValueError("this version of timeline would write it otherwise")
+    event = NewEvent(id=UUID(value["id"]), at=at, payload=payload)
+    return CopiedEvent(value["version"], event, value["checksum"], value.get("redacted") is True)
+
+
+def _problem(error: Exception) -> str:
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
