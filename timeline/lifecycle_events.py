@@ -165,7 +165,7 @@ class CompactionCompleteEvent(Happened):
             word for word, done in (("pruned", self.was_pruned), ("summarized", self.was_summarized)) if done
         )
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
-        return f"Compacted ({how}): {sizes}, {self.messages_compacted} messages"
+        return f"Compacted ({how}): {sizes}" + (f", {self.messages_compacted} messages" if self.was_summarized else "")
 
 
 class CompactionErrorEvent(Happened):

@@ -12,9 +12,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from store.memory import MemoryStore
-from tests.scenes import FULL, Interrupted, Mute, Scribe, answer, exchange, opened, prompt, small_policy, turn
+from tests.scenes import FULL, Interrupted, Mute, Scribe, answer, exchange, log_of, opened, prompt, small_policy, turn
 from timeline import Hooks, Skip, Timeline, open_store, policies
+from timeline.encoding import decode_payload
 from timeline.errors import ContextOverflow, ConversationNotFound, InvalidArgument, StoreClosed, SummarizerFailed
+from timeline.frozen import compact_json
 from timeline.lifecycle import (
     CompactionCompleteEvent,
     CompactionErrorEvent,
@@ -25,6 +27,7 @@ from timeline.lifecycle import (
     ContextUsageEvent,
     LifecycleEvent,
     follow,
+    lifecycle_of,
     recorded,
 )
 from timeline.progress import Progress
@@ -228,6 +231,29 @@ async def test_outputs_that_a_run_leaves_are_told_with_its_end() -> None:
     assert kinds(events) == ["compaction-start", "compaction-prune", "compaction-complete"]
     assert isinstance(events[0], CompactionStartEvent)
     assert events[0].reason == "run_end"
+
+
+async def test_a_log_of_before_tells_what_it_holds() -> None:
+    """What older logs lack is 0; their hides said nothing of pruning, and are not told."""
+    timeline = await talk(PRUNING, prompt(), *exchange("a", 2_500), answer(3_000), *turn(), *turn(2_500))
+    await timeline.render()
+    added = {"pruned", "limit", "messages", "continues", "before_tokens", "pruned_tokens", "total"}
+    older: list[LifecycleEvent] = []
+    for event in await log_of(timeline._store):
+        kept = {name: value for name, value in event.payload.dump().items() if name not in added}
+        payload = decode_payload(event.type, event.schema_version, compact_json(kept))
+        older += lifecycle_of(event.model_copy(update={"payload": payload}))
+    assert [event.type for event in older] == [
+        "compaction-start",
+        "compaction-summarize",
+        "compaction-complete",
+        "context-usage",
+    ]
+    start, usage = older[0], older[3]
+    assert isinstance(start, CompactionStartEvent)
+    assert isinstance(usage, ContextUsageEvent)
+    assert (start.tokens_before, start.model_limit, start.reason) == (0, 0, "overflow")
+    assert (usage.current_tokens > 0, usage.percent_used, usage.is_warning) == (True, 0.0, False)
 
 
 async def test_every_event_has_a_line_and_comes_back_from_its_json() -> None:
