@@ -50,6 +50,19 @@ def test_a_log_is_exported_line_by_line(run: Callable[..., Done], simulated: dic
     assert run("export", simulated["id"], "--json").out == run("export", simulated["id"]).out
 
 
+def test_an_import_that_ends_before_the_log_does_says_where(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """What stands before a damaged line is imported; one line and the exit code tell of the rest."""
+    file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
+    lines = run("export", simulated["id"]).out.splitlines()
+    file.write_text("\n".join(line for line in lines if '"version":5,' not in line), encoding="utf-8")
+    done = run("import", file, "--db", other, "--json")
+    assert (done.code, [row["events"] for row in done.json]) == (Exit.USAGE, [4])
+    assert "version 5 is missing or damaged" in done.err
+    assert done.err.count("\n") == 1
+
+
 def test_one_conversation_or_all_of_them_are_named(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Neither, or both, is wrong usage; and so is what only fits another format."""
     run("export").fails(Exit.USAGE, "--all")

@@ -46,6 +46,9 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
                 worst = max(worst, exit_code(error))
                 if isinstance(error, StoreError):
                     break
+    for told in _gaps(done):
+        note(told)
+        worst = max(worst, Exit.USAGE)
     if as_json:
         with JsonList() as rows:
             for imported in done:
@@ -60,6 +63,12 @@ async def _import(store: EventStore, found: Recording | LogCopy, file: Path) -> 
         if isinstance(found, LogCopy):
             return await import_copy(store, found, on_progress=advance)
         return await import_recording(store, found, on_progress=advance)
+
+
+def _gaps(done: Sequence[Imported]) -> list[str]:
+    """Return where logs ended before their end: the rest of such a file was not imported."""
+    findings = (finding for imported in done for finding in imported.report["findings"])
+    return [finding["detail"] for finding in findings if finding["kind"] == "gap"]
 
 
 def _print_imports(done: Sequence[Imported], db: str) -> None:
