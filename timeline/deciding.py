@@ -58,6 +58,14 @@ class Deciding(Embedding):
         self._known_policy = hash_
         self._compactor = self._equipment.under(policy)
 
+    async def catch_up(self) -> None:
+        """Take in what other writers appended; renders and decisions do so by themselves.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        await self._catch_up()
+
     async def _catch_up(self) -> None:
         """Take in what other writers appended; where one put another policy in force, follow."""
         await self._log.catch_up()

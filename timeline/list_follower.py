@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Event
+    from timeline.fold.window import Window
     from timeline.ports import Clock
     from timeline.view import TimelineView
 
@@ -65,12 +66,24 @@ class ListFollower:
                 block = appended_block(event.payload)
                 if block is not None:
                     self._blocks.append(block)
-            said = self._said_here()
+            said = own_words(self._timeline.window)
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
             return await self._append(unknown(news, signatures(self._blocks)), at)
 
-    def _said_here(self) -> set[str]:
-        """Return the texts of this timeline's own that a context may hold."""
-        items = self._timeline.window.items
-        shown = {item.replacement.text for item in items if item.replacement is not None}
-        return {INTERRUPTED, *shown, *(item.block.text for item in items if item.is_summary)} - {""}
+    async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
+        """Append messages that are new by their framework's word, whatever they say; return the blocks.
+
+        Args:
+            messages: the blocks of each message, in order.
+            now: the time of what is appended.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        return await self._append(messages, moment(now, self._clock))
+
+
+def own_words(window: Window) -> set[str]:
+    """Return the texts of this library's own that a context of a window may hold; they are no news to its log."""
+    shown = {item.replacement.text for item in window.items if item.replacement is not None}
+    return {INTERRUPTED, *shown, *(item.block.text for item in window.items if item.is_summary)} - {""}

@@ -138,6 +138,7 @@ class ListFollower(Twin):
     """What keeps the log in step with a framework's list; see `timeline.list_follower.ListFollower`."""
 
     take = blocking(AsyncListFollower.take)
+    append = blocking(AsyncListFollower.append)
 
 
 class RecallTool(Twin):
@@ -248,6 +249,7 @@ class Timeline(TimelineView):
     retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
     compact = blocking(AsyncTimeline.compact)
     use_policy = blocking(AsyncTimeline.use_policy)
+    catch_up = blocking(AsyncTimeline.catch_up)
     undo_compaction = blocking(AsyncTimeline.undo_compaction)
     hide = blocking(AsyncTimeline.hide)
     reveal = blocking(AsyncTimeline.reveal)

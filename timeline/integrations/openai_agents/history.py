@@ -1,0 +1,114 @@
+"""What a session holds: the items of a conversation's log, from the newest back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.alignment import signature
+from timeline.blocks import Reasoning
+from timeline.events import BlockRedacted, BlocksHidden, appended_block
+from timeline.fold.window import tombstone
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.integrations.openai_agents.items import KEY, answers, call_of, items_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Event
+    from timeline.ports import EventStore
+
+POPPED: Final = "session.popped"
+"""Reason of the decisions that take items back."""
+
+_TYPES: Final = ("block.appended", "block.redacted", "blocks.hidden")
+_FIRST_READ: Final = 4
+"""Events that are read at first for each item that is wanted."""
+
+
+class Stored(NamedTuple):
+    """An item, the versions of the blocks that hold it, and what it says, as a hash."""
+
+    item: dict[str, Any]
+    versions: tuple[int, ...]
+    key: str
+
+
+async def stored_items(
+    store: EventStore, conversation: str, *, newest: int | None = None, after: int = 0
+) -> list[Stored]:
+    """Return the items of a conversation, oldest first; those that were popped are left out.
+
+    Args:
+        store: where it lives.
+        conversation: its id.
+        newest: how many are wanted, the newest; all unless given. The cost is that of reading these alone.
+        after: only what was appended after this version.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    if newest is None:
+        return _items([event async for event in store.read(conversation, after=after, types=_TYPES)], whole=True)
+    version = (await store.info(conversation)).version
+    span = max(newest, 1) * _FIRST_READ
+    while True:
+        start = max(after, version - span)
+        items = _items(
+            [event async for event in store.read(conversation, after=start, types=_TYPES)], whole=start == after
+        )
+        if len(items) >= newest or start == after:
+            return items[max(0, len(items) - newest) :]
+        span *= 4
+
+
+def window(items: Sequence[Stored], limit: int) -> list[Stored]:
+    """Return at most ``limit`` of the newest items, such that a model can be sent them.
+
+    No output comes without its call, and none of what a thought led to without the thought: a shorter window begins
+    behind them.
+    """
+    start = max(0, len(items) - limit)
+    while 0 < start < len(items) and items[start - 1].item.get("type") == "reasoning":
+        start += 1
+    called: set[str] = set()
+    kept = []
+    for stored in items[start:]:
+        if (call_id := call_of(stored.item)) is not None:
+            called.add(call_id)
+        if (answered := answers(stored.item)) is None or answered in called:
+            kept.append(stored)
+    return kept
+
+
+def key_of(blocks: Sequence[Block]) -> str:
+    """Return what an item says, as a hash: the same with and without the ids that a provider gives."""
+    return sha256_hex(canonical_json([_said(block) for block in blocks]))
+
+
+def _said(block: Block) -> Any:
+    if isinstance(block, Reasoning):
+        data = block.data if isinstance(block.data, dict) else {}
+        return [block.text, data.get("encrypted_content")]
+    return signature(block)
+
+
+def _items(events: Sequence[Event], *, whole: bool) -> list[Stored]:
+    """Return the items of events; where these do not begin the log, the rest of an item cut in two is left out."""
+    gone: set[int] = set()
+    erased: dict[int, str] = {}
+    for event in events:
+        if isinstance(event.payload, BlocksHidden) and event.payload.reason == POPPED:
+            gone |= {block.version for block in event.payload.blocks}
+        elif isinstance(event.payload, BlockRedacted):
+            erased[event.payload.version] = event.payload.reason
+    blocks: list[Block] = []
+    versions: dict[int, int] = {}
+    for event in events:
+        block = appended_block(event.payload)
+        if block is None or event.version in gone or (not whole and not blocks and block.meta.get(KEY) == {}):
+            continue
+        block = tombstone(block, erased[event.version]) if event.version in erased else block
+        versions[id(block)] = event.version
+        blocks.append(block)
+    return [Stored(item, tuple(versions[id(block)] for block in own), key_of(own)) for item, own in items_of(blocks)]
