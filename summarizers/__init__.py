@@ -1,4 +1,4 @@
-"""Summarizers: the extractive one that is the default, a wrapper for any model, a chain with fallbacks, and prompts.
+"""Summarizers: the extractive one that is the default, models by their SDK or any function, and chains of them.
 
 The names are imported when they are first used, so that importing the package costs nothing.
 """
@@ -9,17 +9,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .anthropic import AnthropicSummarizer
     from .callable import CallableSummarizer
     from .extractive import ExtractiveSummarizer
     from .fallback import FallbackSummarizer
+    from .google import GoogleSummarizer
+    from .openai import ChatCompletions, OpenAISummarizer, Responses
     from .prompts import prompt_for
 
-__all__ = ["CallableSummarizer", "ExtractiveSummarizer", "FallbackSummarizer", "prompt_for"]
+__all__ = [
+    "AnthropicSummarizer",
+    "CallableSummarizer",
+    "ChatCompletions",
+    "ExtractiveSummarizer",
+    "FallbackSummarizer",
+    "GoogleSummarizer",
+    "OpenAISummarizer",
+    "Responses",
+    "prompt_for",
+]
 
 _MODULES: Final = {
+    "AnthropicSummarizer": ".anthropic",
     "CallableSummarizer": ".callable",
+    "ChatCompletions": ".openai",
     "ExtractiveSummarizer": ".extractive",
     "FallbackSummarizer": ".fallback",
+    "GoogleSummarizer": ".google",
+    "OpenAISummarizer": ".openai",
+    "Responses": ".openai",
     "prompt_for": ".prompts",
 }
 

@@ -8,6 +8,7 @@ import anyio
 
 from timeline.errors import SummarizerFailed
 from timeline.ports import Summary
+from timeline.refusals import cause_of
 
 from .progressive import summarize_progressively
 from .prompts import prompt_for
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from timeline.ports import SummaryRequest
+
+    from .progressive import Message
 
 DEFAULT_WINDOW: Final = 32_000
 DEFAULT_TIMEOUT: Final = 60.0
@@ -74,7 +77,8 @@ class CallableSummarizer:
         try:
             answer = await summarize_progressively(request, self._ask, window_tokens=self._window_tokens)
         except SummarizerFailed as error:
-            raise SummarizerFailed([f"{self._name}: {problem}" for problem in error.problems]) from error.__cause__
+            problems = [f"{self._name}: {problem}" for problem in error.problems]
+            raise SummarizerFailed(problems, cause=error.cause) from error.__cause__
         return Summary(
             text=answer.text,
             summarizer=self._name,
@@ -83,10 +87,10 @@ class CallableSummarizer:
             fallback_reason=answer.remark,
         )
 
-    async def _ask(self, prompt: str) -> str:
+    async def _ask(self, message: Message) -> str:
         with anyio.move_on_after(self._timeout):
             try:
-                return await self._call(prompt)
+                return await self._call(message.text)
             except Exception as error:
-                raise SummarizerFailed([f"{type(error).__name__}: {error}"]) from error
-        raise SummarizerFailed([f"no answer within {self._timeout:g} s"])
+                raise SummarizerFailed([f"{type(error).__name__}: {error}"], cause=cause_of(error)) from error
+        raise SummarizerFailed([f"no answer within {self._timeout:g} s"], cause="timeout")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from timeline.errors import SummarizerFailed
 from timeline.ports import name_of
+from timeline.refusals import cause_of
 
 if TYPE_CHECKING:
+    from timeline.errors import Cause
     from timeline.ports import Summarizer, Summary, SummaryRequest
 
 
@@ -35,17 +37,21 @@ class FallbackSummarizer:
             SummarizerFailed: none gave one; ``problems`` says how each failed. A cancellation is passed on.
         """
         problems: list[str] = []
+        causes: list[Cause] = []
         for summarizer in self._summarizers:
             try:
                 summary = await summarizer.summarize(request)
             except SummarizerFailed as error:
                 problems += error.problems
+                causes.append(error.cause)
             except Exception as error:  # noqa: BLE001 - whatever an application's summarizer raises, the next one answers
                 problems.append(f"{name_of(summarizer)}: {type(error).__name__}: {error}")
+                causes.append(cause_of(error))
             else:
                 problem = request.problem_with(summary)
                 if problem is None:
                     reasons = [*problems, summary.fallback_reason] if summary.fallback_reason else problems
                     return replace(summary, fallback_reason="; ".join(reasons) or None)
                 problems.append(f"{name_of(summarizer)}: {problem}")
-        raise SummarizerFailed(problems)
+                causes.append("error")
+        raise SummarizerFailed(problems, cause=causes[0])

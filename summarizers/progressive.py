@@ -28,6 +28,8 @@ LEAST_RECORD: Final = 64
 """A window that leaves fewer tokens than this for the record is too small to summarise with."""
 _AS_BEFORE: Final = "(what the earlier summary says of it)"
 """Stands for the original task where only the earlier summary may know it."""
+_FENCE: Final = "\n{fence}\n"
+"""What opens the record in every prompt: its field on a line of its own."""
 _SLACK: Final = 16
 """Tokens by which joined texts may count more than their parts."""
 _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
@@ -39,6 +41,24 @@ class Answer:
 
     text: str
     remark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A prompt in its two parts: what the model is told to do, and what it is shown.
+
+    Attributes:
+        instructions: of this library and the caller; nothing that comes from the conversation.
+        record: everything that does, inside its fence.
+    """
+
+    instructions: str
+    record: str
+
+    @property
+    def text(self) -> str:
+        """Both in one, for a model that is sent a single text."""
+        return f"{self.instructions}\n{self.record}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +86,28 @@ def chunked(entries: Iterable[str], tokens: int, counter: TokenCounter, separato
         yield separator.join(chunk)
 
 
-def build_prompt(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> str:
+def build_message(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> Message:
     """Fill in the prompt of a request.
 
     Everything that comes from the conversation stands inside a fence, whose mark is a hash of what it encloses: no text
-    can hold the mark that would close its own fence.
+    can hold the mark that would close its own fence. The prompts' own text before the fence is the instructions.
     """
     prompt = prompt_for(request)
     mark = sha256_hex("\n".join((texts.task, texts.original_task, previous or "", record)))[:16]
-    return load_prompt(prompt.version).format(
-        fence=f"=== {mark} ===",
-        max_tokens=request.max_tokens,
-        asked_tokens=int(request.max_tokens * prompt.asked_share),
-        round=request.round,
-        chained=_chained(request.round),
-        wishes=_wishes(request),
-        task=texts.task or prompt.nothing,
-        original_task=texts.original_task or (_AS_BEFORE if request.previous else UNKNOWN_TASK),
-        previous=previous or prompt.nothing,
-        record=record,
-    )
+    filled_in = {
+        "fence": f"=== {mark} ===",
+        "max_tokens": request.max_tokens,
+        "asked_tokens": int(request.max_tokens * prompt.asked_share),
+        "round": request.round,
+        "chained": _chained(request.round),
+        "wishes": _wishes(request),
+        "task": texts.task or prompt.nothing,
+        "original_task": texts.original_task or (_AS_BEFORE if request.previous else UNKNOWN_TASK),
+        "previous": previous or prompt.nothing,
+        "record": record,
+    }
+    instructions, fence, rest = load_prompt(prompt.version).partition(_FENCE)
+    return Message(instructions.format_map(filled_in), f"{fence}{rest}".lstrip().format_map(filled_in))
 
 
 def _wishes(request: SummaryRequest) -> str:
@@ -98,7 +120,7 @@ def _chained(number: int) -> str:
 
 
 async def summarize_progressively(
-    request: SummaryRequest, call: Callable[[str], Awaitable[str]], *, window_tokens: int
+    request: SummaryRequest, call: Callable[[Message], Awaitable[str]], *, window_tokens: int
 ) -> Answer:
     """Ask a model for a summary, chunk by chunk.
 
@@ -118,15 +140,18 @@ async def summarize_progressively(
     )
     previous = shortened(request.previous or "", max(window_tokens // 8, request.max_tokens), counter)
     script = prompt_for(request).script
-    frame = counter.count(build_prompt(request, "", None, texts)) + max(counter.count(previous), request.max_tokens)
+    frame = counter.count(build_message(request, "", None, texts).text) + max(
+        counter.count(previous), request.max_tokens
+    )
     room = window_tokens - frame - request.max_tokens - _SLACK
     if room < LEAST_RECORD:
         raise SummarizerFailed(
-            [f"a window of {window_tokens} tokens leaves {max(room, 0)} for the record; {LEAST_RECORD} are needed"]
+            [f"a window of {window_tokens} tokens leaves {max(room, 0)} for the record; {LEAST_RECORD} are needed"],
+            cause="context_limit",
         )
     answer = Answer(previous)
     for chunk in chunked(script.entries(request.blocks), room, counter, script.separator):
-        answer = accepted(await call(build_prompt(request, chunk, answer.text, texts)), request.max_tokens, counter)
+        answer = accepted(await call(build_message(request, chunk, answer.text, texts)), request.max_tokens, counter)
     return answer
 
 
@@ -141,12 +166,13 @@ def accepted(answer: object, max_tokens: int, counter: TokenCounter) -> Answer:
     text = answer.strip()
     tokens = counter.count(text)
     if not text:
-        raise SummarizerFailed(["the answer is empty"])
+        raise SummarizerFailed(["the answer is empty"], cause="empty")
     if tokens <= max_tokens:
         return Answer(text)
     cut = shortened(text, max_tokens, counter)
     if tokens > 2 * max_tokens or not cut:
-        raise SummarizerFailed([f"the answer has {tokens} tokens where {max_tokens} are allowed"])
+        problem = f"the answer has {tokens} tokens where {max_tokens} are allowed"
+        raise SummarizerFailed([problem], cause="too_long")
     return Answer(cut, f"an answer of {tokens} tokens was cut to {counter.count(cut)}")
 
 

@@ -10,6 +10,7 @@ from timeline.errors import SummarizerFailed
 from timeline.events import SummaryParts
 from timeline.planning.summary import unheaded, written_by
 from timeline.ports import name_of
+from timeline.refusals import cause_of
 
 if TYPE_CHECKING:
     from timeline.events import WrittenBy
@@ -59,7 +60,8 @@ async def _judged(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     except SummarizerFailed:
         raise
     except Exception as error:
-        raise SummarizerFailed([f"{name_of(summarizer)}: {type(error).__name__}: {error}"]) from error
+        raised = f"{name_of(summarizer)}: {type(error).__name__}: {error}"
+        raise SummarizerFailed([raised], cause=cause_of(error)) from error
     problem = request.problem_with(summary)
     if problem is not None:
         raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"])

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from timeline.errors import Cause
     from timeline.events import CompactReason, FailureReason, Payload
     from timeline.fold.window import Window
     from timeline.log import Log
@@ -135,6 +136,7 @@ class Compactor:
         detail: str,
         *,
         lease: int | None = None,
+        cause: Cause | None = None,
     ) -> None:
         """Record a refusal or failure, unless it is the very one that is on record.
 
@@ -158,6 +160,7 @@ class Compactor:
             retry_after=growth,
             over_limit=account(window.items, fixed, self.policy).available < 0,
             lease=lease,
+            cause=cause,
         )
         await log.commit([failed], at=now)
 
@@ -254,8 +257,8 @@ class _Compaction:
         await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 
-    async def _set_back(self, reason: FailureReason, detail: str) -> None:
-        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, lease=self.lease)
+    async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
+        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, lease=self.lease, cause=cause)
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
@@ -324,7 +327,7 @@ class _Compaction:
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
                 return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure)), requests.round
-            await self._set_back("summarizer", str(failure))
+            await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")

@@ -42,7 +42,7 @@ TimelineError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -372,11 +372,33 @@ class UndoUnavailable(CompactionError):
         super().__init__(f"No compaction of conversation {conversation!r} was taken back: {reason}.")
 
 
-class SummarizerFailed(CompactionError):
-    """Every summarizer of the chain failed; ``problems`` says how each one did."""
+Cause: TypeAlias = Literal[
+    "rate_limit",
+    "overloaded",
+    "server",
+    "authentication",
+    "context_limit",
+    "connection",
+    "timeout",
+    "refused",
+    "length",
+    "empty",
+    "too_long",
+    "error",
+]
+"""Why a model gave no usable summary: its provider refused or failed, the way there did, the model declined
+(``refused``), was stopped by its output limit (``length``), said nothing or said too much; ``error`` is all else."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+
+class SummarizerFailed(CompactionError):
+    """Every summarizer of the chain failed.
+
+    ``problems`` says how each one did, ``cause`` why the first of them did.
+    """
+
+    def __init__(self, problems: Sequence[str], *, cause: Cause = "error") -> None:
         self.problems = list(problems)
+        self.cause: Cause = cause
         super().__init__(
             f"No summary: {'; '.join(self.problems)}. "
             "Nothing was covered; mend the summarizer, or put the extractive one behind it."

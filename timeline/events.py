@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
 from timeline.digest import Digest
+from timeline.errors import Cause
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
 if TYPE_CHECKING:
@@ -161,13 +162,32 @@ class SummaryParts(Frozen):
     turn_prefix: str = ""
 
 
+class Usage(Frozen):
+    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        """Return what both calls took together."""
+        return Usage(**{name: value + getattr(other, name) for name, value in self})
+
+
 class WrittenBy(Frozen):
-    """Who wrote a summary; ``fallback_reason`` says why it was not the first choice."""
+    """Who wrote a summary.
+
+    ``fallback_reason`` says why it was not the first choice; ``usage`` is what all its model calls were reported to
+    have taken, None where nobody reported any.
+    """
 
     summarizer: str
     model: str | None = None
     prompt_version: str | None = None
     fallback_reason: str | None = None
+    usage: Usage | None = None
 
 
 class CompactionStarted(Payload):
@@ -241,7 +261,8 @@ FailureReason: TypeAlias = Literal[
 class CompactionFailed(Payload):
     """A compaction that was refused or failed under a policy (its hash).
 
-    No new try under that policy follows until the visible tokens grew by ``retry_after``.
+    No new try under that policy follows until the visible tokens grew by ``retry_after``. ``cause`` says why no
+    summarizer had an answer, where that is the reason.
     """
 
     type: Literal["compaction.failed"] = "compaction.failed"
@@ -254,6 +275,7 @@ class CompactionFailed(Payload):
     """The context was above the limit, and stayed there."""
     lease: int | None = None
     """Version of the `CompactionStarted` that it ends."""
+    cause: Cause | None = None
 
 
 class CompactionReverted(Payload):
@@ -282,16 +304,6 @@ class PolicyChanged(Payload):
 
     type: Literal["policy.changed"] = "policy.changed"
     policy: str
-
-
-class Usage(Frozen):
-    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_5m_tokens: int = 0
-    cache_write_1h_tokens: int = 0
 
 
 class ModelCalled(Payload):

@@ -20,8 +20,9 @@ from timeline.observer import Observer
 from timeline.policy.seeds import cut_point
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
+from timeline.refusals import context_limit
 from timeline.replay import find_context, rebuild_contexts, recorded_contexts
-from timeline.retry import call_with_retry, compact_to, context_limit
+from timeline.retry import call_with_retry, compact_to
 from timeline.verify import verify
 from timeline.view import TimelineView, moment
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
-    from timeline.retry import ContextLimit
+    from timeline.refusals import ContextLimit
     from timeline.verify import VerifyReport
 
 T = TypeVar("T")

@@ -440,6 +440,7 @@ async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
         "model": "model-x",
         "prompt_version": "7",
         "fallback_reason": None,
+        "usage": None,
     }
 
 

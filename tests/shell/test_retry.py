@@ -13,7 +13,7 @@ from store.memory import MemoryStore
 from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import policies
 from timeline.errors import BudgetError, ContextRefused
-from timeline.retry import ContextLimit, context_limit
+from timeline.refusals import ContextLimit, context_limit
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, instant_text
-from timeline.events import CompactionCompleted, Covers, WrittenBy
+from timeline.events import CompactionCompleted, Covers, Usage, WrittenBy
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
 from timeline.planning.budget import costs
@@ -209,7 +210,7 @@ def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -
 
 
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:
-    """Say who wrote the parts; when two differ, the one that fell back is named."""
+    """Say who wrote the parts, and what all of it took; when two differ, the one that fell back is named."""
     if not summaries:
         return WrittenBy(summarizer="none")
     chief = next((s for s in summaries if s.fallback_reason), summaries[0])
@@ -218,4 +219,5 @@ def written_by(summaries: Sequence[Summary]) -> WrittenBy:
         model=chief.model,
         prompt_version=chief.prompt_version,
         fallback_reason=chief.fallback_reason,
+        usage=reduce(Usage.plus, told) if (told := [s.usage for s in summaries if s.usage is not None]) else None,
     )

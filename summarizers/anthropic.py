@@ -1,0 +1,82 @@
+"""Summaries by Anthropic's models."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from timeline.extras import needs
+from timeline.wire.usage import anthropic_usage
+
+from .models import ModelSummarizer, Options, Reply, declined, stopped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from anthropic import AsyncAnthropic
+
+    from .models import Connection, Question
+
+
+class AnthropicSummarizer(ModelSummarizer):
+    """Summarises with a model behind Anthropic's messages API.
+
+    The SDK's client is made for each summary and closed behind it; one of the application's is used as it is, with
+    its own retries, and left open.
+
+    Args:
+        model: the model's name.
+        client: an ``AsyncAnthropic`` of the application's; those for Bedrock and Vertex do as well.
+        name: stored beside every summary.
+        options: how it is asked, see `Options`.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ValueError: an option does not hold.
+    """
+
+    def __init__(
+        self, model: str, *, client: AsyncAnthropic | None = None, name: str = "anthropic", **options: Unpack[Options]
+    ) -> None:
+        super().__init__(model, name=name, **options)
+        with needs("anthropic"):
+            import anthropic  # noqa: PLC0415 - an extra: imported by whoever summarises with it
+        self._sdk = anthropic
+        self._client = client
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Connection]:
+        if self._client is not None:
+            yield _Connection(self._client)
+            return
+        settings = self._settings
+        async with self._sdk.AsyncAnthropic(
+            base_url=settings.base_url,
+            api_key=settings.api_key,
+            timeout=settings.timeout,
+            max_retries=settings.retries,
+        ) as client:
+            yield _Connection(client)
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    client: AsyncAnthropic
+
+    async def ask(self, question: Question) -> Reply:
+        # The SDK's newest models take no temperature, so it has no parameter for it; older models still do.
+        extra = None if question.temperature is None else {"temperature": question.temperature}
+        message = await self.client.messages.create(
+            model=question.model,
+            max_tokens=question.max_tokens,
+            system=question.message.instructions,
+            messages=[{"role": "user", "content": question.message.record}],
+            extra_body=extra,
+        )
+        if message.stop_reason in {"max_tokens", "model_context_window_exceeded"}:
+            raise stopped(message.stop_reason)
+        if message.stop_reason == "refusal":
+            raise declined(message.stop_reason)
+        text = "".join(part.text for part in message.content if part.type == "text")
+        return Reply(text, anthropic_usage(message.usage.model_dump()), message.model)

@@ -1,0 +1,226 @@
+"""Summarizers over the providers' own SDKs: what they share, whatever the provider.
+
+One question is one request of the SDK, which tries again by itself; here are the chunks, the time that a question may
+take, the model's window, what it all took, and why there is no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
+
+import anyio
+
+from timeline.errors import SummarizerFailed
+from timeline.events import Usage
+from timeline.policy.limits import ModelLimits, limits_of
+from timeline.ports import Summary
+from timeline.refusals import cause_of
+
+from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW
+from .progressive import summarize_progressively
+from .prompts import prompt_for
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from timeline.ports import SummaryRequest
+
+    from .progressive import Message
+
+DEFAULT_RETRIES: Final = 2
+"""How often an SDK tries again by itself: after a 429, an overload, a lost connection."""
+_ROOM: Final = 2
+"""The model may write so many times the cap before it is stopped: an answer up to there is cut and used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a model.
+
+    Attributes:
+        model: that is asked.
+        message: what it is told, and what it is shown.
+        max_tokens: after so many, in its own tokens, it is stopped.
+        temperature: sent only where it is given.
+    """
+
+    model: str
+    message: Message
+    max_tokens: int
+    temperature: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer to one question, complete."""
+
+    text: str
+    usage: Usage
+    model: str
+
+
+class Connection(Protocol):
+    """A client of one provider, in its own words."""
+
+    async def ask(self, question: Question) -> Reply:
+        """Put a question.
+
+        Raises:
+            SummarizerFailed: the model declined, or was stopped.
+            Exception: whatever the SDK raises.
+        """
+        ...
+
+
+class Options(TypedDict, total=False):
+    """How a model is asked for summaries; the defaults suit every provider.
+
+    Attributes:
+        temperature: sent only where it is given: not every model takes one.
+        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice what the
+            summary may have unless given. A reasoning model's thoughts count: give it room.
+        window_tokens: the model's window; what the limits data says of the model unless given.
+        timeout: seconds for one question, all tries together; None for no limit.
+        retries: how often the SDK tries again, with its own waits.
+        base_url, api_key: handed to the SDK, which reads its own environment variables otherwise.
+    """
+
+    temperature: float | None
+    output_tokens: int | None
+    window_tokens: int | None
+    timeout: float | None
+    retries: int
+    base_url: str | None
+    api_key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`Options` with their defaults."""
+
+    temperature: float | None = None
+    output_tokens: int | None = None
+    window_tokens: int | None = None
+    timeout: float | None = DEFAULT_TIMEOUT
+    retries: int = DEFAULT_RETRIES
+    base_url: str | None = None
+    api_key: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("output_tokens", "window_tokens", "timeout"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be above 0, not {value}")
+        if self.retries < 0:
+            raise ValueError(f"retries must be 0 or more, not {self.retries}")
+
+
+class ModelSummarizer:
+    """Summarises by asking a model, in chunks where a record does not fit its window.
+
+    Args:
+        model: the model's name.
+        name: stored beside every summary.
+        options: how it is asked, see `Options`.
+
+    Raises:
+        ValueError: an option does not hold.
+    """
+
+    def __init__(self, model: str, *, name: str, **options: Unpack[Options]) -> None:
+        self._model = model
+        self._name = name
+        self._settings = Settings(**options)
+
+    @property
+    def name(self) -> str:
+        """The name that is stored beside every summary."""
+        return self._name
+
+    def _connected(self) -> AbstractAsyncContextManager[Connection]:
+        """Open a connection for one summary, and close it behind it unless the client is the application's."""
+        raise NotImplementedError
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
+
+        Raises:
+            SummarizerFailed: there is no usable answer; ``cause`` says why. A cancellation is passed on, and closes the
+                request.
+        """
+        settings = self._settings
+        output = settings.output_tokens or _ROOM * request.max_tokens
+        asked = replace(request, max_tokens=min(request.max_tokens, output))
+        told = _Told(self._model)
+
+        window = self._window(output) - (output - asked.max_tokens)
+        try:
+            async with self._connected() as connection:
+
+                async def call(message: Message) -> str:
+                    question = Question(self._model, message, output, settings.temperature)
+                    return told.take(await _in_time(connection, question, settings.timeout))
+
+                answer = await summarize_progressively(asked, call, window_tokens=window)
+        except SummarizerFailed as error:
+            problems = [f"{self._name}: {problem}" for problem in error.problems]
+            raise SummarizerFailed(problems, cause=error.cause) from error.__cause__
+        except Exception as error:
+            raise SummarizerFailed([f"{self._name}: {_in_words(error)}"], cause=cause_of(error)) from error
+        return Summary(
+            text=answer.text,
+            summarizer=self._name,
+            model=told.model,
+            prompt_version=prompt_for(request).version,
+            usage=told.usage,
+            fallback_reason=answer.remark,
+        )
+
+    def _window(self, output: int) -> int:
+        """Return the window by the request's counter: less than the model's own, where that has other tokens."""
+        limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
+        return int(limits.room(output) / (1 + limits.margin))
+
+
+_UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
+"""What a model is taken for that the limits data does not know."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the replies to one request said of themselves."""
+
+    model: str
+    usage: Usage | None = None
+
+    def take(self, reply: Reply) -> str:
+        """Add a reply up, and return its text. A server that reports no tokens has taken an unknown number."""
+        self.model = reply.model or self.model
+        if reply.usage != Usage():
+            self.usage = reply.usage if self.usage is None else self.usage.plus(reply.usage)
+        return reply.text
+
+
+async def _in_time(connection: Connection, question: Question, seconds: float | None) -> Reply:
+    """Put a question, all tries of the SDK together in so many seconds."""
+    with anyio.move_on_after(seconds):
+        return await connection.ask(question)
+    raise SummarizerFailed([f"no answer within {seconds:g} s"], cause="timeout")
+
+
+def _in_words(error: Exception) -> str:
+    """Say what an SDK raised, and what it was raised from where only that says something."""
+    behind = error.__cause__
+    why = f" ({type(behind).__name__}: {behind})" if behind is not None else ""
+    return f"{type(error).__name__}: {error}{why}"
+
+
+def stopped(reason: object) -> SummarizerFailed:
+    """Return the failure of an answer that the model's output limit ended: what is missing is its end."""
+    return SummarizerFailed([f"the answer was stopped by its length ({reason})"], cause="length")
+
+
+def declined(reason: object) -> SummarizerFailed:
+    """Return the failure of an answer that the model or its provider refused to give."""
+    return SummarizerFailed([f"the model declined to answer ({reason})"], cause="refused")

@@ -1,0 +1,152 @@
+"""Summaries by OpenAI's models, and by every server that speaks like OpenAI's."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
+
+from timeline.extras import needs
+from timeline.wire.usage import openai_usage, responses_usage
+
+from .models import ModelSummarizer, Options, Reply, declined, stopped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from openai import AsyncOpenAI
+
+    from .models import Connection, Question
+
+
+class Endpoint(Protocol):
+    """One of OpenAI's two ways to ask."""
+
+    async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
+        """Put a question through a client.
+
+        Raises:
+            SummarizerFailed: the model declined, or was stopped.
+            openai.OpenAIError: the SDK raised it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCompletions:
+    """``/v1/chat/completions``: OpenAI's, and what compatible servers have.
+
+    Attributes:
+        cap_field: names the output cap. Servers that are older than OpenAI's reasoning models know ``max_tokens``.
+    """
+
+    cap_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+
+    async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
+        """Put a question; the instructions are the system's message."""
+        options: dict[str, Any] = {self.cap_field: question.max_tokens, **_temperature(question)}
+        completion = await client.chat.completions.create(
+            model=question.model,
+            messages=[
+                {"role": "system", "content": question.message.instructions},
+                {"role": "user", "content": question.message.record},
+            ],
+            **options,
+        )
+        choice = completion.choices[0]
+        if choice.finish_reason == "length":
+            raise stopped(choice.finish_reason)
+        if choice.finish_reason == "content_filter" or choice.message.refusal:
+            raise declined(choice.message.refusal or choice.finish_reason)
+        usage = completion.usage.model_dump() if completion.usage is not None else None
+        return Reply(choice.message.content or "", openai_usage(usage), completion.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """``/v1/responses``: OpenAI's newer way; nothing of a summary is stored there."""
+
+    async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
+        """Put a question; the instructions are the response's."""
+        options: dict[str, Any] = _temperature(question)
+        response = await client.responses.create(
+            model=question.model,
+            instructions=question.message.instructions,
+            input=question.message.record,
+            max_output_tokens=question.max_tokens,
+            store=False,
+            **options,
+        )
+        if (details := response.incomplete_details) is not None:
+            raise declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)
+        said = [part for item in response.output if item.type == "message" for part in item.content]
+        refusal = next((part.refusal for part in said if part.type == "refusal"), None)
+        if refusal is not None:
+            raise declined(refusal)
+        usage = response.usage.model_dump() if response.usage is not None else None
+        return Reply(response.output_text, responses_usage(usage), str(response.model))
+
+
+CHAT: Final = ChatCompletions()
+
+
+def _temperature(question: Question) -> dict[str, Any]:
+    return {} if question.temperature is None else {"temperature": question.temperature}
+
+
+class OpenAISummarizer(ModelSummarizer):
+    """Summarises with a model behind OpenAI's API, or behind any server that speaks like it.
+
+    The SDK's client is made for each summary and closed behind it; one of the application's is used as it is, with
+    its own retries, and left open.
+
+    Args:
+        model: the model's name.
+        endpoint: `ChatCompletions`, which compatible servers have too, or `Responses`.
+        client: an ``AsyncOpenAI`` of the application's.
+        name: stored beside every summary.
+        options: how it is asked, see `Options`.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ValueError: an option does not hold.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        endpoint: Endpoint = CHAT,
+        client: AsyncOpenAI | None = None,
+        name: str = "openai",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(model, name=name, **options)
+        with needs("openai"):
+            import openai  # noqa: PLC0415 - an extra: imported by whoever summarises with it
+        self._sdk = openai
+        self._endpoint = endpoint
+        self._client = client
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Connection]:
+        if self._client is not None:
+            yield _Connection(self._client, self._endpoint)
+            return
+        settings = self._settings
+        async with self._sdk.AsyncOpenAI(
+            base_url=settings.base_url,
+            api_key=settings.api_key,
+            timeout=settings.timeout,
+            max_retries=settings.retries,
+        ) as client:
+            yield _Connection(client, self._endpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    client: AsyncOpenAI
+    endpoint: Endpoint
+
+    async def ask(self, question: Question) -> Reply:
+        return await self.endpoint.ask(self.client, question)

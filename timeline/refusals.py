@@ -1,0 +1,187 @@
+"""What the providers say when they refuse a request, or fail: recognised without importing an SDK.
+
+An error is known by its status, its code, the names of its types and what its message says; what the providers say is
+data here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.errors import Cause
+
+SHARE: Final = 0.7
+"""A refused context is compacted to this share of what the provider takes (design, section 6)."""
+
+_STATUSES: Final = frozenset({None, 400, 413, 422, 500})
+"""What a context that is too long is refused with; a limit of requests or tokens a minute (429) is no such error."""
+_CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "request_too_large"})
+_TYPE_NAMES: Final = re.compile(r"Context(Window|Length|Limit)Exceeded|RequestTooLarge|ContentTooLarge")
+_MESSAGES: Final = re.compile(
+    r"prompt is too long"  # Anthropic
+    r"|input length and `?max_tokens`? exceed context limit"  # Anthropic
+    r"|maximum context length"  # OpenAI, and servers that speak like it
+    r"|context[ _](length|window|limit|size)[ _](is |was |has been )?exceed"  # OpenAI, OpenRouter, Groq
+    r"|exceeds? (the|this model's|your|its)? ?((maximum|available|model) )*context"  # OpenAI's Responses, llama.cpp
+    r"|input is too long for requested model"  # Bedrock
+    r"|input token count.{0,40}exceeds the maximum number of tokens"  # Gemini
+    r"|reduce the length of the (messages|input|prompt)",  # OpenAI, Groq
+    re.IGNORECASE,
+)
+"""What the providers' messages say, as reported by their users until November 2026."""
+_NUMBER: Final = r"(\d[\d,_]*)"
+_LIMITS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"> {_NUMBER}",
+        rf"maximum context length (?:is|of) {_NUMBER}",
+        rf"maximum number of tokens allowed \({_NUMBER}\)",
+        rf"(?:context|maximum)[^.\d]{{0,40}}?{_NUMBER} tokens",
+    )
+)
+_INPUTS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_NUMBER} in the messages",
+        rf"{_NUMBER} in your prompt",
+        rf"prompt is too long: {_NUMBER} tokens",
+        rf"context limit: {_NUMBER} \+",
+        rf"input token count \({_NUMBER}\)",
+        rf"messages resulted in {_NUMBER} tokens",
+        rf"you requested {_NUMBER} tokens",
+    )
+)
+_OUTPUTS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE) for pattern in (rf"{_NUMBER} in the completion", rf"\+ {_NUMBER} >")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimit:
+    """What a provider said when it refused a context, in its own tokens; None where it named no figure.
+
+    Attributes:
+        limit: of the model, for input and output together.
+        input: what it counted of the request.
+        output: what was reserved for the answer and counts against the limit.
+    """
+
+    limit: int | None = None
+    input: int | None = None
+    output: int = 0
+
+    def target(self, sent: int) -> int:
+        """Return what the context is to be compacted to, in our tokens.
+
+        That is a share of what the provider takes, or where it does not say that, of what was refused. Where it said
+        how much it counted, its limit is first put into our tokens.
+
+        Args:
+            sent: size of the refused context, in our tokens.
+        """
+        takes = float(sent)
+        if self.limit is not None:
+            provider_tokens = self.input / sent if self.input and sent else 1.0
+            takes = min(takes, max(0, self.limit - self.output) / provider_tokens)
+        return max(1, int(SHARE * takes))
+
+
+def context_limit(error: BaseException) -> ContextLimit | None:
+    """Recognise the error of a provider that a context is too long; None for any other error.
+
+    Looked at are the error and what it was raised from, as frameworks wrap what an SDK raised.
+    """
+    for one in _causes(error):
+        if _status(one) not in _STATUSES:
+            return None
+        said = str(one)
+        if _code_of(one) in _CODES or _TYPE_NAMES.search(type(one).__name__) or _MESSAGES.search(said):
+            return ContextLimit(
+                limit=_first(_LIMITS, said), input=_first(_INPUTS, said), output=_first(_OUTPUTS, said) or 0
+            )
+    return None
+
+
+_BY_STATUS: Final[dict[int, Cause]] = {
+    401: "authentication",
+    403: "authentication",
+    408: "timeout",
+    429: "rate_limit",
+    503: "overloaded",  # OpenAI, Gemini
+    504: "timeout",
+    529: "overloaded",  # Anthropic
+}
+_BY_WORDS: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
+    (re.compile(r"content[ _](filter|policy|management)|safety (filter|system)", re.IGNORECASE), "refused"),
+    (
+        re.compile(
+            r"api[ _-]?key not valid"  # Gemini, with status 400
+            r"|missing credentials|no api[ _-]?key|could not resolve auth",  # the SDKs themselves
+            re.IGNORECASE | re.DOTALL,
+        ),
+        "authentication",
+    ),
+)
+"""What an error without a status of its own kind says."""
+_BY_TYPE: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
+    (re.compile(r"Time-?[Oo]ut"), "timeout"),  # before the connection: the SDKs derive one from the other
+    (re.compile(r"Connect(ion|Error)|TransportError|ProtocolError|ReadError|JSONDecodeError|SSLError"), "connection"),
+)
+"""Names of types in an error's line of descent, of the SDKs, httpx and Python itself."""
+
+
+def cause_of(error: BaseException) -> Cause:
+    """Say what an error of a provider, of its SDK or of the connection is about; ``error`` where nothing is known."""
+    if context_limit(error) is not None:
+        return "context_limit"
+    for one in _causes(error):
+        status = _status(one)
+        if status in _BY_STATUS:
+            return _BY_STATUS[status]
+        told = f"{_told_codes(one)} {one}"
+        found = next((cause for words, cause in _BY_WORDS if words.search(told)), None)
+        if found is None and status is not None:
+            return "server" if status >= 500 else "error"
+        names = " ".join(kind.__name__ for kind in type(one).__mro__)
+        found = found or next((cause for types, cause in _BY_TYPE if types.search(names)), None)
+        if found is not None:
+            return found
+    return "error"
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status: under ``status_code``, or as a number under ``code``, as Google's SDK has it."""
+    told = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((status for status in told if isinstance(status, int)), None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__
+
+
+def _code_of(error: BaseException) -> str | None:
+    """Return the code of a context that is too long, where the error has one."""
+    return next((code for code in _told_codes(error) if code in _CODES), None)
+
+
+def _told_codes(error: BaseException) -> list[str]:
+    """Return the code that an SDK took from the answer, and code and type of the error in the answer itself."""
+    body: Any = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, dict) else None
+    told = (getattr(error, "code", None), *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)))
+    return [code for code in told if isinstance(code, str)]
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
+    return int(re.sub(r"\D", "", found[1])) if found else None
