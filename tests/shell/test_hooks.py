@@ -10,7 +10,7 @@ from store.memory import MemoryStore
 from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import Hooks, Skip
 from timeline.errors import CompactionRefused, ContextRefused
-from timeline.retry import ContextLimit
+from timeline.refusals import ContextLimit
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 

@@ -31,7 +31,7 @@ from timeline.lifecycle import (
     recorded,
 )
 from timeline.progress import Progress
-from timeline.retry import ContextLimit
+from timeline.refusals import ContextLimit
 from timeline.sync import Timeline as SyncTimeline
 from timeline.sync import open_store as open_store_sync
 from timeline.waking import _ASLEEP

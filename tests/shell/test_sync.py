@@ -18,7 +18,7 @@ from timeline.blocks import ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, ConversationNotFound, InvalidBlock, StoreClosed, StoreError
 from timeline.ports import EventStore
 from timeline.recall import RecallTool
-from timeline.retry import ContextLimit
+from timeline.refusals import ContextLimit
 from timeline.step_hook import StepHook
 from timeline.streaming import StreamRecording
 from timeline.timeline import Timeline

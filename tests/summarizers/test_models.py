@@ -75,7 +75,7 @@ def output_cap(asked: Asked) -> int:
     """Return the output cap of a request."""
     body = {**asked.body, **asked.body.get("generationConfig", {})}
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-    return next(body[name] for name in names if name in body)
+    return int(next(body[name] for name in names if name in body))
 
 
 @pytest.mark.parametrize("wire", WIRES)

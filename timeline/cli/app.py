@@ -23,6 +23,7 @@ from timeline.cli.options import (
     PastVersion,
     PolicyName,
     Since,
+    Summarize,
     System,
     Until,
 )
@@ -174,17 +175,19 @@ def render(
     at: PastVersion = None,
     now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Record what is decided; otherwise a dry run.")] = False,
+    summarize: Summarize = None,
     explain: Annotated[bool, typer.Option("--explain", help="List every block, and why it is so.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Render what the model would see now.
 
-    A dry run unless --record is given. No model is called: summaries are extracted from the text.
+    A dry run unless --record is given. No model is called unless --summarize names one: summaries are extracted from
+    the text.
     """
     from timeline.cli import contexts
 
-    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model, system=system, now=now)
+    wish = contexts.Wish(policy, max_tokens=max_tokens, model=model, system=system, now=now, summarize=summarize)
     _run(contexts.render(id_, db, wish, at=at, wire=wire, record=record, explain=explain, as_json=as_json))
 
 
@@ -225,16 +228,17 @@ def compact(
     instructions: Annotated[
         str, typer.Option("--instructions", metavar="TEXT", help="What the summary should attend to.")
     ] = "",
+    summarize: Summarize = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Compact a conversation now, whatever its size.
 
-    No model is called: the summary is extracted from the text.
+    No model is called unless --summarize names one: the summary is extracted from the text.
     """
     from timeline.cli import contexts
 
-    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model)
+    wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model, summarize=summarize)
     _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
 
 

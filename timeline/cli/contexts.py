@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
+from timeline.cli.models import make_summarizer
 from timeline.cli.output import paint, state_colour, write
 from timeline.cli.wires import known_wire
 from timeline.policy.files import find_policy
@@ -35,6 +36,7 @@ class Wish:
     model: str | None = None
     system: str | None = None
     now: str | None = None
+    summarize: str | None = None
 
     def make_policy(self) -> Policy:
         """Return the preset or the file's policy, with the limit, or the model's, if one is given.
@@ -102,8 +104,9 @@ async def render(
     if at is not None and record:
         raise UsageProblem("Nothing is recorded in the past. Leave out one of --at and --record.")
     policy, system, now = wish.make_policy(), wish.system_text(), wish.time()
+    summarizer = make_summarizer(wish.summarize)
     async with (changing if record else reading)(db) as store:
-        timeline = await Timeline.open(store, conversation, policy=policy, create=False)
+        timeline = await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
         if at is None:
             context = await timeline.render(system=system, now=now, record=record)
         else:
@@ -158,10 +161,11 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
     Raises:
         ConversationNotFound: there is no such conversation.
         CompactionRefused: nothing would be gained.
+        UsageProblem: the summarizer cannot be used.
     """
-    policy = wish.make_policy()
+    policy, summarizer = wish.make_policy(), make_summarizer(wish.summarize)
     async with changing(db) as store:
-        timeline = await Timeline.open(store, conversation, policy=policy, create=False)
+        timeline = await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
         decisions = await timeline.compact(instructions=instructions)
         version, tokens = timeline.version, timeline.window.tokens
     if as_json:

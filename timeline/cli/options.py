@@ -34,6 +34,14 @@ Since: TypeAlias = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Not before this time, for example 2026-01-31T12:00:00Z.")
 ]
 Until: TypeAlias = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not after this time.")]
+Summarize: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--summarize",
+        metavar="PROVIDER:MODEL",
+        help="Let a model write summaries: openai:…, anthropic:… or google:…, with the key that its SDK reads.",
+    ),
+]
 PastVersion: TypeAlias = Annotated[
     int | None, typer.Option("--at", metavar="V", help="As it was at this version, and at its time.")
 ]
