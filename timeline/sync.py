@@ -247,6 +247,7 @@ class Timeline(TimelineView):
     count = blocking(AsyncTimeline.count)
     render = blocking(AsyncTimeline.render)
     retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
+    after_refusal = blocking(AsyncTimeline.after_refusal)
     compact = blocking(AsyncTimeline.compact)
     use_policy = blocking(AsyncTimeline.use_policy)
     catch_up = blocking(AsyncTimeline.catch_up)

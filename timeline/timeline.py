@@ -10,7 +10,7 @@ from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.context_events import context_events
 from timeline.dry import DryLog
 from timeline.equipment import Equipment, policy_in_force
-from timeline.errors import ContextOverflow, ConversationNotFound, InvalidBlock, VersionConflict
+from timeline.errors import ContextOverflow, ContextRefused, ConversationNotFound, InvalidBlock, VersionConflict
 from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
@@ -263,6 +263,47 @@ class Timeline(Looping):
             if self._injected[: len(injected)] != injected:  # nobody heard them: the next render says them
                 self._injected = (*injected, *self._injected)
             raise
+
+    async def after_refusal(
+        self,
+        context: RenderedContext,
+        error: BaseException,
+        *,
+        earlier: RenderedContext | None = None,
+        now: datetime | None = None,
+    ) -> RenderedContext | None:
+        """Return a smaller context in the place of one that the model refused for its size; None for any other error.
+
+        This is `retry_with_compaction` for a loop whose calls are made by somebody else, such as a framework. System
+        prompt, tools and ephemeral tail are those of the refused context.
+
+        Args:
+            context: the refused one.
+            error: what the call raised.
+            earlier: the context in whose place the refused one came: there is no third.
+            now: the time of what is decided and recorded.
+
+        Raises:
+            ContextRefused: no smaller context could be made, or it was the second one that was refused.
+            ContextOverflow, BudgetImpossible: as `render`.
+            StoreError: the store refused.
+        """
+        refusal = context_limit(error)
+        if refusal is None:
+            return None
+        sent = [one.account.sent for one in (earlier, context) if one is not None]
+        target = refusal.target(sent[0])
+        if earlier is not None:
+            raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=()) from error
+        now = moment(now, self._clock)
+        tried = await compact_to(self._compactor, self._log, context.account.fixed, target, now)
+        told = context.neutral
+        smaller = await self.render(
+            system=told.system, tools=told.tools, ephemeral=[entry.text for entry in told.ephemeral], now=now
+        )
+        if smaller.account.sent >= sent[0]:
+            raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
+        return smaller
 
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.

@@ -1,0 +1,140 @@
+"""The conversations that an adapter keeps open, whichever way its framework calls.
+
+Frameworks call their hooks with an event loop or without one, and a store belongs to the loop that it was opened in. An
+adapter writes what it does once, as a generator of steps: each is a function to call, of the timeline or of the
+framework. `carry_out` and `carry_out_async` go through the steps in the one way and in the other.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import anyio.to_thread
+
+import timeline.sync
+from timeline.errors import InvalidArgument
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore, Hooks, Summarizer
+
+R = TypeVar("R")
+
+_MOST_OPEN: Final = 64
+"""Conversations that are kept open; opening one again costs its window, and reading its log once."""
+
+
+class Ours(NamedTuple):
+    """A step of the timeline's: it runs in the loop of the store."""
+
+    call: Callable[[], Any]
+
+
+class Theirs(NamedTuple):
+    """A step of the framework's: it runs where the framework called."""
+
+    call: Callable[[], Any]
+
+
+Steps: TypeAlias = "Generator[Ours | Theirs, Any, R]"
+"""What an adapter does; a step's result is sent in, its error thrown in."""
+
+
+class Followed(NamedTuple):
+    """An open conversation, and what keeps its log in step with the framework's list; both blocking, or both not."""
+
+    timeline: Any
+    follower: Any
+
+
+class Conversations:
+    """Opens the conversations of one store as they are asked for.
+
+    Args:
+        store: an open one. Of `timeline.open_store`, for hooks that are awaited in the loop that it was opened in; of
+            `timeline.sync.open_store`, for these and all others.
+        policy, summarizer, hooks: as for `Timeline.open`.
+    """
+
+    def __init__(
+        self,
+        store: EventStore | timeline.sync.Store,
+        *,
+        policy: Policy | None = None,
+        summarizer: Summarizer | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self.blocking = isinstance(store, timeline.sync.Store)
+        opener: Any = timeline.sync.Timeline if self.blocking else Timeline
+        self._opener: Callable[[str], Any] = partial(
+            opener.open, store, policy=policy, summarizer=summarizer, hooks=hooks
+        )
+        self._open: OrderedDict[str, Followed] = OrderedDict()
+
+    def opened(self, conversation: str) -> Steps[Followed]:
+        """Return a conversation, opened if it is not, or begun."""
+        known = self._open.get(conversation)
+        if known is None:
+            opened = yield Ours(partial(self._opener, conversation))
+            known = self._open.setdefault(conversation, Followed(opened, opened.list_follower()))
+        self._open.move_to_end(conversation)
+        while len(self._open) > _MOST_OPEN:
+            self._open.popitem(last=False)
+        return known
+
+    def carry_out(self, steps: Steps[R]) -> R:
+        """Go through steps where there is no event loop.
+
+        Raises:
+            InvalidArgument: the store belongs to an event loop.
+        """
+        if not self.blocking:
+            steps.close()
+            raise InvalidArgument(
+                "store",
+                "belongs to an event loop, and the agent was called without one; open the store with "
+                "timeline.sync.open_store, or call the agent with await",
+            )
+        return _carry_out(steps)
+
+    async def carry_out_async(self, steps: Steps[R]) -> R:
+        """Go through steps in an event loop; a blocking store is asked in a thread."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await self._done(step)
+                except BaseException as error:  # noqa: BLE001 - it belongs to whoever yielded the step
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            value: R = end.value
+            return value
+
+    async def _done(self, step: Ours | Theirs) -> Any:
+        if isinstance(step, Ours) and self.blocking:
+            return await anyio.to_thread.run_sync(step.call)
+        told: Awaitable[Any] | Any = step.call()
+        return await told if isawaitable(told) else told
+
+
+def _carry_out(steps: Steps[R]) -> R:
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = step.call()
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever yielded the step
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        value: R = end.value
+        return value

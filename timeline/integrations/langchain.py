@@ -1,0 +1,210 @@
+"""LangChain: a timeline as the middleware of an agent.
+
+    from langchain.agents import create_agent
+    from timeline.integrations.langchain import TimelineMiddleware
+
+    agent = create_agent(model, tools, middleware=[TimelineMiddleware(store)])
+
+Before each call of the model, what is new in the agent's messages is appended to the log of its thread, and the model
+is sent what the log shows now. The agent's own state stays whole: nothing that this middleware says gets into it. A
+reply is in the log once the agent has accepted it, which is at the next call, or at the end of the run: what other
+middleware made of it, or a human, is what happened.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from timeline.errors import InvalidArgument
+from timeline.extras import needs
+from timeline.integrations.conversations import Conversations, Ours, Theirs
+from timeline.integrations.langchain_messages import read_messages, to_messages, told_in, usage_of
+from timeline.recall import NAME, schema
+from timeline.wire.foreign import plain
+
+with needs("langchain"):
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain_core.tools import BaseTool, StructuredTool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.config import get_config
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from langchain.agents.middleware import ModelRequest, ModelResponse
+    from langchain_core.messages import AnyMessage
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.runtime import Runtime
+    from pydantic import JsonValue
+
+    from timeline.integrations.conversations import Followed, Steps
+    from timeline.integrations.langchain_messages import Told
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore, Hooks, Summarizer
+    from timeline.projection.context import RenderedContext
+    from timeline.sync import Store
+
+
+class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Sends the model what a timeline shows. Put it last in the list, so that nothing changes what it rendered.
+
+    A call that the model refuses for its size is made once more, with a smaller context. One middleware serves any
+    number of threads at a time.
+
+    Args:
+        store: an open one. Of `timeline.open_store`, for agents that are called with ``await`` in the same event loop;
+            of `timeline.sync.open_store`, for agents that are called in either way.
+        policy: when to compact, and how; as for `Timeline.open`.
+        summarizer: asked first for summaries; as for `Timeline.open`.
+        hooks: functions of the application around compactions.
+        conversation: the id of the conversation, or a function that tells it by the run's config; the id of the thread
+            unless given. Agents that share a thread, such as one that is another one's tool, need one each.
+        recall: whether the model gets the tool that reads back what is summarised or hidden.
+    """
+
+    def __init__(
+        self,
+        store: EventStore | Store,
+        *,
+        policy: Policy | None = None,
+        summarizer: Summarizer | None = None,
+        hooks: Hooks | None = None,
+        conversation: str | Callable[[RunnableConfig], str] | None = None,
+        recall: bool = True,
+    ) -> None:
+        super().__init__()
+        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks)
+        self._conversation = conversation
+        self.tools: Sequence[BaseTool] = [self._recall_tool()] if recall else []
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Send the model what the thread's log shows.
+
+        Raises:
+            ContextRefused: the model refused the smaller context too.
+            ContextOverflow, BudgetImpossible: as `Timeline.render`.
+            InvalidArgument: the run names no thread, or the store belongs to an event loop.
+            StoreError: the store refused.
+        """
+        return self._conversations.carry_out(self._call(request, handler))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """See `wrap_model_call`."""
+        return await self._conversations.carry_out_async(self._call(request, handler))
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Append what the run ended with."""
+        del runtime
+        self._conversations.carry_out(self._caught_up(told_in(state["messages"], ())))
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """See `after_agent`."""
+        del runtime
+        await self._conversations.carry_out_async(self._caught_up(told_in(state["messages"], ())))
+
+    def _call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+    ) -> Steps[ModelResponse[Any]]:
+        """Render and call; where the context was refused for its size, once more with a smaller one."""
+        told = told_in(request.messages, request.state["messages"])
+        timeline = (yield from self._caught_up(told)).timeline
+        system, tools = _system_of(request, told.leading), [_schema_of(tool) for tool in request.tools]
+        render = partial(timeline.render, system=system, tools=tools, ephemeral=told.passing)
+        context: RenderedContext = yield Ours(render)
+        earlier: RenderedContext | None = None
+        while True:
+            messages = [*told.leading, *to_messages(context.neutral, told.said)]
+            started_at = datetime.now(UTC)
+            try:
+                reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
+            except Exception as error:
+                smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier))
+                if smaller is None:
+                    raise
+                context, earlier = smaller, context
+            else:
+                yield from _recorded(timeline, reply, started_at)
+                return reply
+
+    def _caught_up(self, told: Told) -> Steps[Followed]:
+        """Return the thread's conversation, with what is new in the agent's messages appended."""
+        followed = yield from self._conversations.opened(self._id())
+        is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
+        yield Ours(partial(followed.follower.take, read_messages(told.said, is_begun=is_begun)))
+        return followed
+
+    def _id(self) -> str:
+        config = get_config()
+        if isinstance(self._conversation, str):
+            return self._conversation
+        if self._conversation is not None:
+            return self._conversation(config)
+        thread = config.get("configurable", {}).get("thread_id")
+        if thread is None:
+            raise InvalidArgument(
+                "conversation",
+                'is told by nothing: call the agent with config={"configurable": {"thread_id": …}}, or give the '
+                "middleware a conversation",
+            )
+        return str(thread)
+
+    def _recall_tool(self) -> BaseTool:
+        """Make the tool that reads a path of the conversation that calls it."""
+        told: Any = schema("anthropic")  # there only the path is required
+
+        def read(**arguments: Any) -> str:
+            return self._conversations.carry_out(self._recalled(arguments))
+
+        async def read_async(**arguments: Any) -> str:
+            return await self._conversations.carry_out_async(self._recalled(arguments))
+
+        return StructuredTool.from_function(
+            func=read,
+            coroutine=read_async,
+            name=NAME,
+            description=told["description"],
+            args_schema=told["input_schema"],
+        )
+
+    def _recalled(self, arguments: dict[str, Any]) -> Steps[str]:
+        followed = yield from self._conversations.opened(self._id())
+        tool = followed.timeline.recall_tool("anthropic")
+        answer: str = yield Ours(partial(tool.handle, arguments))
+        return answer
+
+
+def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime) -> Steps[None]:
+    """Record what a call used."""
+    message = next((message for message in reply.result if message.type == "ai"), None)
+    told = message.response_metadata if message is not None else {}
+    finish = told.get("finish_reason") or told.get("stop_reason")
+    model = told.get("model_name") or told.get("model")
+    yield Ours(
+        partial(
+            timeline.record_model_call,
+            usage_of(message),
+            model=model if isinstance(model, str) else "",
+            response_id=None if message is None else message.id,
+            finish_reason=finish if isinstance(finish, str) else None,
+            started_at=started_at,
+        )
+    )
+
+
+def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:
+    """Return the system prompt that the log is told of: one message's content as it is, several ones' texts."""
+    own = [] if request.system_message is None else [request.system_message]
+    contents = [plain(message.content) for message in (*own, *leading)]
+    return contents[0] if len(contents) == 1 else ("\n\n".join(str(m.text) for m in (*own, *leading)) or None)
+
+
+def _schema_of(tool: Any) -> JsonValue:
+    """Return what a model is told of a tool; a provider's own tool comes as its schema."""
+    told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+    return told

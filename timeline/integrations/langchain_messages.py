@@ -1,0 +1,410 @@
+"""LangChain's messages: into blocks, and a context into messages.
+
+A message is read by its attributes. Written are LangChain's standard content blocks, which the chat models of all
+providers take; a message that says what one of the caller's says is that very object (`timeline.integrations.said`), so
+that what only its provider understands stays with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
+
+from timeline.blocks import (
+    AssistantCompletion,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.errors import InvalidBlock
+from timeline.events import Usage
+from timeline.extras import needs
+from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
+from timeline.wire.anthropic import RAW
+from timeline.wire.foreign import arguments_of, plain, text_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, said_to_model
+from timeline.wire.media import attachment_block, content_parts, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.providers import OPENAI_CHAT
+from timeline.wire.usage import count_of
+
+with needs("langchain"):
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_messages
+    from langchain_core.messages import ToolCall as ToolCallDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_core.messages import AnyMessage, BaseMessage
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.integrations.said import Sayings
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+_TEXTS: Final = {"text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of content blocks that say something, and the key that they say it under."""
+_CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call"})
+"""Types of content blocks that stand for one of the message's calls."""
+_FRAGMENTS: Final = frozenset({"input_json_delta", "tool_call_chunk"})
+"""Types of content blocks that a stream left behind: the message's calls say the same."""
+_THOUGHTS: Final = {"thinking": "thinking", "reasoning": "reasoning", "redacted_thinking": "", "reasoning_content": ""}
+"""Types of content blocks that the model thought, and the key of their text."""
+_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+"""Reasoning that is written back too: where it is signed, its provider demands it in a tool loop."""
+_MEDIA: Final = frozenset({"image", "image_url", "audio", "file", "video", "document"})
+_SYSTEM: Final = frozenset({"system", "SystemMessageChunk"})
+_PASSING: Final = frozenset({"human", "system", "chat"})
+"""Kinds of messages that another middleware may add to one request."""
+_SUMMARY: Final = "summarization"
+"""What LangChain's own summaries are marked with."""
+_ID_LENGTH: Final = OPENAI_CHAT.id_length
+"""The shortest that any provider allows, since the model of the next call may be another one's."""
+
+
+class Told(NamedTuple):
+    """The messages of a request, parted by what a timeline does with them.
+
+    Attributes:
+        leading: system messages that they begin with; the prefix of every request.
+        said: the conversation.
+        passing: what other middleware tells the model for this once.
+    """
+
+    leading: list[AnyMessage]
+    said: list[AnyMessage]
+    passing: list[str]
+
+
+def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
+    """Part the messages of a request.
+
+    Where another middleware cleared a message for this request, the agent's own is meant: what is cleared is for the
+    log's policy to say. What stands in no state, and is neither a response nor a result, is there for this once.
+
+    Args:
+        messages: of the request, as other middleware left them.
+        state: the agent's own messages.
+    """
+    own = {message.id: message for message in state if message.id}
+    told = [_uncleared(message, own) for message in convert_to_messages(messages)]
+    leading = next((n for n, message in enumerate(told) if message.type not in _SYSTEM), len(told))
+    found = Told(told[:leading], [], [])
+    for message in told[leading:]:
+        if own and message.id not in own and message.type in _PASSING:
+            found.passing.append(str(message.text))
+        else:
+            found.said.append(message)
+    return found
+
+
+def _uncleared(message: Any, own: dict[str, AnyMessage]) -> AnyMessage:
+    found: AnyMessage = own.get(message.id, message) if "context_editing" in message.response_metadata else message
+    return found
+
+
+# Messages into blocks
+
+
+def read_messages(messages: Sequence[BaseMessage], *, is_begun: bool) -> list[list[Block]]:
+    """Read messages, each into its blocks; turn ids are left open.
+
+    Left out are results that only say that there is none, and, where the log holds what it stands for, a summary that
+    another middleware wrote.
+
+    Args:
+        messages: without leading system messages.
+        is_begun: the log holds something, so that a summary stands for what it holds. Where it holds nothing, the
+            summary is all that is known, and is kept as it is.
+
+    Raises:
+        InvalidBlock: one of them is no message; the field says which.
+    """
+    return [_read(message, number, is_begun=is_begun) for number, message in enumerate(messages)]
+
+
+def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
+    match getattr(message, "type", None):
+        case "human" | "HumanMessageChunk":
+            if message.additional_kwargs.get("lc_source") == _SUMMARY:
+                text = _joined(message.content)
+                return [] if is_begun else [CustomBlock(type="framework.summary", author="user", text=text)]
+            return [block for part in _parts(message.content) if (block := _asked(part)) is not None]
+        case "ai" | "AIMessageChunk":
+            return list(_answered(message))
+        case "tool" | "ToolMessageChunk":
+            return _result(message)
+        case "system" | "SystemMessageChunk":
+            return [SystemMessage(text=text)] if (text := _joined(message.content)) else []
+        case str(kind):
+            author = getattr(message, "role", None) or getattr(message, "name", None) or kind
+            text = _joined(message.content)
+            return [CustomBlock(type="chat.message", author=str(author), text=text)] if text else []
+    raise InvalidBlock(f"messages[{number}]", f"is no message of LangChain's, but of type {type(message).__name__}")
+
+
+def _parts(content: Any) -> list[Part]:
+    """Give content one form, a list of blocks as plain values, without a stream's numbers."""
+    told = content if isinstance(content, list) else [content]
+    parts = [{"type": "text", "text": part} if isinstance(part, str) else plain(part) for part in told]
+    return [{key: value for key, value in part.items() if key != "index"} for part in parts if isinstance(part, dict)]
+
+
+def _text(part: Part) -> str:
+    return text_of(part, _TEXTS.get(str(part.get("type")), ""))
+
+
+def _joined(content: Any) -> str:
+    return "\n".join(filter(None, map(_text, _parts(content))))
+
+
+def _asked(part: Part) -> Block | None:
+    if part.get("type") in _TEXTS:
+        text = _text(part)
+        return UserPrompt(text=text) if text and text != OPENING_LINE else None
+    return attachment_block(_media(part))
+
+
+def _answered(message: Any) -> Iterator[Block]:
+    """Read what a model said: its content in order, each call where it stands, or at the end."""
+    response_id = message.id or f"lc_{uuid4()}"
+    left = _calls(message, response_id)
+    thought = message.additional_kwargs.get("reasoning_content")
+    if isinstance(thought, str) and thought:
+        yield Reasoning(text=thought, response_id=response_id)
+    for part in _parts(message.content):
+        kind = part.get("type")
+        if kind in _CALLS:
+            wanted = text_of(part, "call_id") or text_of(part, "id")
+            if (call := next((call for call in left if call.call_id == wanted), None)) is not None:
+                left.remove(call)
+                yield call
+        elif kind in _TEXTS:
+            if text := _text(part):
+                yield AssistantCompletion(text=text, response_id=response_id)
+        elif kind in _THOUGHTS:
+            yield Reasoning(text=_thought(part), data=part, response_id=response_id)
+        elif kind in _MEDIA:
+            yield attachment_block(_media(part), "assistant").model_copy(update={"response_id": response_id})
+        elif kind not in _FRAGMENTS:
+            yield CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response_id)
+    yield from left
+
+
+def _calls(message: Any, response_id: str) -> list[ToolCall]:
+    """Read a message's calls, those that are no valid ones too."""
+    told = [*message.tool_calls, *message.invalid_tool_calls]
+    return [
+        ToolCall(
+            call_id=call.get("id") or f"{response_id}_{number}",
+            name=call.get("name") or "unknown",
+            arguments=_arguments(plain(call.get("args") or {})),
+            response_id=response_id,
+        )
+        for number, call in enumerate(told)
+    ]
+
+
+def _arguments(told: Any) -> dict[str, Any] | str:
+    raw = told.get(RAW) if isinstance(told, dict) and len(told) == 1 else None
+    return raw if isinstance(raw, str) else arguments_of(told)
+
+
+def _thought(part: Part) -> str:
+    told = text_of(part, _THOUGHTS[str(part["type"])])
+    summary = part.get("summary")
+    if told or not isinstance(summary, list):
+        return told
+    return "\n".join(text_of(piece, "text") for piece in summary if isinstance(piece, dict))
+
+
+def _result(message: Any) -> list[Block]:
+    parts = _parts(message.content)
+    media: list[JsonValue] = [_media(part) for part in parts if part.get("type") not in _TEXTS]
+    text = _joined(message.content)
+    if text == INTERRUPTED or not message.tool_call_id:
+        return []
+    return [
+        ToolResult(
+            call_id=message.tool_call_id,
+            name=message.name or "",
+            text=text,
+            data=media or None,
+            is_error=message.status == "error",
+        )
+    ]
+
+
+def _media(part: Part) -> Part:
+    """Put a picture or document of LangChain's into the form that every wire knows; leave all else as it is."""
+    kind = {"image": "image", "file": "document"}.get(str(part.get("type")))
+    mime, data = text_of(part, "mime_type"), text_of(part, "base64") or text_of(part, "data")
+    if kind and mime and data and (kind == "image" or mime == "application/pdf"):
+        return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
+    if kind and (url := text_of(part, "url")):
+        return {"type": kind, "source": {"type": "url", "url": url}}
+    return part
+
+
+# A context into messages
+
+
+def to_messages(context: NeutralContext, given: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Write a context as messages, without the system prompt.
+
+    Args:
+        context: what the model is to see.
+        given: the caller's messages; those that the context shows unaltered are in the result as they are.
+    """
+    writer = _Writer(context.model)
+    for item in said_in(context):
+        writer.add(item)
+    if not writer.messages or writer.messages[-1].type == "ai":
+        writer.write(HumanMessage(OPENING_LINE), ())
+    known = [block_says(blocks) for blocks in read_messages(given, is_begun=True)]
+    places = originals(writer.sayings, known)
+    return [made if place is None else given[place] for made, place in zip(writer.messages, places, strict=True)]
+
+
+class _Writer:
+    """Writes messages, and for each what it says.
+
+    Args:
+        model: that the request is for.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.messages: list[AnyMessage] = []
+        self.sayings: list[Sayings] = []
+        self._ids = Ids(OPENAI_CHAT.id_pattern, _ID_LENGTH)
+
+    def write(self, message: AnyMessage, says: Sayings) -> None:
+        """Add a message; one that says nothing of the caller's says ``()``."""
+        self.messages.append(message)
+        self.sayings.append(says)
+
+    def add(self, item: Prompted | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+            return
+        parts = [part for entry in item.entries for part in _user_parts(entry)]
+        if parts:
+            self.write(HumanMessage(_content(parts)), tuple(map(entry_says, item.entries)))
+
+    def _add_response(self, response: Response) -> None:
+        said = said_by(response, self._model)
+        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in said]
+        calls = [
+            (call, self._ids.give(str(call.placed.entry.call_id))) for call in response.calls
+        ]  # in the order of the response, as all ids are given out
+        ids = iter(calls)
+        content: list[Part] = []
+        told: list[ToolCallDict] = []
+        for part, entry in zip(said, sent, strict=True):
+            if entry.text.strip() and entry.type != "assistant.reasoning":
+                content.append(_text_part(entry.text))
+            elif not isinstance(part, Call):
+                content += _assistant_parts(entry)
+            if isinstance(part, Call):
+                told.append(_call(entry, next(ids)[1]))
+                content.append({"type": "tool_use", **_use(told[-1])})
+        if all(part["type"] in _THINKING for part in content):
+            return  # no model takes a message of nothing but reasoning
+        if not self.messages:
+            self.write(HumanMessage(OPENING_LINE), ())
+        is_as_it_was = all(id_ == call.placed.entry.call_id for call, id_ in calls)
+        says = tuple(map(entry_says, sent)) if is_as_it_was else ()
+        self.write(AIMessage(_response_content(content), tool_calls=told), says)
+        for call, id_ in calls:
+            self._add_result(call, id_, is_as_it_was=is_as_it_was)
+
+    def _add_result(self, call: Call, id_: str, *, is_as_it_was: bool) -> None:
+        name = call.placed.entry.name or None
+        if call.result is None:
+            self.write(ToolMessage(INTERRUPTED, tool_call_id=id_, name=name), ())
+            return
+        entry = call.result.entry
+        parts = [*([_text_part(entry.text)] if entry.text.strip() else []), *_media_parts(entry)]
+        status: Any = "error" if entry.is_error else "success"
+        message = ToolMessage(_content(parts) if parts else "", tool_call_id=id_, name=name, status=status)
+        self.write(message, (entry_says(entry),) if is_as_it_was else ())
+
+
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _content(parts: list[Part]) -> Any:
+    """Write one text as a plain string, which every chat model takes, and anything else as blocks."""
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _response_content(content: list[Part]) -> Any:
+    """Write what a model said; where it thought, calls keep their places among its thoughts."""
+    if any(part["type"] in _THINKING for part in content):
+        return content
+    texts = [part for part in content if part["type"] != "tool_use"]
+    return _content(texts) if texts else ""
+
+
+def _user_parts(entry: Entry) -> list[Part]:
+    text = said_to_model(entry)
+    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
+
+
+def _assistant_parts(entry: Entry) -> list[Part]:
+    if entry.type == "assistant.reasoning":
+        data = entry.data
+        return [data] if isinstance(data, dict) and data.get("type") in _THINKING else []
+    return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
+
+
+def _media_parts(entry: Entry) -> list[Part]:
+    """Write pictures and documents as LangChain's standard blocks; what is none was one of LangChain's as it is."""
+    return [_standard(part) for part in content_parts(entry.data)]
+
+
+def _standard(part: Part) -> Part:
+    kind = {"image": "image", "document": "file"}.get(part["type"])
+    source = part.get("source")
+    match source if kind else None:
+        case {"type": "base64", "media_type": str(mime), "data": str(data)}:
+            return {"type": kind, "base64": data, "mime_type": mime}
+        case {"type": "url", "url": str(url)}:
+            return {"type": kind, "url": url}
+    return part
+
+
+def _call(entry: Entry, id_: str) -> ToolCallDict:
+    arguments = entry.arguments if isinstance(entry.arguments, dict) else {RAW: entry.arguments or ""}
+    name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
+    return ToolCallDict(id=id_, name=name, args=arguments, type="tool_call")
+
+
+def _use(call: ToolCallDict) -> Part:
+    return {"id": call["id"], "name": call["name"], "input": call["args"]}
+
+
+# What a call used
+
+
+def usage_of(message: Any) -> Usage:
+    """Read LangChain's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    told = getattr(message, "usage_metadata", None)
+    details = told.get("input_token_details") if isinstance(told, dict) else None
+    read, hour = count_of(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
+    minutes = count_of(details, "ephemeral_5m_input_tokens")
+    written = minutes if minutes or hour else count_of(details, "cache_creation")
+    return Usage(
+        input_tokens=max(0, count_of(told, "input_tokens") - read - written - hour),
+        output_tokens=count_of(told, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_5m_tokens=written,
+        cache_write_1h_tokens=hour,
+    )

@@ -1,0 +1,119 @@
+"""What a context says, message by message, and which of a framework's own messages say the same.
+
+Every framework has messages of its own, and what a model made of them before holds more than blocks do: signatures, ids
+of the provider's, citations. So a message of the context that says what one of the framework's says goes out as that
+very object, and only the others (summaries, what stands for hidden content, what the framework does not have) are
+written from the log.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from timeline.alignment import Places
+from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.frozen import canonical_json, sha256_hex
+from timeline.wire.gather import Placed, Response, gather, is_call
+from timeline.wire.providers import ANTHROPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
+
+    from timeline.blocks import Block
+    from timeline.wire.gather import Call
+    from timeline.wire.neutral import Entry, NeutralContext
+
+Sayings: TypeAlias = tuple[str, ...]
+"""What a message says, in order: a hash for each thing said."""
+_OF_ONE_MESSAGE = frozenset({"user.prompt", "user.attachment"})
+
+
+class Prompted(NamedTuple):
+    """Something said to the model in one message: a prompt with its attachments, or any other single thing."""
+
+    entries: tuple[Entry, ...]
+
+
+def said_in(context: NeutralContext) -> Iterator[Prompted | Response]:
+    """Go through a context message by message: what was said to the model, and its responses with their results."""
+    entries = context.entries
+    items = chain(gather(entries), gather(context.ephemeral, first_number=len(entries)))
+    together: list[Entry] = []
+    for item in items:
+        if isinstance(item, Placed) and together and _same_message(together[-1], item.entry):
+            together.append(item.entry)
+            continue
+        if together:
+            yield Prompted(tuple(together))
+        together = [item.entry] if isinstance(item, Placed) else []
+        if isinstance(item, Response):
+            yield item
+    if together:
+        yield Prompted(tuple(together))
+
+
+def _same_message(before: Entry, entry: Entry) -> bool:
+    """Say whether two entries came in one message: a message in which a user asks something has a turn of its own."""
+    kinds = {before.type, entry.type}
+    return kinds <= _OF_ONE_MESSAGE and before.role == entry.role == "user" and _turn(before) == _turn(entry)
+
+
+def _turn(entry: Entry) -> str:
+    return entry.path.partition(":")[2].partition(".")[0]
+
+
+def sends_back(entry: Entry, model: str) -> bool:
+    """Say whether reasoning goes back to the model, seeing what became of the prefix that it was signed behind."""
+    return ANTHROPIC.takes_back(entry, model)
+
+
+def said_by(response: Response, model: str) -> list[Placed | Call]:
+    """Return the parts of a response that are sent: reasoning whose signature holds no more is left out."""
+    return [
+        part
+        for part in response.parts
+        if not isinstance(part, Placed) or part.entry.type != "assistant.reasoning" or sends_back(part.entry, model)
+    ]
+
+
+def entry_says(entry: Entry) -> str:
+    """Return what an entry says, as a hash; of a block that is shown as it is, the same as `block_says`."""
+    call_id = entry.call_id if entry.role == "tool" or is_call(entry) else None
+    called = [entry.name, entry.arguments or {}] if is_call(entry) else []
+    return sha256_hex(canonical_json([entry.type, entry.text, entry.data, call_id, *called]))
+
+
+def block_says(blocks: Sequence[Block]) -> Sayings:
+    """Return what the blocks of a message say: those that no context shows say nothing."""
+    return tuple(_says(block) for block in blocks if _is_shown(block))
+
+
+def _is_shown(block: Block) -> bool:
+    return isinstance(block, ToolCall | ToolResult) or bool(block.text) or _data(block) is not None
+
+
+def _says(block: Block) -> str:
+    is_of_call = isinstance(block, ToolCall | ToolResult)
+    called = [block.name, block.arguments or {}] if isinstance(block, ToolCall) else []
+    told = [block.type, block.text, _data(block), block.call_id if is_of_call else None, *called]
+    return sha256_hex(canonical_json(told))
+
+
+def _data(block: Block) -> JsonValue:
+    """Return the data of a block as a context shows it: of these kinds alone."""
+    return block.data if isinstance(block, Reasoning | ToolResult | UserPrompt | Attachment) else None
+
+
+def originals(made: Sequence[Sayings], given: Sequence[Sayings]) -> list[int | None]:
+    """Say for each message of a context which of the framework's says the same; None where none does.
+
+    A context is the end of a conversation, so the search begins at the end: of two messages that say the same, it is
+    the newer one that is shown.
+    """
+    last = len(given) - 1
+    places = Places(says or None for says in reversed(given))
+    found = [places.next(says) if says else None for says in reversed(made)]
+    return [None if place is None else last - place for place in reversed(found)]
