@@ -32,15 +32,20 @@ def bash(command: str) -> str:
     return f"ran {command}\n" + "a line of its output\n" * 40
 
 
-def working(rounds: int = ROUNDS) -> Callable[[Asked], Answer]:
-    """Return a model that calls ``bash``, every second time twice at once, and then says that it is done."""
+def working(rounds: int = ROUNDS, says: str = "Step") -> Callable[[Asked], Answer]:
+    """Return a model that calls ``bash``, every second time twice at once, and then says that it is done.
+
+    Args:
+        rounds: calls before the last answer.
+        says: what it says with most of its calls; nothing at all where it is empty.
+    """
 
     def answer(asked: Asked) -> Answer:
         number = asked.number
         if number >= rounds:
             return Answer(f"Done after {number}.", cached_tokens=40)
         calls = tuple(Call("bash", {"command": f"pytest {number}.{part}"}) for part in range(1 + number % 2))
-        return Answer(f"Step {number}." if number % 3 else "", calls=calls)
+        return Answer(f"{says} {number}." if says and number % 3 else "", calls=calls)
 
     return answer
 

@@ -1,0 +1,253 @@
+"""Pydantic AI: a timeline as a capability of an agent.
+
+    from pydantic_ai import Agent
+    from timeline.integrations.pydantic_ai import TimelineCapability
+
+    agent = Agent(model, capabilities=[TimelineCapability(store)])
+
+Before each attempt at a model request, what is new in the run's history is appended to the log of its conversation, and
+the model is sent what the log shows now. The history itself stays whole: only the request on the wire is another one. A
+response is in the log once the run has accepted it, which is at the next request, or at the end of the run, however it
+ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from timeline.errors import InvalidArgument
+from timeline.extras import needs
+from timeline.integrations.conversations import Conversations, Ours
+from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages, usage_of
+from timeline.recall import NAME, schema
+from timeline.shielding import shielded
+
+with needs("pydantic-ai-slim", "pydantic-ai"):
+    from pydantic_ai import RunContext, Tool
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+    from pydantic_ai.exceptions import RetryModelRequest
+    from pydantic_ai.messages import InstructionPart, ModelRequest, ModelResponse, SystemPromptPart
+    from pydantic_ai.tools import AgentDepsT
+    from pydantic_ai.toolsets import FunctionToolset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pydantic import JsonValue
+    from pydantic_ai.capabilities.abstract import WrapRunHandler
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import AgentToolset
+
+    from timeline.integrations.conversations import Followed, Steps
+    from timeline.integrations.pydantic_ai_messages import Parted
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore, Hooks, Summarizer
+    from timeline.projection.context import RenderedContext
+    from timeline.sync import Store
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An attempt at a model request: the context that is sent, the refused one in whose place it came, and when."""
+
+    context: RenderedContext
+    earlier: RenderedContext | None
+    started_at: datetime
+
+
+class TimelineCapability(AbstractCapability[AgentDepsT]):
+    """Sends the model what a timeline shows. It is the innermost capability, so that nothing changes what it rendered.
+
+    A request that the model refuses for its size is made once more, with a smaller context. One capability serves any
+    number of agents and runs at a time.
+
+    Args:
+        store: an open one. Of `timeline.open_store`, for runs that are awaited in the same event loop; of
+            `timeline.sync.open_store`, for all runs.
+        policy: when to compact, and how; as for `Timeline.open`.
+        summarizer: asked first for summaries; as for `Timeline.open`.
+        hooks: functions of the application around compactions.
+        conversation: the id of the conversation, or a function that tells it by the run's context; the run's
+            ``conversation_id`` unless given.
+        recall: whether the model gets the tool that reads back what is summarised or hidden.
+    """
+
+    def __init__(
+        self,
+        store: EventStore | Store,
+        *,
+        policy: Policy | None = None,
+        summarizer: Summarizer | None = None,
+        hooks: Hooks | None = None,
+        conversation: str | Callable[[RunContext[AgentDepsT]], str] | None = None,
+        recall: bool = True,
+    ) -> None:
+        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks)
+        self._conversation = conversation
+        self._recall = recall
+        self._attempts: dict[str, _Attempt] = {}
+        """By run: the attempt that is being made."""
+        self._histories: dict[str, list[ModelMessage]] = {}
+        """By run: its history as the framework keeps it, which is another list than the one that a run begins with."""
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """Return None: a store cannot be told in a file."""
+        return None
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Say that nothing stands between this capability and the model."""
+        return CapabilityOrdering(position="innermost")
+
+    def get_toolset(self) -> AgentToolset[AgentDepsT] | None:
+        """Return the tool that reads back what is summarised or hidden, where the model is to have it."""
+        if not self._recall:
+            return None
+        told: Any = schema("anthropic")  # there only the path is required
+        tool = Tool.from_schema(self._recalled, NAME, told["description"], told["input_schema"], takes_ctx=True)
+        return FunctionToolset([tool])
+
+    async def prepare_model_request(
+        self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put what the conversation's log shows in the place of the request's messages.
+
+        Raises:
+            ContextOverflow, BudgetImpossible: as `Timeline.render`.
+            InvalidArgument: the run has no conversation.
+            StoreError: the store refused.
+        """
+        self._histories[_run(ctx)] = ctx.messages
+        last = request_context.messages[-1]
+        if not isinstance(last, ModelRequest):
+            return request_context  # it asks the provider to go on with a response that it holds
+        history = parted(request_context.messages)
+        attempt = self._attempts.get(_run(ctx))
+        if attempt is None or attempt.earlier is None:  # else the smaller context is there already
+            context = await self._conversations.carry_out_async(
+                self._rendered(self._id(ctx), history, _system_of(history, request_context), _tools_of(request_context))
+            )
+            attempt = _Attempt(context, None, datetime.now(UTC))
+        self._attempts[_run(ctx)] = attempt
+        request_context.messages = to_messages(attempt.context.neutral, history, last)
+        return request_context
+
+    async def after_model_request(
+        self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Record what a request used."""
+        del request_context
+        attempt = self._attempts.pop(_run(ctx), None)
+        await self._conversations.carry_out_async(
+            self._recorded(self._id(ctx), response, None if attempt is None else attempt.started_at)
+        )
+        return response
+
+    async def on_model_request_error(
+        self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Ask for another attempt with a smaller context, where the model refused this one for its size.
+
+        Raises:
+            RetryModelRequest: it did.
+            ContextRefused: it was the second one, or none smaller could be made.
+        """
+        del request_context
+        attempt = self._attempts.pop(_run(ctx), None)
+        if attempt is None:
+            raise error
+        smaller = await self._conversations.carry_out_async(self._refused(self._id(ctx), attempt, error))
+        if smaller is None:
+            raise error
+        self._attempts[_run(ctx)] = _Attempt(smaller, attempt.context, datetime.now(UTC))
+        raise RetryModelRequest
+
+    async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Append what the run ended with, however it ends."""
+        try:
+            return await handler()
+        finally:
+            self._attempts.pop(_run(ctx), None)
+            history = parted(self._histories.pop(_run(ctx), ctx.messages))
+            await shielded(self._conversations.carry_out_async(self._caught_up(self._id(ctx), history)))
+
+    def _rendered(
+        self, conversation: str, history: Parted, system: JsonValue, tools: Sequence[JsonValue]
+    ) -> Steps[RenderedContext]:
+        followed = yield from self._caught_up(conversation, history)
+        context: RenderedContext = yield Ours(partial(followed.timeline.render, system=system, tools=tools))
+        return context
+
+    def _caught_up(self, conversation: str, history: Parted) -> Steps[Followed]:
+        """Return a conversation, with what is new in a run's history appended."""
+        followed = yield from self._conversations.opened(conversation)
+        is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
+        yield Ours(partial(followed.follower.take, read_units(history.said, is_begun=is_begun)))
+        return followed
+
+    def _recorded(self, conversation: str, response: ModelResponse, started_at: datetime | None) -> Steps[None]:
+        followed = yield from self._conversations.opened(conversation)
+        yield Ours(
+            partial(
+                followed.timeline.record_model_call,
+                usage_of(response.usage),
+                model=response.model_name or "",
+                response_id=response.provider_response_id,
+                finish_reason=response.finish_reason,
+                started_at=started_at,
+            )
+        )
+
+    def _refused(self, conversation: str, attempt: _Attempt, error: Exception) -> Steps[RenderedContext | None]:
+        followed = yield from self._conversations.opened(conversation)
+        after = followed.timeline.after_refusal
+        smaller: RenderedContext | None = yield Ours(partial(after, attempt.context, error, earlier=attempt.earlier))
+        return smaller
+
+    async def _recalled(self, ctx: RunContext[AgentDepsT], **arguments: Any) -> str:
+        def steps() -> Steps[str]:
+            followed = yield from self._conversations.opened(self._id(ctx))
+            tool = followed.timeline.recall_tool("anthropic")
+            answer: str = yield Ours(partial(tool.handle, arguments))
+            return answer
+
+        return await self._conversations.carry_out_async(steps())
+
+    def _id(self, ctx: RunContext[AgentDepsT]) -> str:
+        if isinstance(self._conversation, str):
+            return self._conversation
+        told = ctx.conversation_id if self._conversation is None else self._conversation(ctx)
+        if not told:
+            raise InvalidArgument("conversation", "is told by nothing: give the run a conversation_id")
+        return told
+
+
+def _run(ctx: RunContext[Any]) -> str:
+    return ctx.run_id or ""
+
+
+def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
+    """Return the system prompt that the log is told of: that of the history, then the instructions."""
+    parameters, last = request.model_request_parameters, request.messages[-1]
+    told = parameters.instruction_parts
+    instructions = InstructionPart.join(told) if told else getattr(last, "instructions", None)
+    texts = [part.content for part in history.system if isinstance(part, SystemPromptPart)]
+    return "\n\n".join(filter(None, [*texts, instructions])) or None
+
+
+def _tools_of(request: ModelRequestContext) -> list[JsonValue]:
+    """Return what the model is told of its tools."""
+    parameters = request.model_request_parameters
+    return [_schema_of(tool) for tool in (*parameters.function_tools, *parameters.output_tools)]
+
+
+def _schema_of(tool: ToolDefinition) -> JsonValue:
+    parameters: Any = tool.parameters_json_schema
+    function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
+    return {"type": "function", "function": function}

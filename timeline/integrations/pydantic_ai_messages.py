@@ -1,0 +1,409 @@
+"""Pydantic AI's messages: into blocks, and a context into messages.
+
+A request's parts are read one by one, a response as a whole. A part or response that says what one of the run's says is
+that very object (`timeline.integrations.said`), so that signatures, cache points and what else only its provider
+understands stay with it. What the framework keeps in its requests for its own use (what became of instructions, tools,
+capabilities) is no part of the conversation, and stands at the head of what is sent.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from uuid import uuid4
+
+from pydantic_core import to_jsonable_python
+
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.events import Usage
+from timeline.extras import needs
+from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
+from timeline.wire.foreign import arguments_of
+from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, said_to_model
+from timeline.wire.media import content_parts, picture_source, unseen_line
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.providers import OPENAI_CHAT
+
+with needs("pydantic-ai-slim", "pydantic-ai"):
+    from pydantic import TypeAdapter
+    from pydantic_ai.messages import (
+        BinaryContent,
+        DocumentUrl,
+        ImageUrl,
+        ModelRequest,
+        ModelResponse,
+        MultiModalContent,
+        SystemPromptPart,
+        TextPart,
+        ThinkingPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart
+    from pydantic_ai.usage import RequestUsage
+
+    from timeline.blocks import Block
+    from timeline.integrations.said import Sayings
+    from timeline.wire.media import Part
+    from timeline.wire.neutral import Entry, NeutralContext
+
+Unit: TypeAlias = "ModelRequestPart | ModelResponse"
+"""What is taken or left as one: a part of a request, or a response."""
+
+_BOOKKEEPING: Final = frozenset(
+    {
+        "instruction-baseline",
+        "instruction-delta",
+        "tool-availability-delta",
+        "capability-load-delta",
+        "model-settings-delta",
+    }
+)
+_FILE: Final = "pydantic_ai_file"
+"""The type of a content part that holds one of the framework's files which no wire has a form for."""
+_THOUGHT: Final = "pydantic_ai_thinking"
+"""The type of a content part that holds a provider's reasoning as the framework has it."""
+_REDACTED: Final = "redacted_thinking"
+_FILES: Final[TypeAdapter[Any]] = TypeAdapter(MultiModalContent)
+
+
+class Parted(NamedTuple):
+    """A history, parted by what a timeline does with it.
+
+    Attributes:
+        system: system prompts that it begins with; the prefix of every request.
+        bookkeeping: the framework's own parts, which are sent as they are.
+        said: the conversation, part by part.
+    """
+
+    system: list[ModelRequestPart]
+    bookkeeping: list[ModelRequestPart]
+    said: list[Unit]
+
+
+def parted(messages: Sequence[ModelMessage]) -> Parted:
+    """Part a run's history into its prefix, the framework's own parts, and the conversation."""
+    found = Parted([], [], [])
+    last = len(messages) - 1
+    for number, message in enumerate(messages):
+        if isinstance(message, ModelResponse):
+            found.said.append(message)
+            continue
+        for part in message.parts:
+            if isinstance(part, SystemPromptPart) and part.scope == "request":
+                if number == last:  # of this request alone
+                    found.bookkeeping.append(part)
+            elif isinstance(part, SystemPromptPart) and not found.said:
+                found.system.append(part)
+            elif part.part_kind in _BOOKKEEPING:
+                found.bookkeeping.append(part)
+            else:
+                found.said.append(part)
+    return found
+
+
+# Messages into blocks
+
+
+def read_units(units: Sequence[Unit], *, is_begun: bool) -> list[list[Block]]:
+    """Read parts and responses, each into its blocks; turn ids are left open.
+
+    Left out are results that only say that there is none, and, where the log holds what it stands for, a summary that
+    the application wrote.
+
+    Args:
+        units: as `parted` gives them.
+        is_begun: the log holds something. Where it holds nothing, a summary is all that is known, and is kept as it is.
+    """
+    return [
+        list(_answered(unit)) if isinstance(unit, ModelResponse) else _asked(unit, is_begun=is_begun) for unit in units
+    ]
+
+
+def _asked(part: Any, *, is_begun: bool) -> list[Block]:
+    match part.part_kind:
+        case "user-prompt":
+            content = [part.content] if isinstance(part.content, str) else part.content
+            return [block for item in content for block in _prompted(item)]
+        case "tool-return":
+            return _result(part)
+        case "retry-prompt" if part.tool_name is not None:
+            return [
+                ToolResult(call_id=part.tool_call_id, name=part.tool_name, text=part.model_response(), is_error=True)
+            ]
+        case "retry-prompt" | "retry-feedback":
+            return [CustomBlock(type="framework.retry", author="user", text=part.model_response())]
+        case "system-prompt":
+            return [SystemMessage(text=part.content)] if part.content else []
+        case "compaction":
+            return [] if is_begun else [CustomBlock(type="framework.summary", author="user", text=part.content or "")]
+        case kind:
+            return [CustomBlock(type=f"framework.{kind}", author="user", text=_transcript(part), data=_plain(part))]
+
+
+def _prompted(item: Any) -> list[Block]:
+    text = item if isinstance(item, str) else getattr(item, "content", None)
+    if isinstance(text, str):
+        return [UserPrompt(text=text)] if text and text != OPENING_LINE else []
+    return [] if item.kind == "cache-point" else [_attachment(item)]
+
+
+def _attachment(file: Any, author: str = "user", response_id: str | None = None) -> Attachment:
+    return Attachment(author=author, data=_media(file), mime=file.media_type, response_id=response_id)
+
+
+def _result(part: Any) -> list[Block]:
+    text = part.model_response_str(wrap_if_error=False)
+    if part.outcome == "interrupted" or text == INTERRUPTED:
+        return []
+    return [
+        ToolResult(
+            call_id=part.tool_call_id,
+            name=part.tool_name,
+            text=text,
+            data=[_media(file) for file in part.files] or None,
+            is_error=part.outcome in {"failed", "retried"},
+        )
+    ]
+
+
+def _answered(response: ModelResponse) -> Iterator[Block]:
+    response_id = response.provider_response_id or f"pydantic_ai_{uuid4()}"
+    for part in response.parts:
+        match part.part_kind:
+            case "text":
+                if part.content:
+                    yield AssistantCompletion(text=part.content, response_id=response_id)
+            case "thinking":
+                yield Reasoning(text=part.content, data=_reasoning(part), response_id=response_id)
+            case "tool-call":
+                yield ToolCall(
+                    call_id=part.tool_call_id,
+                    name=part.tool_name or "unknown",
+                    arguments=arguments_of(part.args or {}),
+                    response_id=response_id,
+                )
+            case "file":
+                yield _attachment(part.content, "assistant", response_id)
+            case _:
+                yield CustomBlock(
+                    type="assistant.part",
+                    author="assistant",
+                    text=_transcript(part),
+                    data=_plain(part),
+                    response_id=response_id,
+                )
+
+
+def _transcript(part: Any) -> str:
+    """Return what was spoken in a part that is speech."""
+    told = getattr(part, "transcript", None)
+    return told if isinstance(told, str) else ""
+
+
+def _plain(value: Any) -> JsonValue:
+    told: JsonValue = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
+    return told
+
+
+def _reasoning(part: ThinkingPart) -> JsonValue:
+    """Return reasoning as its provider gave it, where that is one whose form every wire knows."""
+    is_anthropic = part.provider_name == "anthropic" and part.provider_details is None
+    if is_anthropic and part.signature and part.id == _REDACTED:
+        return {"type": _REDACTED, "data": part.signature}
+    if is_anthropic and part.signature and part.id is None:
+        return {"type": "thinking", "thinking": part.content, "signature": part.signature}
+    return {"type": _THOUGHT, **_fields(part)}
+
+
+def _fields(part: ThinkingPart) -> dict[str, Any]:
+    fields = _plain(part)
+    return {key: value for key, value in fields.items() if value is not None} if isinstance(fields, dict) else {}
+
+
+def _media(file: Any) -> Part:
+    """Put a file into the form that every wire knows, or keep it as the framework has it."""
+    if isinstance(file, BinaryContent) and (file.is_image or file.media_type == "application/pdf"):
+        kind = "image" if file.is_image else "document"
+        return {"type": kind, "source": {"type": "base64", "media_type": file.media_type, "data": file.base64}}
+    if isinstance(file, ImageUrl | DocumentUrl):
+        kind = "image" if isinstance(file, ImageUrl) else "document"
+        return {"type": kind, "source": {"type": "url", "url": file.url}}
+    return {"type": _FILE, "file": _FILES.dump_python(file, mode="json")}
+
+
+# A context into messages
+
+
+def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) -> list[ModelMessage]:
+    """Write a context as messages, the system prompts of the history first.
+
+    Args:
+        context: what the model is to see.
+        history: of the run; what the context shows of it unaltered is in the result as it is.
+        last: the request that is being made; what it says of itself, the last message of the result says too.
+    """
+    writer = _Writer(context.model)
+    for item in said_in(context):
+        writer.add(item)
+    if not writer.units or isinstance(writer.units[-1], ModelResponse):
+        writer.write(UserPromptPart(OPENING_LINE), ())
+    given = [block_says(blocks) for blocks in read_units(history.said, is_begun=True)]
+    places = originals(writer.sayings, given)
+    units = [made if place is None else history.said[place] for made, place in zip(writer.units, places, strict=True)]
+    messages: list[ModelMessage] = []
+    parts = [*history.system, *history.bookkeeping]
+    for unit in units:
+        if isinstance(unit, ModelResponse):
+            messages += [ModelRequest(parts), unit] if parts else [unit]
+            parts = []
+        else:
+            parts.append(unit)
+    return [*messages, replace(last, parts=parts)]
+
+
+class _Writer:
+    """Writes parts and responses, and for each what it says.
+
+    Args:
+        model: that the request is for.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.units: list[Unit] = []
+        self.sayings: list[Sayings] = []
+        self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
+
+    def write(self, unit: Unit, says: Sayings) -> None:
+        """Add a part or a response; one that says nothing of the run's says ``()``."""
+        self.units.append(unit)
+        self.sayings.append(says)
+
+    def add(self, item: Prompted | Response) -> None:
+        """Write a response with its results, or something said to the model."""
+        if isinstance(item, Response):
+            self._add_response(item)
+            return
+        content = [piece for entry in item.entries for piece in _user_content(entry)]
+        if content:
+            is_text = len(content) == 1 and isinstance(content[0], str)
+            part = UserPromptPart(content[0] if is_text else content)
+            self.write(part, tuple(map(entry_says, item.entries)))
+
+    def _add_response(self, response: Response) -> None:
+        said = said_by(response, self._model)
+        sent = [part.placed.entry if isinstance(part, Call) else part.entry for part in said]
+        calls = [(call, self._ids.give(str(call.placed.entry.call_id))) for call in response.calls]
+        ids = iter(calls)
+        parts: list[ModelResponsePart] = []
+        for part, entry in zip(said, sent, strict=True):
+            parts += _said(entry)
+            if isinstance(part, Call):
+                parts.append(_call(entry, next(ids)[1]))
+        if all(part.part_kind == "thinking" for part in parts):
+            return  # no model takes a message of nothing but reasoning
+        if not self.units:
+            self.write(UserPromptPart(OPENING_LINE), ())
+        is_as_it_was = all(id_ == call.placed.entry.call_id for call, id_ in calls)
+        provider = next((part.provider_name for part in parts if isinstance(part, ThinkingPart)), None)
+        says = tuple(map(entry_says, sent)) if is_as_it_was else ()
+        self.write(ModelResponse(parts, provider_name=provider), says)
+        for call, id_ in calls:
+            self._add_result(call, id_, is_as_it_was=is_as_it_was)
+
+    def _add_result(self, call: Call, id_: str, *, is_as_it_was: bool) -> None:
+        name = call.placed.entry.name or "unknown"
+        if call.result is None:
+            self.write(ToolReturnPart(name, INTERRUPTED, id_, outcome="interrupted"), ())
+            return
+        entry = call.result.entry
+        files = _files(entry)
+        content: Any = [*([entry.text] if entry.text else []), *files] if files else entry.text
+        part = ToolReturnPart(name, content, id_, outcome="failed" if entry.is_error else "success")
+        self.write(part, (entry_says(entry),) if is_as_it_was else ())
+
+
+def _user_content(entry: Entry) -> list[Any]:
+    text = said_to_model(entry)
+    return [*([text] if text.strip() else []), *_files(entry)]
+
+
+def _files(entry: Entry) -> list[Any]:
+    """Write pictures and documents as the framework's; what is no file of anybody's is told in a line."""
+    return [_file(part) or unseen_line(entry, part) for part in content_parts(entry.data)]
+
+
+def _file(part: Part) -> Any:
+    kind = part["type"]
+    source = picture_source(part) if kind in {"image", "image_url"} else part.get("source")
+    match source:
+        case {"type": "base64", "media_type": str(mime), "data": str(data)}:
+            return _binary(data, mime)
+        case {"type": "url", "url": str(url)}:
+            return DocumentUrl(url) if kind == "document" else ImageUrl(url)
+    return _FILES.validate_python(part["file"]) if kind == _FILE else None
+
+
+def _binary(data: str, mime: str) -> BinaryContent | None:
+    try:
+        return BinaryContent.narrow_type(BinaryContent(b64decode(data), media_type=mime))
+    except ValueError:  # what was recorded is no base64
+        return None
+
+
+def _said(entry: Entry) -> list[ModelResponsePart]:
+    if entry.type == "assistant.reasoning":
+        return _thinking(entry)
+    if entry.text.strip():
+        return [TextPart(entry.text)]
+    return [TextPart(unseen_line(entry, part)) for part in content_parts(entry.data)]
+
+
+def _thinking(entry: Entry) -> list[ModelResponsePart]:
+    match entry.data:
+        case {"type": "thinking", "thinking": str(text), "signature": str(signature)}:
+            return [ThinkingPart(text, signature=signature, provider_name="anthropic")]
+        case {"type": "redacted_thinking", "data": str(signature)}:
+            return [ThinkingPart("", id=_REDACTED, signature=signature, provider_name="anthropic")]
+        case {"type": kind, "content": str(text), **fields} if kind == _THOUGHT:
+            told: dict[str, Any] = {str(key): value for key, value in fields.items() if key != "part_kind"}
+            return [ThinkingPart(text, **told)]
+    return []
+
+
+def _call(entry: Entry, id_: str) -> ToolCallPart:
+    name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
+    arguments: Any = entry.arguments or {}
+    return ToolCallPart(name, arguments, id_)
+
+
+# What a call used
+
+
+def usage_of(told: RequestUsage) -> Usage:
+    """Read the framework's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    read, written, hour = told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens
+    return Usage(
+        input_tokens=max(0, told.input_tokens - read - written),
+        output_tokens=told.output_tokens,
+        cache_read_tokens=read,
+        cache_write_5m_tokens=max(0, written - hour),
+        cache_write_1h_tokens=hour,
+    )
