@@ -316,3 +316,39 @@ async def test_stages_that_are_told_in_short_from_now_on_count_as_freed() -> Non
     assert sent <= 0.7 * 6_950
     completed = await payloads_of(timeline._store, "compaction.completed")
     assert [payload.written_by.summarizer for payload in completed] == ["extractive", "stage_digest"]
+
+
+# Calls that somebody else makes
+
+
+async def test_a_refused_context_has_a_smaller_one_in_its_place() -> None:
+    """With the same prompt, tools and tail; below what the model takes."""
+    timeline = await filled()
+    first = await timeline.render(system="You code.", tools=[{"name": "ls"}], ephemeral=["By the way."])
+    refusal = of_anthropic(f"prompt is too long: {first.account.sent} tokens > 2000 maximum")
+    smaller = await timeline.after_refusal(first, refusal)
+    assert smaller is not None
+    assert smaller.account.sent <= 1_400
+    assert (smaller.neutral.system, smaller.neutral.tools) == (first.neutral.system, first.neutral.tools)
+    assert smaller.neutral.ephemeral == first.neutral.ephemeral
+    with pytest.raises(ContextRefused) as raised:
+        await timeline.after_refusal(smaller, refusal, earlier=first)
+    assert raised.value.sent == [first.account.sent, smaller.account.sent]
+
+
+async def test_another_error_has_no_smaller_context() -> None:
+    """Then the caller raises it."""
+    timeline = await filled(rounds=2)
+    context = await timeline.render()
+    assert await timeline.after_refusal(context, of_anthropic("Overloaded", 529)) is None
+
+
+async def test_a_context_without_anything_to_spare_is_a_typed_error() -> None:
+    """The provider's error is its cause."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(50))
+    context = await timeline.render()
+    refusal = of_anthropic("prompt is too long: 60 tokens > 20 maximum")
+    with pytest.raises(ContextRefused) as raised:
+        await timeline.after_refusal(context, refusal)
+    assert raised.value.__cause__ is refusal

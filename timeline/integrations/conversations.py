@@ -21,6 +21,7 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
+    from timeline.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
 
@@ -59,7 +60,7 @@ class Conversations:
     Args:
         store: an open one. Of `timeline.open_store`, for hooks that are awaited in the loop that it was opened in; of
             `timeline.sync.open_store`, for these and all others.
-        policy, summarizer, hooks: as for `Timeline.open`.
+        policy, summarizer, hooks, observer: as for `Timeline.open`.
     """
 
     def __init__(
@@ -69,11 +70,12 @@ class Conversations:
         policy: Policy | None = None,
         summarizer: Summarizer | None = None,
         hooks: Hooks | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.blocking = isinstance(store, timeline.sync.Store)
         opener: Any = timeline.sync.Timeline if self.blocking else Timeline
         self._opener: Callable[[str], Any] = partial(
-            opener.open, store, policy=policy, summarizer=summarizer, hooks=hooks
+            opener.open, store, policy=policy, summarizer=summarizer, hooks=hooks, observer=observer
         )
         self._open: OrderedDict[str, Followed] = OrderedDict()
 

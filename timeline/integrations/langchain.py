@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from timeline.integrations.conversations import Followed, Steps
     from timeline.integrations.langchain_messages import Told
+    from timeline.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext
@@ -59,6 +60,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         policy: when to compact, and how; as for `Timeline.open`.
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
+        observer: watches renders and compactions, for traces and metrics.
         conversation: the id of the conversation, or a function that tells it by the run's config; the id of the thread
             unless given. Agents that share a thread, such as one that is another one's tool, need one each.
         recall: whether the model gets the tool that reads back what is summarised or hidden.
@@ -71,11 +73,12 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         policy: Policy | None = None,
         summarizer: Summarizer | None = None,
         hooks: Hooks | None = None,
+        observer: Observer | None = None,
         conversation: str | Callable[[RunnableConfig], str] | None = None,
         recall: bool = True,
     ) -> None:
         super().__init__()
-        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks)
+        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks, observer=observer)
         self._conversation = conversation
         self.tools: Sequence[BaseTool] = [self._recall_tool()] if recall else []
 

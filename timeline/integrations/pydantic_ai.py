@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from timeline.integrations.conversations import Followed, Steps
     from timeline.integrations.pydantic_ai_messages import Parted
+    from timeline.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext
@@ -73,6 +74,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         policy: when to compact, and how; as for `Timeline.open`.
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
+        observer: watches renders and compactions, for traces and metrics.
         conversation: the id of the conversation, or a function that tells it by the run's context; the run's
             ``conversation_id`` unless given.
         recall: whether the model gets the tool that reads back what is summarised or hidden.
@@ -85,10 +87,11 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         policy: Policy | None = None,
         summarizer: Summarizer | None = None,
         hooks: Hooks | None = None,
+        observer: Observer | None = None,
         conversation: str | Callable[[RunContext[AgentDepsT]], str] | None = None,
         recall: bool = True,
     ) -> None:
-        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks)
+        self._conversations = Conversations(store, policy=policy, summarizer=summarizer, hooks=hooks, observer=observer)
         self._conversation = conversation
         self._recall = recall
         self._attempts: dict[str, _Attempt] = {}
