@@ -45,7 +45,8 @@ from timeline.blocks import (
 )
 from timeline.errors import InvalidBlock
 from timeline.events import Usage
-from timeline.integrations.langchain_messages import read_messages, to_messages, told_in, usage_of
+from timeline.integrations.langchain import usage_of
+from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.wire.gather import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 

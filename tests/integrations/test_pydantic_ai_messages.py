@@ -57,7 +57,8 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.events import Usage
-from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages, usage_of
+from timeline.integrations.pydantic_ai import usage_of
+from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
 from timeline.wire.gather import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 

@@ -18,11 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from timeline.errors import InvalidArgument
+from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
-from timeline.integrations.langchain_messages import read_messages, to_messages, told_in, usage_of
+from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.recall import NAME, schema
 from timeline.wire.foreign import plain
+from timeline.wire.usage import count_of
 
 with needs("langchain"):
     from langchain.agents.middleware import AgentMiddleware, AgentState
@@ -211,3 +213,19 @@ def _schema_of(tool: Any) -> JsonValue:
     """Return what a model is told of a tool; a provider's own tool comes as its schema."""
     told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
     return told
+
+
+def usage_of(message: Any) -> Usage:
+    """Read LangChain's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    told = getattr(message, "usage_metadata", None)
+    details = told.get("input_token_details") if isinstance(told, dict) else None
+    read, hour = count_of(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
+    minutes = count_of(details, "ephemeral_5m_input_tokens")
+    written = minutes if minutes or hour else count_of(details, "cache_creation")
+    return Usage(
+        input_tokens=max(0, count_of(told, "input_tokens") - read - written - hour),
+        output_tokens=count_of(told, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_5m_tokens=written,
+        cache_write_1h_tokens=hour,
+    )

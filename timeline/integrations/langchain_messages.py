@@ -20,16 +20,13 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.errors import InvalidBlock
-from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
-from timeline.wire.anthropic import RAW
-from timeline.wire.foreign import arguments_of, plain, text_of
+from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
-from timeline.wire.usage import count_of
 
 with needs("langchain"):
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_messages
@@ -202,16 +199,11 @@ def _calls(message: Any, response_id: str) -> list[ToolCall]:
         ToolCall(
             call_id=call.get("id") or f"{response_id}_{number}",
             name=call.get("name") or "unknown",
-            arguments=_arguments(plain(call.get("args") or {})),
+            arguments=from_object(plain(call.get("args") or {})),
             response_id=response_id,
         )
         for number, call in enumerate(told)
     ]
-
-
-def _arguments(told: Any) -> dict[str, Any] | str:
-    raw = told.get(RAW) if isinstance(told, dict) and len(told) == 1 else None
-    return raw if isinstance(raw, str) else arguments_of(told)
 
 
 def _thought(part: Part) -> str:
@@ -382,29 +374,9 @@ def _standard(part: Part) -> Part:
 
 
 def _call(entry: Entry, id_: str) -> ToolCallDict:
-    arguments = entry.arguments if isinstance(entry.arguments, dict) else {RAW: entry.arguments or ""}
     name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
-    return ToolCallDict(id=id_, name=name, args=arguments, type="tool_call")
+    return ToolCallDict(id=id_, name=name, args=as_object(entry.arguments), type="tool_call")
 
 
 def _use(call: ToolCallDict) -> Part:
     return {"id": call["id"], "name": call["name"], "input": call["args"]}
-
-
-# What a call used
-
-
-def usage_of(message: Any) -> Usage:
-    """Read LangChain's usage, where ``input_tokens`` includes what the cache answered and took in."""
-    told = getattr(message, "usage_metadata", None)
-    details = told.get("input_token_details") if isinstance(told, dict) else None
-    read, hour = count_of(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")
-    minutes = count_of(details, "ephemeral_5m_input_tokens")
-    written = minutes if minutes or hour else count_of(details, "cache_creation")
-    return Usage(
-        input_tokens=max(0, count_of(told, "input_tokens") - read - written - hour),
-        output_tokens=count_of(told, "output_tokens"),
-        cache_read_tokens=read,
-        cache_write_5m_tokens=written,
-        cache_write_1h_tokens=hour,
-    )

@@ -19,9 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from timeline.errors import InvalidArgument
+from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours
-from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages, usage_of
+from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
 from timeline.recall import NAME, schema
 from timeline.shielding import shielded
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AgentToolset
+    from pydantic_ai.usage import RequestUsage
 
     from timeline.integrations.conversations import Followed, Steps
     from timeline.integrations.pydantic_ai_messages import Parted
@@ -254,3 +256,15 @@ def _schema_of(tool: ToolDefinition) -> JsonValue:
     parameters: Any = tool.parameters_json_schema
     function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
     return {"type": "function", "function": function}
+
+
+def usage_of(told: RequestUsage) -> Usage:
+    """Read the framework's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    read, written, hour = told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens
+    return Usage(
+        input_tokens=max(0, told.input_tokens - read - written),
+        output_tokens=told.output_tokens,
+        cache_read_tokens=read,
+        cache_write_5m_tokens=max(0, written - hour),
+        cache_write_1h_tokens=hour,
+    )

@@ -25,7 +25,6 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
 from timeline.wire.foreign import arguments_of
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart
-    from pydantic_ai.usage import RequestUsage
 
     from timeline.blocks import Block
     from timeline.integrations.said import Sayings
@@ -392,18 +390,3 @@ def _call(entry: Entry, id_: str) -> ToolCallPart:
     name = fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
     arguments: Any = entry.arguments or {}
     return ToolCallPart(name, arguments, id_)
-
-
-# What a call used
-
-
-def usage_of(told: RequestUsage) -> Usage:
-    """Read the framework's usage, where ``input_tokens`` includes what the cache answered and took in."""
-    read, written, hour = told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens
-    return Usage(
-        input_tokens=max(0, told.input_tokens - read - written),
-        output_tokens=told.output_tokens,
-        cache_read_tokens=read,
-        cache_write_5m_tokens=max(0, written - hour),
-        cache_write_1h_tokens=hour,
-    )
