@@ -7,7 +7,6 @@ looked up while a context is made: a policy holds the figures that were found wh
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
@@ -19,6 +18,7 @@ from pydantic import Field, ValidationError
 
 from timeline.errors import InvalidLimits
 from timeline.frozen import Frozen
+from timeline.policy.names import fit
 from timeline.policy.problems import problem_of
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
 """Names a file with limits that go before the packaged ones."""
 OTHER_TOKENIZER_MARGIN: Final = 0.1
 """Added to what is counted for a model with another tokenizer (seed 004, gap 6)."""
-_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
-"""What may stand in front of a model's name: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
-_AFTER: Final = ("", "-", "@", ":", "[")
-"""What may follow a beginning of a name: nothing, or a variant of the same model."""
 
 
 class ModelLimits(Frozen):
@@ -82,18 +78,8 @@ class LimitsTable(Frozen):
 
     def find(self, model: str) -> ModelLimits | None:
         """Return the limits of a model: of the longest beginning that its name has, with or without its provider."""
-        names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
-        fitting = [
-            (len(start), limits)
-            for limits in self.limits
-            for start in limits.models
-            if any(_begins(name, start.lower()) for name in names)
-        ]
-        return max(fitting, key=lambda found: found[0])[1] if fitting else None
-
-
-def _begins(name: str, start: str) -> bool:
-    return name.startswith(start) and name[len(start) : len(start) + 1] in _AFTER
+        best = max(self.limits, key=lambda limits: fit(model, limits.models), default=None)
+        return best if best is not None and fit(model, best.models) else None
 
 
 OURS: Final = ModelLimits()
