@@ -136,6 +136,8 @@ class Account(Frozen):
 
 def scaled(tokens: int, policy: Policy) -> int:
     """Add the policy's margin to a count."""
+    if not policy.margin:
+        return tokens
     return tokens + math.ceil(round(tokens * policy.margin, 6))
 
 

@@ -6,6 +6,7 @@ recorded replacements, then the cache points are placed on what is left (seed 00
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult
@@ -34,6 +35,28 @@ class _Made(NamedTuple):
     entries: tuple[Entry, ...]
 
 
+class _Whole:
+    """The last projection as a whole: a window that only goes on behind it is projected from there.
+
+    What is appended changes no entry before it, so that such a window costs what is new in it; unless it was omitted
+    meanwhile, and takes the call that it answers with it.
+    """
+
+    def __init__(self) -> None:
+        self.signatures = Signatures(())
+        self.items: tuple[Item, ...] = ()
+        self.gone: set[int | None] = set()
+        self.calls: set[int] = set()
+        self.entries: list[Entry] = []
+        self.shown: list[Item] = []
+
+    def is_continued_by(self, items: Sequence[Item]) -> bool:
+        """Say whether a window begins with the very items of this one, and nothing behind them is omitted."""
+        known = len(self.items)
+        same = len(items) >= known and all(map(is_, self.items, items))
+        return same and not any(item.omitted for item in items[known:])
+
+
 class Projector:
     """Projects the windows of one conversation.
 
@@ -43,6 +66,7 @@ class Projector:
 
     def __init__(self) -> None:
         self._made: dict[int, _Made] = {}
+        self._whole = _Whole()
 
     def project(
         self,
@@ -79,26 +103,33 @@ class Projector:
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each the item that it shows."""
+        whole = self._whole
+        if not whole.is_continued_by(window.items):
+            whole = _Whole()
+        new = window.items[len(whole.items) :]
         # A call whose result is omitted goes with it: without its result it would be told as interrupted.
-        gone = {i.answers for i in window.items if i.omitted}
-        calls = {i.version for i in window.items if isinstance(i.block, ToolCall) and not i.omitted} - gone
-        signatures = Signatures(window.items)
+        whole.gone.update(i.answers for i in new if i.omitted)
+        whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
+        calls = whole.calls - whole.gone if whole.gone else whole.calls
+        signatures = whole.signatures = whole.signatures.over(window.items)
         made: dict[int, _Made] = {}
-        entries: list[Entry] = []
-        shown: list[Item] = []
-        for item in window.items:
+        for item in new:
             loose = isinstance(item.block, ToolResult) and item.answers not in calls
             rewritten_at = signatures.rewritten_at(item)
             in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)
             form = (loose, rewritten_at > 0, in_loop)
-            if item.version in gone:
+            if item.version in whole.gone:
                 continue
             one = self._made.get(item.version)
             if one is None or one.item is not item or one.form != form:
                 said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop)
                 one = _Made(item, form, said)
             made[item.version] = one
-            entries += one.entries
-            shown += [item] * len(one.entries)
-        self._made = made
-        return entries, shown
+            whole.entries += one.entries
+            whole.shown += [item] * len(one.entries)
+        if whole.items:
+            self._made |= made
+        else:
+            self._made = made
+        whole.items, self._whole = window.items, whole
+        return [*whole.entries], [*whole.shown]

@@ -30,6 +30,12 @@ class Signatures:
         self._items = items
         self._changed_at = 0
 
+    def over(self, items: Sequence[Item]) -> Signatures:
+        """Return what follows the items of a window that begins with these, and goes on where this one stands."""
+        further = Signatures(items)
+        further._changed_at = self._changed_at
+        return further
+
     def rewritten_at(self, item: Item) -> int:
         """Return the version of the decision that last rewrote the prefix of signed reasoning; 0 where none did.
 
