@@ -5,6 +5,7 @@ TimelineError
 │   └── InvalidArgument                  an argument of a method that cannot be used
 ├── InvalidPolicy (ValueError)           a policy field that does not hold
 ├── InvalidLimits (ValueError)           a file with model limits that cannot be used
+├── InvalidPrices (ValueError)           a file with prices that cannot be used
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording
@@ -92,6 +93,16 @@ class InvalidLimits(TimelineError, ValueError):
         self.field = field
         self.problem = problem
         super().__init__(f"Invalid limits in {file}{_field(field)}: {problem}.")
+
+
+class InvalidPrices(TimelineError, ValueError):
+    """A file with prices and cache rules cannot be used; ``field`` is empty where it cannot as a whole."""
+
+    def __init__(self, file: str, field: str, problem: str) -> None:
+        self.file = file
+        self.field = field
+        self.problem = problem
+        super().__init__(f"Invalid prices in {file}{_field(field)}: {problem}.")
 
 
 def _field(name: str) -> str:

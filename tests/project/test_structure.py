@@ -28,7 +28,8 @@ PICTURE = {
     "shell": BELOW_THE_SHELL,
     "portable": "vocabulary fold importers shell",
     "integrations": f"{BELOW_THE_SHELL} shell",
-    "cli": f"{BELOW_THE_SHELL} shell portable integrations store summarizers",
+    "lab": f"{BELOW_THE_SHELL} shell",
+    "cli": f"{BELOW_THE_SHELL} shell portable integrations lab store summarizers",
     "re-exports": "vocabulary policy projection shell store summarizers",
 }
 """``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timeline.lab.cache import Charge, PromptCache, Request, Segment, charges
+from timeline.lab.prices import CacheRule, ModelPrice, Price
+
+RULE = CacheRule(name="markers", match="markers", markers=4, lookback=3, minimum=100, short=300, long=3_600)
+MODEL = ModelPrice(cache="markers", input=10.0, read=1.0, write=12.5, write_long=20.0, output=50.0)
+AUTOMATIC = CacheRule(name="prefix", match="prefix", minimum=200, granularity=128, short=300)
+
+
+def price_of(model: str) -> Price:
+    """Price every model by markers; one whose name says so by prefix."""
+    if model == "automatic":
+        return Price(model=ModelPrice(cache="prefix", input=10.0, read=1.0, output=50.0), rule=AUTOMATIC)
+    return Price(model=MODEL, rule=RULE)
+
+
+def asked(names: str, at: float = 0.0, *, took: float = 10.0, model: str = "m", **fields: Any) -> Request:
+    """Return a request of segments of 100 tokens, a letter each; markers on the first and the last unless given."""
+    markers = fields.pop("markers", tuple(sorted({0, len(names) - 1})))
+    segments = [Segment(ord(name), 100) for name in names]
+    return Request(at, at + took, model, segments, fields.pop("tools", 0), 1, markers, **fields)
+
+
+def paid(*requests: Request) -> list[tuple[int, int, int]]:
+    """Return what each request reads, writes and pays in full."""
+    return [(one.read, one.written, one.uncached) for one in charges(requests, price_of)]
+
+
+def last(*requests: Request) -> Charge:
+    """Return what the last request costs."""
+    return charges(requests, price_of)[-1]
+
+
+def test_the_first_call_writes_up_to_its_last_marker() -> None:
+    """What stands behind it is neither read nor written."""
+    assert paid(asked("sabc", markers=(0, 2))) == [(0, 300, 100)]
+
+
+def test_what_only_grew_is_read_and_the_rest_is_written() -> None:
+    """The next request reads all that the one before it left."""
+    assert paid(asked("sab"), asked("sabcd", 20)) == [(0, 300, 0), (300, 200, 0)]
+
+
+def test_a_pause_longer_than_the_lifetime_loses_it_all() -> None:
+    """The lifetime runs from the end of the answer to the next request."""
+    assert paid(asked("sab", took=10), asked("sabc", 310))[1] == (300, 100, 0)
+    charge = last(asked("sab", took=10), asked("sabc", 310.5))
+    assert (charge.read, charge.lost, charge.cause, charge.collapsed) == (0, 300, "gap", True)
+
+
+def test_a_read_keeps_the_prefix_for_another_lifetime() -> None:
+    """The system prompt, too, stays as long as it is read inside of what is longer."""
+    calls = [asked("sab" + "c" * number, 300.0 * number) for number in range(4)]
+    assert [read for read, _, _ in paid(*calls)] == [0, 300, 400, 500]
+    assert paid(*calls, asked("sxyz", 1_000))[-1][0] == 100
+
+
+def test_the_long_lifetime_holds_an_hour_and_costs_more_to_write() -> None:
+    """What was written for the long time is found after it."""
+    charge, later = charges([asked("sab", long=True), asked("sab", 3_600, long=True)], price_of)
+    assert (charge.units, later.read) == (600.0, 300)
+
+
+@pytest.mark.parametrize(
+    ("request_", "cause"),
+    [
+        (asked("sxbcd", 20, changes=frozenset({"hide"})), "hide"),
+        (asked("sxbcd", 20, changes=frozenset({"hide", "compaction"})), "compaction"),
+        (asked("sxbcd", 20, changes=frozenset({"undo"})), "undo"),
+        (asked("sxbcd", 20), "other"),
+        (asked("xabcd", 20), "system"),
+        (asked("xabcd", 20, tools=1), "tools"),
+        (asked("sabcd", 20, model="other"), "model"),
+        (asked("sxbcd", 2_000, changes=frozenset({"hide"})), "gap"),
+        (asked("sabcdefghi", 20, markers=(0, 9)), "lookback"),
+    ],
+)
+def test_a_lost_prefix_has_its_cause(request_: Request, cause: str) -> None:
+    """What would have been lost in any case comes before what was decided besides."""
+    charge = last(asked("sabcd"), request_)
+    assert (charge.cause, charge.lost) == (cause, 500 - charge.read)
+
+
+def test_a_request_below_the_least_prefix_is_not_kept() -> None:
+    """It pays in full, and what was there before counts as lost."""
+    short = Request(20, 30, "m", [Segment(1, 60)], 0, 1, (0,))
+    assert paid(short) == [(0, 0, 60)]
+    assert last(asked("sabcd"), short).cause == "below_minimum"
+
+
+def test_an_intact_prefix_loses_nothing() -> None:
+    """No cause stands where nothing was lost."""
+    charge = last(asked("sab"), asked("sabc", 20))
+    assert (charge.lost, charge.cause, charge.collapsed) == (0, None, False)
+
+
+def test_a_small_loss_is_no_collapse() -> None:
+    """A collapse loses more than half of what was there."""
+    charge = last(asked("sabcd", markers=(0, 3, 4)), asked("sabcX", 20))
+    assert (charge.lost, charge.collapsed) == (100, False)
+
+
+def test_a_provider_that_caches_by_itself_needs_no_marker() -> None:
+    """The longest common prefix is read, in whole steps, and writing costs nothing more."""
+    first, second = asked("sabc", model="automatic", markers=()), asked("sabX", 20, model="automatic", markers=())
+    assert paid(first, second) == [(0, 0, 400), (256, 0, 144)]
+
+
+def test_a_cost_is_that_of_what_was_read_written_and_neither() -> None:
+    """Units and money follow from the tokens."""
+    charge = last(asked("sab"), asked("sabcd", 20, markers=(0, 3)))
+    assert (charge.read, charge.written, charge.uncached) == (300, 100, 100)
+    assert charge.units == pytest.approx(30 + 125 + 100)
+    assert charge.money == pytest.approx(charge.units * 10 / 1e6)
+
+
+REQUESTS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("abc"), min_size=1, max_size=9).map("".join),
+        st.sets(st.integers(0, 9), max_size=5),
+        st.integers(0, 500),
+        st.sampled_from(["m", "n", "automatic"]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(REQUESTS)
+def test_the_chain_finds_what_comparing_whole_prefixes_finds(drawn: list[Any]) -> None:
+    """Against a cache that keeps every written prefix as it is, and looks at all of them each time."""
+    kept: list[tuple[str, str, float]] = []
+    cache, now = PromptCache(price_of), 0.0
+    for said, places, pause, model in drawn:
+        now += pause
+        names = "s" + said
+        markers = tuple(sorted({0, *(p for p in places if p < len(names))}))
+        charge = cache.call(asked(names, now, took=5, model=model, markers=markers))
+        price = price_of(model)
+        by_markers = price.rule.match == "markers"
+        marked = markers[-4:] if by_markers else tuple(range(len(names)))
+        near = (price.rule.lookback or 0) if by_markers else 99
+        found = [
+            len(prefix)
+            for prefix, owner, until in kept
+            if owner == model and now <= until and names.startswith(prefix)
+            if any(0 <= mark + 1 - len(prefix) <= near for mark in marked)
+        ]
+        read = max(found, default=0) * 100
+        read -= read % price.rule.granularity
+        read = read if read >= price.minimum else 0
+        tokens = list(accumulate([100] * len(names)))
+        writes = [mark for mark in marked if tokens[mark] >= price.minimum]
+        kept += [(names[: mark + 1], model, now + 5 + 300) for mark in writes]
+        written = max(0, tokens[writes[-1]] - read) if writes and by_markers else 0
+        assert (charge.read, charge.written) == (read, written)
+        assert charge.read + charge.written + charge.uncached == 100 * len(names)
+        now += 5

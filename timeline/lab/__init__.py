@@ -1,0 +1,1 @@
+"""The lab: what another policy would have cost, on conversations that are recorded already."""

@@ -1,0 +1,201 @@
+"""A provider's prompt cache, simulated: what each request reads, writes and pays, and why a prefix was lost.
+
+Pure: requests in, charges out. A prefix is known by a hash chain over its segments, so that a call costs what it is
+long, however many came before it. The rules are data (`timeline.lab.prices`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from timeline.lab.prices import Price
+
+BreakCause: TypeAlias = Literal[
+    "gap",  # the provider had let go of it
+    "model",  # another model: it has a cache of its own
+    "tools",
+    "system",
+    "compaction",
+    "undo",
+    "hide",
+    "below_minimum",  # the request is shorter than what the provider keeps
+    "lookback",  # the prefix is the same, and no marker stood near enough to find it
+    "other",  # something else was rewritten: a late result, reasoning that may not be sent any more
+]
+CHANGES: Final = ("compaction", "undo", "hide")
+"""What a request may say was decided since the one before it; of several the first explains a broken prefix."""
+Change: TypeAlias = Literal["compaction", "undo", "hide"]
+
+
+class Segment(NamedTuple):
+    """A block of a request as the provider's cache sees it: equal hashes are equal bytes."""
+
+    hash: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a model.
+
+    Attributes:
+        start: when it was sent, in seconds.
+        end: when its answer was complete.
+        model: that was called.
+        segments: tools, system prompt and messages, in the order of the wire.
+        tools, system: how many of the first segments are tools, and how many behind them the system prompt.
+        markers: positions of the segments that carry a cache marker, rising.
+        long: what is written is to be kept for the long time.
+        changes: what was decided since the request before it.
+    """
+
+    start: float
+    end: float
+    model: str
+    segments: Sequence[Segment]
+    tools: int = 0
+    system: int = 0
+    markers: tuple[int, ...] = ()
+    long: bool = False
+    changes: frozenset[Change] = frozenset()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole input."""
+        return sum(segment.tokens for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a call costs.
+
+    Attributes:
+        read: tokens that the cache answered.
+        written: tokens that it took in.
+        uncached: the other tokens of the input.
+        units: the input's cost in base tokens, see `Price.units`.
+        money: the same in US dollars.
+        lost: tokens that the request before it had left in the cache, and that this one did not read.
+        cause: why they were lost; None where nothing was.
+        collapsed: more than half of what was in the cache was lost.
+    """
+
+    read: int
+    written: int
+    uncached: int
+    units: float
+    money: float
+    lost: int = 0
+    cause: BreakCause | None = None
+    collapsed: bool = False
+
+
+@dataclass(slots=True)
+class _Before:
+    """The request before: its prefixes, and how much of it was left in the cache."""
+
+    request: Request
+    chain: list[int]
+    sums: list[int]
+    cached: int
+    kept_until: float
+
+
+@dataclass(slots=True)
+class PromptCache:
+    """The cache of one conversation. Requests come in the order of their times.
+
+    Attributes:
+        price_of: says what a model costs, by its name.
+    """
+
+    price_of: Callable[[str], Price]
+    _kept: dict[tuple[str, int], float] = field(default_factory=dict)
+    _before: _Before | None = None
+
+    def call(self, request: Request) -> Charge:
+        """Answer the next request."""
+        price = self.price_of(request.model)
+        chain, sums, same = self._prefixes(request)
+        total = sums[-1] if sums else 0
+        by_markers = price.rule.match == "markers"
+        places = request.markers[-price.rule.markers :] if by_markers and price.rule.markers else ()
+        found = self._found(request, price, chain, places) if by_markers else self._longest(request, chain)
+        read = 0 if found < 0 else sums[found] - sums[found] % price.rule.granularity
+        if read < price.minimum:
+            found, read = -1, 0
+        kept = [p for p in (places if by_markers else range(len(chain))) if sums[p] >= price.minimum]
+        last = sums[kept[-1]] if kept else 0
+        written = max(0, last - read) if by_markers else 0
+        uncached = total - read - written
+        until = request.end + price.rule.seconds(long=request.long)
+        for place in kept:  # what is read is kept for longer, as is each marked prefix inside it
+            self._kept[request.model, chain[place]] = until
+        units = price.units(read=read, written=written, uncached=uncached, long=request.long)
+        expected = 0 if self._before is None else self._before.cached
+        lost = expected - read if expected - read > price.rule.granularity else 0
+        cause = self._cause(request, price, same, total) if lost else None
+        cached = last if by_markers else last - last % price.rule.granularity
+        self._before = _Before(request, chain, sums, cached, until)
+        collapsed = lost * 2 > expected
+        return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed)
+
+    def _prefixes(self, request: Request) -> tuple[list[int], list[int], int]:
+        """Return the hash and the tokens of each prefix, and how many segments are those of the request before."""
+        segments, before = request.segments, self._before
+        same = 0
+        if before is not None:
+            pairs = zip(segments, before.request.segments, strict=False)
+            shorter = min(len(segments), len(before.request.segments))
+            same = next((n for n, (new, old) in enumerate(pairs) if new != old), shorter)
+        chain, sums = ([], []) if before is None else (before.chain[:same], before.sums[:same])
+        link, tokens = (chain[-1], sums[-1]) if same else (0, 0)
+        for segment in segments[same:]:
+            link = hash((link, segment.hash))
+            tokens += segment.tokens
+            chain.append(link)
+            sums.append(tokens)
+        return chain, sums, same
+
+    def _found(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> int:
+        """Return the place of the longest prefix that a marker finds by walking back; -1 for none."""
+        lookback, best = price.rule.lookback, -1
+        for place in reversed([*places]):
+            least = best if lookback is None else max(best, place - lookback - 1)
+            best = next((p for p in range(place, least, -1) if self._holds(chain[p], request)), best)
+        return best
+
+    def _longest(self, request: Request, chain: Sequence[int]) -> int:
+        """Return the place of the longest prefix that is in the cache; -1 for none."""
+        return next((p for p in range(len(chain) - 1, -1, -1) if self._holds(chain[p], request)), -1)
+
+    def _holds(self, link: int, request: Request) -> bool:
+        until = self._kept.get((request.model, link))
+        return until is not None and request.start <= until
+
+    def _cause(self, request: Request, price: Price, same: int, total: int) -> BreakCause:
+        """Say why a prefix was lost. What would have been lost in any case comes first."""
+        before = self._before
+        if before is None or before.request.model != request.model:
+            return "model"
+        if request.start > before.kept_until:
+            return "gap"
+        if total < price.minimum:
+            return "below_minimum"
+        if same and before.sums[same - 1] >= before.cached:
+            return "lookback"
+        if same < max(request.tools, before.request.tools):
+            return "tools"
+        if same < max(request.tools + request.system, before.request.tools + before.request.system):
+            return "system"
+        return next((change for change in CHANGES if change in request.changes), "other")
+
+
+def charges(requests: Iterable[Request], price_of: Callable[[str], Price]) -> list[Charge]:
+    """Return what each of a conversation's requests costs, in order."""
+    cache = PromptCache(price_of)
+    return [cache.call(request) for request in requests]
