@@ -1,0 +1,162 @@
+"""Is the price model right? What it predicts for the requests that were really sent, beside what their usage reported.
+
+The sizes are the recording's own; what is tested are the rules of the cache: what is read, and what is written anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from timeline.frozen import Frozen
+from timeline.lab.as_sent import requests_as_sent
+from timeline.lab.cache import charges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from timeline.lab.cache import Charge, Request
+    from timeline.lab.prices import Price
+    from timeline.lab.sizes import Measured, RecordedCall
+
+MissCause: TypeAlias = Literal[
+    "another_conversation",  # the first call reads what some other conversation had written
+    "compaction",  # what the client put beside its summary is in no recording
+    "shrunk",  # the context shrank without a word in the recording: old reasoning dropped, a reminder changed
+    "miss",  # a miss inside the lifetime, for no reason that is recorded
+    "late_hit",  # a hit after the lifetime
+    "unrecorded_call",  # more was in the cache than this conversation had sent: a call beside it
+]
+_LEAST: Final = 256
+_SHARE: Final = 0.01
+"""A prediction is off where it misses the reported read by more tokens than both of these, the share of the context."""
+
+
+class Sums(Frozen):
+    """Tokens that were read and written, and what the input cost in base tokens."""
+
+    read: int = 0
+    written: int = 0
+    units: float = 0.0
+
+
+class Missed(Frozen):
+    """A call whose read was predicted wrongly, and why that may be."""
+
+    number: int
+    cause: MissCause
+    context: int
+    predicted: int
+    recorded: int
+    idle: float
+
+
+class Check(Frozen):
+    """A conversation's prediction beside its record; or several conversations' together.
+
+    Attributes:
+        file, conversation: which; empty for several.
+        calls: with a reported usage.
+        predicted, recorded: their sums.
+        missed: the calls whose read is off, each with its likely cause.
+    """
+
+    file: str = ""
+    conversation: str = ""
+    calls: int = 0
+    predicted: Sums = Sums()
+    recorded: Sums = Sums()
+    missed: tuple[Missed, ...] = ()
+
+    @property
+    def errors(self) -> dict[str, float | None]:
+        """The relative error of each sum; None where nothing was recorded."""
+        return {
+            name: None
+            if not (recorded := getattr(self.recorded, name))
+            else getattr(self.predicted, name) / recorded - 1
+            for name in Sums.model_fields
+        }
+
+    @property
+    def causes(self) -> dict[str, dict[str, int]]:
+        """The calls that are off and the tokens of it, by cause; the most tokens first."""
+        calls: Counter[str] = Counter(missed.cause for missed in self.missed)
+        tokens: Counter[str] = Counter()
+        for missed in self.missed:
+            tokens[missed.cause] += abs(missed.predicted - missed.recorded)
+        return {cause: {"calls": calls[cause], "tokens": count} for cause, count in tokens.most_common()}
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape."""
+        return {**self.model_dump(mode="json"), "errors": self.errors, "causes": self.causes}
+
+
+def check(measured: Measured, price_of: Callable[[str], Price], *, file: str = "") -> Check:
+    """Predict what a recording's calls read and wrote, and hold it against what they reported."""
+    calls = [call for call in measured.calls if call.context]
+    requests = requests_as_sent(measured)
+    predicted = charges(requests, price_of)
+    told = [_told(call, price_of) for call in calls]
+    return Check(
+        file=file,
+        conversation=measured.recording.id,
+        calls=len(calls),
+        predicted=_sums(Sums(read=one.read, written=one.written, units=one.units) for one in predicted),
+        recorded=_sums(told),
+        missed=tuple(_missed(calls, requests, predicted)),
+    )
+
+
+def check_together(checks: Sequence[Check]) -> Check:
+    """Sum several conversations up."""
+    return Check(
+        calls=sum(one.calls for one in checks),
+        predicted=_sums(one.predicted for one in checks),
+        recorded=_sums(one.recorded for one in checks),
+        missed=tuple(missed for one in checks for missed in one.missed),
+    )
+
+
+def _sums(parts: Iterable[Sums]) -> Sums:
+    found = list(parts)
+    return Sums(
+        read=sum(part.read for part in found),
+        written=sum(part.written for part in found),
+        units=sum(part.units for part in found),
+    )
+
+
+def _told(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
+    """Return what a call reported, priced as reported."""
+    usage = call.usage
+    if usage is None:
+        return Sums()
+    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    price = price_of(call.model)
+    units = price.units(read=usage.cache_read_tokens, written=written, uncached=usage.input_tokens, long=call.long)
+    return Sums(read=usage.cache_read_tokens, written=written, units=units)
+
+
+def _missed(
+    calls: Sequence[RecordedCall], requests: Sequence[Request], predicted: Sequence[Charge]
+) -> Iterable[Missed]:
+    befores = [None, *calls[:-1]][: len(calls)]
+    rows = zip(befores, calls, requests, predicted, strict=True)
+    for number, (before, call, request, charge) in enumerate(rows, start=1):
+        read = 0 if call.usage is None else call.usage.cache_read_tokens
+        if abs(charge.read - read) <= max(_LEAST, _SHARE * call.context):
+            continue
+        idle = 0.0 if before is None else (call.start - before.end).total_seconds()
+        cause = _cause(before, call, request, charge, read)
+        yield Missed(number=number, cause=cause, context=call.context, predicted=charge.read, recorded=read, idle=idle)
+
+
+def _cause(before: RecordedCall | None, call: RecordedCall, request: Request, charge: Charge, read: int) -> MissCause:
+    if before is None:
+        return "another_conversation"
+    if "compaction" in request.changes:
+        return "compaction"
+    if charge.read < read:
+        return "late_hit" if charge.cause == "gap" else "unrecorded_call"
+    return "shrunk" if call.context < before.context else "miss"
