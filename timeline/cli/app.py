@@ -12,6 +12,7 @@ import typer
 import timeline
 from timeline.cli.deciding_commands import COMMANDS
 from timeline.cli.exits import MEANINGS
+from timeline.cli.lab_command import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
     AsJson,
@@ -134,6 +135,9 @@ def simulate(
         for limit in limits
     ]
     return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
+
+
+app.command()(lab)
 
 
 @app.command()

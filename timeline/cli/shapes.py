@@ -185,3 +185,52 @@ class FoundRow(TypedDict):
     path: str
     snippet: str
     rank: float
+
+
+class LabRow(TypedDict):
+    """What a policy would have cost at a limit, over all recordings; see `timeline.lab.results.Totals`.
+
+    ``relative`` is its cost as a share of the first policy's at the same limit; None where that one costs nothing.
+    """
+
+    policy: str
+    max_tokens: int
+    relative: float | None
+    runs: int
+    calls: int
+    refused: dict[str, int]
+    units: float
+    money: float
+    summary_units: float
+    summary_money: float
+    read: int
+    written: int
+    uncached: int
+    collapses: dict[str, int]
+    lost: dict[str, int]
+    compactions: int
+    splits: int
+    hides: int
+    visible: int
+    visible_at_end: int
+    needs: int
+    hidden_needs: int
+    over_limit: int
+    orphans: int
+    priced: bool
+    seconds: float
+    write_share: float
+    mean_visible: float
+    mean_visible_at_end: float
+    hidden_need_share: float
+
+
+class LabTable(TypedDict):
+    """A comparison: a row for each policy and limit, one for each run, and the files that could not be read.
+
+    A run has the fields of `timeline.lab.results.RunResult` and of its totals; its ``rows`` come with ``--calls``.
+    """
+
+    policies: list[LabRow]
+    runs: list[dict[str, Any]]
+    failures: list[dict[str, Any]]

@@ -221,6 +221,11 @@ class Fold:
             )
         return self._window
 
+    def live(self, version: int) -> Item | None:
+        """Return the live item that an event of this version appended; None where there is none, or not any more."""
+        position = self._index.get(version)
+        return None if position is None else self._items[position]
+
     def address(self, blocks: Iterable[tuple[Block, datetime]], *, avoid: Collection[str] = ()) -> list[Block]:
         """Fill in turn ids, paths and times of blocks that are about to be appended, in order.
 

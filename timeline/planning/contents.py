@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from timeline.fold.window import Item
 
-_CONTENT_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
+WHOLE_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
 """Where a call that writes a whole file has its text."""
 _PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "pages")
 """Arguments that name a part of a file; each part that was read counts as a file of its own."""
@@ -40,7 +40,7 @@ def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
     answer = None if result is None else result.block
     if use is None or (isinstance(answer, ToolResult) and answer.is_error):
         return []
-    if use.kind == "write" and any(isinstance(arguments.get(key), str) for key in _CONTENT_KEYS):
+    if use.kind == "write" and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS):
         return [(file, item.version) for file in use.subjects]
     if use.kind == "read" and result is not None:
         part = "".join(f"\n{key}={arguments[key]}" for key in _PART_KEYS if arguments.get(key) is not None)

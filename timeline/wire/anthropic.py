@@ -106,8 +106,7 @@ class _Writer:
 
     def _assistant_parts(self, entry: Entry) -> list[Part]:
         if entry.type == "assistant.reasoning":
-            holds = ANTHROPIC.takes_back(entry, self._model)
-            return [entry.data] if holds and isinstance(entry.data, dict) and _is_signed(entry.data) else []
+            return [entry.data] if isinstance(entry.data, dict) and sends_reasoning(entry, self._model) else []
         if entry.text.strip():
             return [_text_part(entry.text)]
         return [_text_part(unseen_line(entry, part)) for part in content_parts(entry.data)]
@@ -129,6 +128,14 @@ class _Writer:
         self.parts.append(part)
         if number is not None:
             self.place[number] = len(self.parts) - 1
+
+
+def sends_reasoning(entry: Entry, model: str) -> bool:
+    """Say whether reasoning goes out to a model: it is signed, and the provider takes it back where it stands.
+
+    What stands last in a response is left out all the same: a message may not end in reasoning.
+    """
+    return isinstance(entry.data, dict) and _is_signed(entry.data) and ANTHROPIC.takes_back(entry, model)
 
 
 def _text_part(text: str) -> Part:

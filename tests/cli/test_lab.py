@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.project.recording import write_recording
+from timeline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Done
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    """Return a session of some forty model calls."""
+    return write_recording(tmp_path)
+
+
+def test_lab_compares_policies_in_one_table(run: Callable[..., Done], session: Path) -> None:
+    """A row for each policy and limit; costs are shares of the first policy's."""
+    done = run("lab", session, "--policy", "none", "--policy", "balanced", "--max-tokens", 12000, "--jobs", 1)
+    assert done.code == 0
+    head, none, ours = [line for line in done.out.splitlines() if line.startswith(("policy", "none", "balanced"))]
+    assert head.split()[:3] == ["policy", "limit", "cost"]
+    assert none.split()[1:3] == ["12,000", "1.000"]
+    assert ours.split()[1] == "12,000"
+    assert float(ours.split()[2]) > 0
+    assert "1 file, 1 conversation, 39 model calls" in done.out
+
+
+def test_lab_prints_runs_and_calls_as_json(run: Callable[..., Done], session: Path) -> None:
+    """The stable shape: policies, runs, failures; a run's calls where they are asked for."""
+    words = ("lab", session, "--policy", "none", "--policy", "pi", "--max-tokens", 40000, "--jobs", 1, "--json")
+    table = run(*words).json
+    assert [(row["policy"], row["max_tokens"]) for row in table["policies"]] == [("none", 40_000), ("pi", 40_000)]
+    assert table["policies"][0]["relative"] == 1.0
+    assert table["failures"] == []
+    assert [one["file"] for one in table["runs"]] == [str(session)] * 2
+    assert {type(one["calls"]) for one in table["runs"]} == {int}
+    rows = run(*words, "--calls").json["runs"][0]["rows"]
+    assert [row["number"] for row in rows] == list(range(1, 40))
+
+
+def test_lab_goes_on_where_it_was(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
+    """Results that are kept are not worked out again."""
+    words = ("lab", session, "--jobs", 1, "--resume", tmp_path / "kept", "--json")
+    first = run(*words).json
+    for file in (tmp_path / "kept").iterdir():
+        told = json.loads(file.read_text(encoding="utf-8"))
+        told["runs"][0]["totals"]["seconds"] = 50.0
+        file.write_text(json.dumps(told), encoding="utf-8")
+    again = run(*words).json
+    assert [row["seconds"] for row in again["policies"]] == [50.0, 50.0]
+    assert [row["units"] for row in again["policies"]] == [row["units"] for row in first["policies"]]
+
+
+def test_lab_validates_its_prices(run: Callable[..., Done], session: Path) -> None:
+    """Predicted and recorded stand side by side, with what is off."""
+    done = run("lab", "--validate", session)
+    assert done.out.splitlines()[0].split()[:2] == ["conversation", "calls"]
+    found = run("lab", "--validate", session, "--json").json
+    assert found["total"]["calls"] == found["conversations"][0]["calls"] == 39
+    assert set(found["conversations"][0]["errors"]) == {"read", "written", "units"}
+
+
+def test_lab_reports_a_bad_file_and_runs_the_others(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
+    """One line on standard error; the code says that something was not read."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("nothing", encoding="utf-8")
+    done = run("lab", bad, session, "--policy", "none", "--jobs", 1)
+    assert (done.code, done.err.count("\n")) == (Exit.USAGE, 1)
+    assert "bad.jsonl" in done.err
+    assert "39 model calls" in done.out
+    assert run("lab", "--validate", bad).code == Exit.USAGE
+
+
+def test_lab_refuses_what_it_cannot_use_in_a_line(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
+    """A policy that nobody has, and prices that do not hold."""
+    run("lab", session, "--policy", "gose").fails(Exit.USAGE, "gose", "goose")
+    prices = tmp_path / "prices.toml"
+    prices.write_text("prices = 1", encoding="utf-8")
+    run("lab", session, "--prices", prices).fails(Exit.USAGE, "prices.toml")
+
+
+def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: Path) -> None:
+    """Refused calls, and a fixed part that was made smaller, are said below the table."""
+    done = run(
+        "lab", session, "--policy", "none", "--policy", "prune_then_summarize", "--max-tokens", 9000, "--jobs", 1
+    )
+    assert "compares with nothing" in done.out
+    fixed = run("lab", session, "--policy", "none", "--fixed-tokens", 5000, "--max-tokens", 6000, "--jobs", 1)
+    assert "would not leave room" in fixed.out

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from store import MemoryStore
+from tests.lab.naive import naive
+from tests.lab.talks import FIXED, Talk, code, work
+from tests.scenes import Scribe
+from timeline import policies
+from timeline.lab.counting import FIXED_PART, ProviderCounter
+from timeline.lab.library import lab_policy
+from timeline.lab.prices import packaged_prices
+from timeline.lab.replay import as_replayed, fixed_part, replay
+from timeline.lab.segments import Segmenter
+from timeline.lab.sizes import VOCABULARY, Measured, measure
+from timeline.lab.summaries import RecordedSummaries
+from timeline.simulate import simulate
+from timeline.tokens import get_counter
+from timeline.wire.anthropic import encode
+
+if TYPE_CHECKING:
+    from timeline.lab.replay import Sent
+    from timeline.lab.results import RunResult
+
+PRICE_OF = packaged_prices().price_of
+PAUSES = {9: 400.0, 20: 700.0, 33: 4_000.0}
+
+
+@cache
+def measured(rounds: int = 40, **fields: Any) -> Measured:
+    """Return a measured recording of so many rounds, with three pauses."""
+    return measure(work(rounds, pauses=PAUSES, **fields).recording())
+
+
+async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **changes: Any) -> RunResult:
+    """Replay under a policy that is named."""
+    return await replay(of or measured(), lab_policy(policy, max_tokens=limit, **changes), PRICE_OF)
+
+
+@pytest.mark.parametrize(
+    ("policy", "limit"),
+    [
+        ("none", 24_000),
+        ("cut_point", 24_000),
+        ("cut_point", 40_000),
+        ("economical", 30_000),
+        ("keep_last", 50_000),
+        ("keep_ratio", 60_000),
+        ("priority_chain", 24_000),
+        ("prune_then_summarize", 40_000),
+        ("seed-002-first", 30_000),
+        ("clear-tool-uses", 60_000),
+    ],
+)
+async def test_a_second_calculation_byte_by_byte_comes_to_the_same(policy: str, limit: int) -> None:
+    """A store instead of a fold, whole requests compared in full instead of chains: the same contexts and costs."""
+    tried = lab_policy(policy, max_tokens=limit)
+    fingerprints: list[str] = []
+
+    def watch(sent: Sent) -> None:
+        if sent.context is not None:
+            fingerprints.append(sent.context.fingerprint)
+
+    found = await replay(measured(), tried, PRICE_OF, watch=watch)
+    fixed = fixed_part(measured().fixed, limit)
+    counter = ProviderCounter(get_counter(VOCABULARY), measured().ratio, fixed)
+    again = await naive(measured(), as_replayed(tried), counter, PRICE_OF)
+    assert tuple(fingerprints) == again.fingerprints
+    assert (found.totals.read, found.totals.written) == (again.read, again.written)
+    assert found.totals.units == pytest.approx(again.units, rel=1e-9)
+    assert found.totals.compactions == again.compactions
+
+
+async def test_a_policy_that_makes_room_costs_less_and_stays_in_the_limit() -> None:
+    """No call is above the limit, none is refused, nothing is divided; the price is what is not in sight."""
+    none, ours = await ran("none"), await ran("cut_point")
+    assert ours.totals.units < none.totals.units
+    assert (ours.totals.over_limit, ours.totals.refusals, ours.totals.orphans) == (0, 0, 0)
+    assert max(row.tokens for row in ours.rows) <= 24_000
+    assert ours.totals.mean_visible < none.totals.mean_visible
+    assert (none.totals.hidden_needs, none.totals.compactions) == (0, 0)
+    assert 0 < ours.totals.hidden_needs <= ours.totals.needs == none.totals.needs
+
+
+async def test_a_policy_that_never_makes_room_is_sent_whole_and_counted() -> None:
+    """It is what all others are compared with; the calls above its limit are told."""
+    none = await ran("none")
+    assert none.totals.refusals == 0
+    assert none.totals.over_limit == sum(row.tokens > 24_000 for row in none.rows) > 0
+    assert [row.tokens for row in none.rows] == [row.recorded for row in none.rows]
+
+
+async def test_the_rows_add_up_to_the_totals() -> None:
+    """What a comparison sums is what its calls say."""
+    found = await ran("cut_point")
+    rows, totals = found.rows, found.totals
+    assert [row.number for row in rows] == list(range(1, totals.calls + 1))
+    assert totals.units == pytest.approx(sum(row.units + row.summary_units for row in rows))
+    assert totals.money == pytest.approx(totals.units * 5 / 1e6)
+    assert all(row.read + row.written + row.uncached == row.tokens for row in rows)
+    assert sum(totals.collapses.values()) == sum(row.collapsed for row in rows)
+    assert totals.compactions == sum(row.compactions for row in rows) > 0
+    assert totals.visible_at_end == rows[-1].visible
+
+
+async def test_a_prefix_is_lost_to_the_pause_or_to_the_decision() -> None:
+    """Each loss has its cause: three pauses; what is hidden then is lost to the pause, not to the hide."""
+    none, ours = await ran("none"), await ran("cut_point")
+    assert none.totals.collapses == {"gap": 3}
+    assert ours.totals.collapses["gap"] == 3
+    assert {row.cause for row in ours.rows if row.compactions and not row.hidden} <= {"compaction", "gap"}
+
+
+async def test_a_summary_is_priced_as_the_call_that_it_would_be() -> None:
+    """What is folded goes in by itself, what is written comes out at the price of an answer."""
+    found = await ran("goose", 30_000)
+    [row, *_] = [row for row in found.rows if row.compactions]
+    assert row.summary_read >= row.folded > 0
+    assert row.summary_units == pytest.approx(row.summary_read + 5 * row.summary_written)
+
+
+async def test_a_refused_call_is_told_by_its_error_and_costs_nothing() -> None:
+    """A policy that keeps whole turns cannot make room in a long one."""
+    talk = Talk()
+    talk.ask("All in one turn.")
+    for number in range(12):
+        talk.respond(("Read", {"file_path": f"{number}.py"}, code("x", 100)))
+    found = await ran("prune_then_summarize", 24_000, measure(talk.recording()))
+    refused = [row for row in found.rows if row.refused]
+    assert {row.refused for row in refused} == {"ContextOverflow"}
+    assert all(row.units == row.tokens == 0 for row in refused)
+    assert found.totals.refused == {"ContextOverflow": len(refused)}
+    assert found.totals.refusals == len(refused)
+
+
+async def test_a_need_is_hidden_where_the_newest_content_is_not_in_sight() -> None:
+    """A file that is read, folded away and edited then; one that was read again behind the cut is in sight."""
+    talk = Talk()
+    talk.ask("Read two files.")
+    talk.respond(("Read", {"file_path": "old.py"}, code("old", 200)), ("Read", {"file_path": "new.py"}, code("new", 5)))
+    talk.respond(text="Read.")
+    for number in range(5):
+        talk.ask(f"Step {number}.")
+        talk.respond(("Bash", {"command": "make"}, code("log", 150)), text="I try it.")
+    talk.respond(("Read", {"file_path": "new.py"}, code("new", 5)))
+    talk.respond(("Edit", {"file_path": "new.py", "old_string": "a", "new_string": "b"}, "Edited."))
+    talk.respond(("Edit", {"file_path": "old.py", "old_string": "a", "new_string": "b"}, "Edited."))
+    talk.respond(("Edit", {"file_path": "other.py", "old_string": "a", "new_string": "b"}, "Edited."))
+    talk.respond(text="Done.")
+    found = await ran("goose", 25_000, measure(talk.recording()))
+    assert found.totals.compactions > 0
+    assert [(row.needs, row.hidden_needs) for row in found.rows[-5:]] == [(1, 1), (1, 0), (1, 1), (0, 0), (0, 0)]
+
+
+async def test_a_fixed_part_that_leaves_no_room_is_replayed_smaller() -> None:
+    """Figures at such a limit compare with each other alone, and the result says so."""
+    found = await ran("cut_point", 16_000)
+    assert (found.fixed, found.measured_fixed) == (2_000, measured().fixed)
+    assert (await ran("cut_point", 24_000)).fixed == pytest.approx(FIXED, abs=30)
+
+
+async def test_a_recording_without_usage_is_replayed_in_our_own_tokens() -> None:
+    """Its calls are its responses, and its model is not known."""
+    plain = [event for event in work(16).recording().events if event.payload.type == "block.appended"]  # type: ignore[union-attr]  # no compaction is among them
+    found = await ran("cut_point", 10_000, measure(replace(work(0).recording(), events=tuple(plain))))
+    assert (found.ratio, found.fixed, found.totals.priced) == (1.0, 0, False)
+    assert found.totals.calls == 18
+    assert found.totals.read > 0
+
+
+async def test_the_recorded_clients_summaries_stand_in_while_there_are_any() -> None:
+    """They are cut to the policy's cap; the next ones are another's."""
+    talk = work(20)
+    talk.compact("RECORDED: what the client's model wrote. " * 400)
+    for _ in range(20):
+        talk.respond(("Bash", {"command": "make"}, code("log", 40)))
+    whole = measure(talk.recording())
+    summaries = RecordedSummaries(whole.recording, Scribe())
+    texts: list[str] = []
+
+    def watch(sent: Sent) -> None:
+        if sent.context is not None:
+            texts.extend(e.text for e in sent.context.neutral.entries if e.type == "conv.range.summary")
+
+    await replay(whole, policies.cut_point(max_tokens=24_000), PRICE_OF, summarizer=summaries, watch=watch)
+    assert "RECORDED" in texts[0]
+    assert "history 1" in texts[-1]
+
+
+async def test_a_replay_decides_as_a_simulation_does() -> None:
+    """The same compactions as `simulate` makes of the recording in a store, where both count alike."""
+    counted = replace(measured(), ratio=1.0)
+    tokens = get_counter(VOCABULARY)
+    events = counted.recording.events
+    own = [tokens.count(e.payload.block.countable()) if e.payload.type == "block.appended" else 0 for e in events]  # type: ignore[union-attr]  # no compaction is among them
+    counted = replace(counted, tokens=tuple(own), fixed=0)
+    policy = policies.cut_point(max_tokens=12_000)
+    found = await replay(counted, policy, PRICE_OF)
+    stored = await simulate(MemoryStore(), counted.recording, policy)
+    assert found.totals.compactions == stored.compactions > 0
+
+
+async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
+    """Segments that go on from the context before are those of the context by itself."""
+    segmenter = Segmenter()
+    seen = 0
+
+    def watch(sent: Sent) -> None:
+        nonlocal seen
+        assert sent.context is not None
+        seen += 1
+        assert segmenter.segments(sent.context) == Segmenter().segments(sent.context)
+
+    for name in ("none", "economical", "keep_last"):
+        await replay(measured(), lab_policy(name, max_tokens=60_000), PRICE_OF, watch=watch)
+    assert seen == 3 * len(measured().calls)
+
+
+async def test_segments_stand_for_the_parts_of_the_wire() -> None:
+    """One for each content part of the request, and markers on those that carry one there."""
+
+    def watch(sent: Sent) -> None:
+        assert sent.context is not None
+        segments, markers = Segmenter().segments(sent.context)
+        parts = [part for message in encode(sent.context.neutral)["messages"] for part in message["content"]]
+        assert len(segments) == len(parts) + 1
+        assert markers == (0, *(n for n, part in enumerate(parts, start=1) if "cache_control" in part))
+        assert sent.context.neutral.system == FIXED_PART
+
+    await replay(measured(), policies.cut_point(max_tokens=30_000), PRICE_OF, watch=watch)
+
+
+async def test_twice_as_long_a_recording_takes_about_twice_the_work() -> None:
+    """Function calls are counted, not seconds: a replay in a limit costs what the recording is long."""
+    policy = lab_policy("cut_point", max_tokens=24_000)
+
+    async def effort(rounds: int) -> int:
+        of, count = measured(rounds), 0
+
+        def tick(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(tick)
+        try:
+            await replay(of, policy, PRICE_OF)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    await effort(8)  # what is imported and loaded once is loaded now
+    assert await effort(160) < 2.3 * await effort(80)

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from distributed import LocalCluster
+
+from tests.project.recording import write_recording
+from timeline import policies
+from timeline.errors import MissingExtra
+from timeline.lab.keeping import Kept
+from timeline.lab.library import lab_policy
+from timeline.lab.on_dask import dask_executor
+from timeline.lab.results import together
+from timeline.lab.runner import plan, run
+from timeline.lab.work import Options, Outcome, Work, carry_out
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.lab.results import RunResult
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> list[Work]:
+    """Return four units: a file under two policies at two limits."""
+    tried = [(name, lab_policy(name, max_tokens=limit)) for limit in (20_000, 12_000) for name in ("none", "cut_point")]
+    return plan([str(write_recording(tmp_path))], tried, Options())
+
+
+def untimed(outcomes: list[Outcome]) -> list[RunResult]:
+    """Return the runs without how long they took."""
+    runs = [one for outcome in outcomes for one in outcome.runs]
+    return [one.model_copy(update={"totals": one.totals.model_copy(update={"seconds": 0.0})}) for one in runs]
+
+
+def test_processes_find_what_one_process_finds_in_the_order_of_the_work(works: list[Work]) -> None:
+    """Which unit is done first, and where, makes no difference."""
+    done: list[int] = []
+    alone = run(works, jobs=1)
+    together_ = run(works, jobs=2, on_done=done.append)
+    assert untimed(together_) == untimed(alone)
+    assert [(one.policy, one.max_tokens) for one in untimed(alone)] == [
+        (work.name, work.policy.max_tokens) for work in works
+    ]
+    assert done == [0, 1, 2, 3, 4]
+
+
+def test_a_dask_cluster_finds_the_same(works: list[Work]) -> None:
+    """The very unit of work runs on Dask's workers."""
+    cluster_of: Any = LocalCluster  # it has no types
+    local = cluster_of(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
+    with local as cluster, dask_executor(cluster) as executor:
+        found = run(works, executor=executor)
+    assert untimed(found) == untimed(run(works, jobs=1))
+
+
+def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for a cluster learns what to install."""
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r"timeline-engine\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
+        pass
+
+
+def test_what_was_kept_is_not_run_again(works: list[Work], tmp_path: Path) -> None:
+    """An interrupted comparison goes on; the outcome in the folder is what comes back."""
+    folder = tmp_path / "kept"
+    first = run(works[:1], jobs=1, kept=Kept(folder))
+    [file] = folder.iterdir()
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["runs"][0]["totals"]["seconds"] = 77.0
+    file.write_text(json.dumps(told), encoding="utf-8")
+    again = run(works, jobs=1, kept=Kept(folder))
+    assert again[0].runs[0].totals.seconds == 77.0
+    assert untimed(again[:1]) == untimed(first)
+    assert len(list(folder.iterdir())) == len(works)
+
+
+@pytest.mark.parametrize("change", ["policy", "file", "options", "damaged"])
+def test_what_has_changed_is_run_again(works: list[Work], tmp_path: Path, change: str) -> None:
+    """Another policy, other bytes, other options, or an outcome that cannot be read: nothing stale comes back."""
+    folder, work = tmp_path / "kept", works[1]
+    run([work], jobs=1, kept=Kept(folder))
+    [file] = folder.iterdir()
+    if change == "policy":
+        work = work.model_copy(update={"policy": policies.cut_point(max_tokens=19_000)})
+    elif change == "file":
+        with (tmp_path / "session.jsonl").open("a", encoding="utf-8") as session:
+            session.write("\n")
+    elif change == "options":
+        work = work.model_copy(update={"options": Options(fixed=500)})
+    else:
+        file.write_text("{", encoding="utf-8")
+    assert Kept(folder).find(work) is None
+
+
+def test_a_kept_outcome_bears_the_names_of_whoever_asks(works: list[Work], tmp_path: Path) -> None:
+    """The same policy under another name, and the same file at another place, are the same work."""
+    kept = Kept(tmp_path / "kept")
+    run(works[:1], jobs=1, kept=kept)
+    found = kept.find(works[0].model_copy(update={"name": "mine"}))
+    assert found is not None
+    assert found.runs[0].policy == "mine"
+
+
+def test_a_file_that_is_no_recording_is_a_failure_and_is_not_kept(works: list[Work], tmp_path: Path) -> None:
+    """The others are carried out, and the failure says which error it was."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("nothing", encoding="utf-8")
+    wrong = [works[0].model_copy(update={"file": str(file)}) for file in (bad, tmp_path / "none.jsonl")]
+    outcomes = run([*wrong, works[1]], jobs=1, kept=Kept(tmp_path / "kept"))
+    assert [outcome.failure and outcome.failure.type for outcome in outcomes] == ["ImportFailed", "ImportFailed", None]
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_a_price_may_be_another_models(works: list[Work]) -> None:
+    """What the same calls would cost elsewhere."""
+    there = works[0].model_copy(update={"options": Options(price_as="claude-opus-5-5")})
+    here, there_ = carry_out(works[0]).runs[0].totals, carry_out(there).runs[0].totals
+    assert (there_.priced, there_.calls) == (True, here.calls)
+    assert there_.units < here.units
+
+
+def test_runs_are_summed(works: list[Work]) -> None:
+    """Counts add up, causes too, means are those of all calls."""
+    one, other = (carry_out(work).runs[0].totals for work in works[:2])
+    both = together([one, other])
+    assert (both.runs, both.calls, both.units) == (2, one.calls + other.calls, one.units + other.units)
+    assert both.mean_visible == pytest.approx((one.visible + other.visible) / both.calls)
+
+
+def test_a_result_reads_back_from_its_own_json(works: list[Work]) -> None:
+    """What is kept, and what a report is made of, is the whole result."""
+    outcome = carry_out(works[1])
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
+    dumped = outcome.runs[0].dump(calls=True)
+    assert len(dumped["rows"]) == dumped["rows"][-1]["number"] == dumped["calls"]
+    assert "rows" not in outcome.runs[0].dump()

@@ -1,0 +1,257 @@
+"""`timeline lab`: recordings under several policies, priced; and the price model held against what was recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.cli import output
+from timeline.cli.exits import Exit
+from timeline.cli.output import note, paint, progress, write
+from timeline.errors import ImportFailed
+from timeline.lab.keeping import Kept
+from timeline.lab.library import lab_policy
+from timeline.lab.on_dask import dask_executor
+from timeline.lab.prices import read_prices
+from timeline.lab.results import together
+from timeline.lab.runner import plan, run
+from timeline.lab.validation import Check, check, check_together
+from timeline.lab.work import Options, measured_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.cli.shapes import LabRow, LabTable
+    from timeline.lab.results import RunResult
+    from timeline.lab.work import Outcome, Work
+    from timeline.policy.model import Policy
+
+
+class Wanted(NamedTuple):
+    """What to compare, and how: what the options say, before it is checked."""
+
+    policies: Sequence[str]
+    limits: Sequence[int]
+    prices: Path | None = None
+    price_as: str = ""
+    fixed: int | None = None
+    subagents: bool = True
+    recorded_summaries: bool = False
+
+    def tries(self) -> list[tuple[str, Policy]]:
+        """Return every policy with every limit.
+
+        Raises:
+            InvalidPolicy: there is no such policy, or it cannot have this limit.
+        """
+        return [(name, lab_policy(name, max_tokens=limit)) for limit in self.limits for name in self.policies]
+
+    def options(self) -> Options:
+        """Return what holds for all runs.
+
+        Raises:
+            InvalidPrices: the file of prices does not hold.
+        """
+        return Options(
+            prices=None if self.prices is None else read_prices(self.prices),
+            price_as=self.price_as,
+            fixed=self.fixed,
+            subagents=self.subagents,
+            summaries="recorded" if self.recorded_summaries else "extractive",
+        )
+
+
+def compare(
+    files: Sequence[Path],
+    wanted: Wanted,
+    *,
+    jobs: int | None,
+    cluster: str | None,
+    resume: Path | None,
+    calls: bool,
+    as_json: bool,
+) -> int:
+    """Replay recordings under policies, and print what each would have cost.
+
+    Of several files a bad one is reported, and the others are run.
+
+    Raises:
+        InvalidPolicy: there is no such policy, or it cannot have this limit.
+        InvalidPrices: the file of prices does not hold.
+        MissingExtra: a cluster is named, and ``distributed`` is not installed.
+        OSError: the folder of the kept outcomes cannot be written, or nobody answers at the cluster's address.
+    """
+    works = plan([str(file) for file in files], wanted.tries(), wanted.options())
+    kept = None if resume is None else Kept(resume)
+    with progress("replaying", len(works)) as advance:
+        if cluster is None:
+            outcomes = run(works, jobs=jobs, kept=kept, on_done=advance)
+        else:
+            with dask_executor(cluster) as executor:
+                outcomes = run(works, executor=executor, kept=kept, on_done=advance)
+    failures = _failures(works, outcomes)
+    rows = _rows(works, outcomes)
+    if as_json:
+        runs = [one.dump(calls=calls) for outcome in outcomes for one in outcome.runs]
+        found: LabTable = {"policies": rows, "runs": runs, "failures": failures}
+        output.write_json(found)
+    else:
+        _print(rows, outcomes)
+    for failure in failures:
+        note(failure["message"])
+    return Exit.USAGE if failures else Exit.OK
+
+
+def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Return each failure once: a file that is no recording is none under any policy."""
+    told = {
+        (work.file, outcome.failure.type): {"file": work.file, **outcome.failure.model_dump()}
+        for work, outcome in zip(works, outcomes, strict=True)
+        if outcome.failure is not None
+    }
+    return list(told.values())
+
+
+def _rows(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[LabRow]:
+    """Sum the runs of each policy and limit up; costs are relative to the first policy at the same limit."""
+    found: dict[tuple[int, str], list[RunResult]] = {}
+    for work, outcome in zip(works, outcomes, strict=True):
+        found.setdefault((work.policy.max_tokens, work.name), []).extend(outcome.runs)
+    rows: list[LabRow] = []
+    first: dict[int, float] = {}
+    for (limit, name), runs in found.items():
+        totals = together(run_.totals for run_ in runs)
+        base = first.setdefault(limit, totals.units)
+        relative = totals.units / base if base else None
+        rows.append({"policy": name, "max_tokens": limit, "relative": relative, **totals.dump()})  # type: ignore[typeddict-item]  # `Totals.dump()`
+    return rows
+
+
+def _print(rows: Sequence[LabRow], outcomes: Sequence[Outcome]) -> None:
+    runs = [one for outcome in outcomes for one in outcome.runs]
+    if not runs:
+        return
+    read = {one.file for one in runs}
+    conversations = {(one.file, one.conversation) for one in runs}
+    told = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
+    write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in told))
+    write()
+    output.table(_HEADS, [_cells(row) for row in rows])
+    write()
+    write(f"cost: of all input and of the summaries, as a share of what {output.plain(rows[0]['policy'])} costs.")
+    if any(row["refused"] for row in rows):
+        write(paint("refused: a policy that refuses calls does not pay for them: its cost compares with nothing."))
+    capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
+    for limit in sorted(capped):
+        write(f"At {limit:,} the system prompt and tools would not leave room, and count less than they did.")
+
+
+_HEADS: Final = (
+    "policy",
+    "limit",
+    "cost",
+    "dollars",
+    "base tokens",
+    "written",
+    "collapses",
+    "compactions",
+    "split",
+    "hides",
+    "visible",
+    "at end",
+    "needs hidden",
+    "over limit",
+    "orphans",
+    "refused",
+    "seconds",
+)
+
+
+def _cells(row: LabRow) -> tuple[object, ...]:
+    return (
+        row["policy"],
+        row["max_tokens"],
+        "-" if row["relative"] is None else f"{row['relative']:.3f}",
+        f"{row['money']:.2f}" if row["priced"] else "-",
+        round(row["units"]),
+        f"{row['write_share']:.1%}",
+        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in row["collapses"].items()) or "-",
+        row["compactions"],
+        row["splits"],
+        row["hides"],
+        round(row["mean_visible"]),
+        round(row["mean_visible_at_end"]),
+        f"{row['hidden_needs']} of {row['needs']}",
+        row["over_limit"],
+        row["orphans"],
+        ", ".join(f"{kind} {count:,}" for kind, count in row["refused"].items()) or "-",
+        f"{row['seconds']:.1f}",
+    )
+
+
+def validate(files: Sequence[Path], prices: Path | None, *, as_json: bool) -> int:
+    """Print what the price model predicts for the calls that were recorded, beside what they reported.
+
+    Raises:
+        InvalidPrices: the file of prices does not hold.
+    """
+    table = read_prices(prices)
+    checks: list[Check] = []
+    worst = Exit.OK
+    for file in files:
+        try:
+            measured = measured_file(str(file))
+        except ImportFailed as error:
+            note(str(error))
+            worst = Exit.USAGE
+            continue
+        checks += [found for one in measured if (found := check(one, table.price_of, file=str(file))).calls]
+    if as_json:
+        output.write_json({"conversations": [one.dump() for one in checks], "total": _total(checks).dump()})
+    elif checks:
+        _print_checks(checks)
+    return worst
+
+
+def _total(checks: Sequence[Check]) -> Check:
+    return check_together(checks).model_copy(update={"missed": ()})
+
+
+def _print_checks(checks: Sequence[Check]) -> None:
+    heads = (
+        "conversation",
+        "calls",
+        "read",
+        "recorded",
+        "error",
+        "written",
+        "recorded",
+        "error",
+        "cost",
+        "what is off",
+    )
+    whole = check_together(checks)
+    output.table(heads, [*(_checked(one, one.conversation) for one in checks), _checked(whole, "all")])
+    write()
+    write("read, written: millions of tokens; cost: error of the input's cost; what is off: calls, and why.")
+
+
+def _checked(one: Check, name: str) -> tuple[object, ...]:
+    told: Counter[str] = Counter({cause: found["calls"] for cause, found in one.causes.items()})
+    return (
+        name,
+        one.calls,
+        f"{one.predicted.read / 1e6:.2f}",
+        f"{one.recorded.read / 1e6:.2f}",
+        _percent(one.errors["read"]),
+        f"{one.predicted.written / 1e6:.2f}",
+        f"{one.recorded.written / 1e6:.2f}",
+        _percent(one.errors["written"]),
+        _percent(one.errors["units"]),
+        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in told.most_common()) or "-",
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:+.2%}"

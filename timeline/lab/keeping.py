@@ -1,0 +1,59 @@
+"""Outcomes kept in a folder, so that a comparison goes on where it was interrupted. A file each, named by its key."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ValidationError
+
+from timeline.lab.work import Outcome, key_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.lab.work import Work
+
+_ENDING: Final = ".json"
+
+
+class Kept:
+    """A folder of outcomes. Only what was carried out is kept, never a failure.
+
+    Args:
+        folder: made where it is not there.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
+    def find(self, work: Work) -> Outcome | None:
+        """Return the outcome of a unit that was carried out before; None where there is none that can be read.
+
+        Raises:
+            ImportFailed: the unit's file cannot be read.
+        """
+        try:
+            outcome = Outcome.model_validate_json((self._folder / (key_of(work) + _ENDING)).read_bytes())
+        except (FileNotFoundError, ValidationError):  # what was half written, or is of another version, is done again
+            return None
+        named = {"file": work.file, "policy": work.name}
+        return outcome.model_copy(update={"runs": tuple(run.model_copy(update=named) for run in outcome.runs)})
+
+    def keep(self, work: Work, outcome: Outcome) -> None:
+        """Keep an outcome; whole, or not at all.
+
+        Raises:
+            OSError: the folder cannot be written.
+            ImportFailed: the unit's file cannot be read any more.
+        """
+        if outcome.failure is not None:
+            return
+        target = self._folder / (key_of(work) + _ENDING)
+        draft = target.with_suffix(f".{os.getpid()}.draft")
+        draft.write_text(outcome.model_dump_json(), encoding="utf-8")
+        draft.replace(target)

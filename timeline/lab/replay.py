@@ -1,0 +1,244 @@
+"""One recording under one policy: the engine decides and projects as it would have, and the price model pays.
+
+The recorded answers and results are replayed as they were; what the agent would have done differently is not modelled.
+Compactions of the recorded client are left out. The log is a fold in memory: nothing is stored, and the contexts are
+those that a store would give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.blocks import ToolCall
+from timeline.equipment import Equipment
+from timeline.errors import BudgetError
+from timeline.events import BlocksHidden, CompactionCompleted, ModelCalled
+from timeline.importers.builder import UNKNOWN_TIME
+from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.lab.cache import PromptCache, Request
+from timeline.lab.counting import FIXED_PART, ProviderCounter
+from timeline.lab.log import ReplayLog
+from timeline.lab.results import CallRow, RunResult, totals_of
+from timeline.lab.segments import SYSTEM, Segmenter
+from timeline.lab.sight import Sight
+from timeline.lab.sizes import VOCABULARY, block_of
+from timeline.lab.summaries import Metered
+from timeline.policy.triggers import Never
+from timeline.rendering import Renderer
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.importers.recording import RecordedEvent
+    from timeline.lab.cache import Change
+    from timeline.lab.prices import Price
+    from timeline.lab.sizes import Measured, RecordedCall
+    from timeline.policy.model import Policy
+    from timeline.ports import Summarizer
+    from timeline.projection.context import RenderedContext
+
+UNLIMITED: Final = 10**9
+"""The limit of a policy that never makes room: all is sent, and the calls above the policy's own limit are counted."""
+MOST_FIXED: Final = 2
+"""A fixed part above the limit divided by this leaves no room for a conversation."""
+CAPPED_FIXED: Final = 8
+"""Such a one is replayed as the limit divided by this: figures at that limit compare with each other alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A context that the policy sends for a recorded call, or the type of the error where there is none."""
+
+    call: RecordedCall
+    context: RenderedContext | None
+    refused: str = ""
+
+
+async def replay(
+    measured: Measured,
+    policy: Policy,
+    price_of: Callable[[str], Price],
+    *,
+    name: str = "",
+    file: str = "",
+    summarizer: Summarizer | None = None,
+    watch: Callable[[Sent], None] = lambda _: None,
+) -> RunResult:
+    """Replay a recording under a policy, and price each call.
+
+    Args:
+        measured: the recording, with its sizes.
+        policy: to try, its limit included. One that never makes room is replayed without a limit.
+        price_of: says what a model costs.
+        name: what the policy is called by.
+        file: where the recording is from.
+        summarizer: writes the summaries; the extractive one unless given.
+        watch: is shown each context, for checks.
+    """
+    began = perf_counter()
+    run = _Run(measured, policy, price_of, summarizer)
+    await run.through(watch)
+    priced = all(price_of(call.model).known for call in measured.calls)
+    return RunResult(
+        file=file,
+        conversation=measured.recording.id,
+        subagent=measured.recording.parent is not None,
+        policy=name or policy.name,
+        digest=policy.digest(),
+        max_tokens=policy.max_tokens,
+        fixed=run.fixed,
+        measured_fixed=measured.fixed,
+        ratio=measured.ratio,
+        totals=totals_of(run.rows, priced=priced, seconds=round(perf_counter() - began, 3)),
+        rows=tuple(run.rows),
+    )
+
+
+def as_replayed(policy: Policy) -> Policy:
+    """Return a policy as the lab runs it: it counts in the provider's tokens, so that it needs no margin for them."""
+    never = isinstance(policy.trigger, Never) and policy.hiding is None
+    return policy.model_copy(update={"margin": 0.0, **({"max_tokens": UNLIMITED} if never else {})})
+
+
+def fixed_part(measured: int, limit: int) -> int:
+    """Return the fixed part to replay with: as measured, where that leaves room in the limit."""
+    return measured if measured * MOST_FIXED <= limit else limit // CAPPED_FIXED
+
+
+class _Decided(NamedTuple):
+    """What was decided between two calls."""
+
+    hidden: int
+    compactions: tuple[CompactionCompleted, ...]
+
+    @property
+    def changes(self) -> frozenset[Change]:
+        compacted: set[Change] = {"compaction"} if self.compactions else set()
+        hidden: set[Change] = {"hide"} if self.hidden else set()
+        return frozenset(compacted | hidden)
+
+
+def _decided(payloads: Sequence[Payload]) -> _Decided:
+    hidden = sum(len(payload.blocks) for payload in payloads if isinstance(payload, BlocksHidden))
+    return _Decided(hidden, tuple(payload for payload in payloads if isinstance(payload, CompactionCompleted)))
+
+
+class _Run:
+    """A replay under way."""
+
+    def __init__(
+        self,
+        measured: Measured,
+        policy: Policy,
+        price_of: Callable[[str], Price],
+        summarizer: Summarizer | None,
+    ) -> None:
+        self.measured, self.limit = measured, policy.max_tokens
+        self.fixed = fixed_part(measured.fixed, policy.max_tokens)
+        self.rows: list[CallRow] = []
+        self.price_of, self.long = price_of, measured.long
+        self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
+        compactor = Equipment(summarizer, counter=self.counter).under(as_replayed(policy))
+        self.metered = Metered(compactor.summarizer, self.counter)
+        self.compactor = replace(compactor, summarizer=self.metered)
+        self.renderer, self.segmenter = Renderer(), Segmenter()
+        self.cache, self.sight = PromptCache(price_of), Sight()
+        self.changes: set[Change] = set()
+        self.decided = False
+        self.ended: float | None = None
+        events = measured.recording.events
+        self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
+
+    async def through(self, watch: Callable[[Sent], None]) -> None:
+        """Go through the recording's events; before each model call, render and pay."""
+        events, log = self.measured.recording.events, self.log
+        calls = {call.position: call for call in self.measured.calls}
+        reported = any(isinstance(event.payload, ModelCalled) for event in events)
+        answers = _answers(events, calls)
+        for position, event in enumerate(events):
+            if (call := calls.get(position)) is not None:
+                sent = await self._send(call)
+                self.rows.append(self._row(sent, answers[position]))
+                watch(sent)
+                if not reported:
+                    log.note(ModelCalled(started_at=call.start), call.end)
+            block = block_of(event)
+            if block is not None:
+                self._append(block, event.at, self.measured.tokens[position])
+            elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
+                log.note(event.payload, event.at)
+
+    def _append(self, block: Block, at: datetime, tokens: int) -> None:
+        addressed = self.log.append(block, at, tokens, self.counter.name)
+        self.metered.sizes[addressed.path] = tokens
+        self.sight.take(self.log.fold)
+
+    async def _send(self, call: RecordedCall) -> Sent:
+        try:
+            context = await self.renderer.render(
+                self.log, self.compactor, system=FIXED_PART, tools=(), ephemeral=(), now=call.start
+            )
+        except BudgetError as error:
+            return Sent(call, None, type(error).__name__)
+        return Sent(call, context)
+
+    def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:
+        """Draw up the row of a call: what was decided before it, and what it costs."""
+        call, context = sent.call, sent.context
+        payloads = self.log.decided()
+        decided = _decided(payloads)
+        self.changes |= decided.changes
+        self.decided = self.decided or bool(payloads)
+        spent, price = self.metered.spent(), self.price_of(call.model)
+        units = price.units(uncached=spent.read, output=spent.written)
+        start, end = call.start.timestamp(), call.end.timestamp()
+        idle, self.ended = 0.0 if self.ended is None else start - self.ended, end
+        row = CallRow(
+            number=len(self.rows) + 1,
+            at=call.start,
+            idle=idle,
+            model=call.model,
+            recorded=call.context,
+            hidden=decided.hidden,
+            compactions=len(decided.compactions),
+            splits=sum(done.split_turn_id is not None for done in decided.compactions),
+            folded=sum(done.compacted_tokens for done in decided.compactions),
+            summary_read=spent.read,
+            summary_written=spent.written,
+            summary_units=units,
+            summary_money=price.money(units),
+            refused=sent.refused,
+        )
+        if context is None:
+            return row
+        seen = self.sight.look(context, self.log.fold, answer, decided=self.decided)
+        over_limit, self.decided = context.account.sent > self.limit, False
+        return row.model_copy(update={**self._paid(call, context), **asdict(seen), "over_limit": over_limit})
+
+    def _paid(self, call: RecordedCall, context: RenderedContext) -> dict[str, Any]:
+        """Return what a context costs."""
+        segments, markers = self.segmenter.segments(context)
+        changes, self.changes = frozenset(self.changes), set()
+        start, end = call.start.timestamp(), call.end.timestamp()
+        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long=self.long, changes=changes)
+        charge = self.cache.call(request)
+        return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}
+
+
+def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, RecordedCall]) -> dict[int, list[ToolCall]]:
+    """Return the tool calls of each response, by the position of its call."""
+    found: dict[int, list[ToolCall]] = {position: [] for position in calls}
+    position_of: dict[str, int] = {}
+    for position, event in enumerate(events):
+        block = block_of(event)
+        if position in calls and block is not None:
+            position_of[block.response_id or event.key] = position
+        if isinstance(block, ToolCall) and (asked := position_of.get(block.response_id or event.key)) is not None:
+            found[asked].append(block)
+    return found

@@ -1,0 +1,104 @@
+"""The runner: files by policies by limits, on this machine's cores or wherever an executor puts them.
+
+The outcomes come back in the order of the work, whichever is done first, and are the same on any number of cores.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from timeline.errors import ImportFailed
+from timeline.lab.work import Failure, Outcome, Work, carry_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from timeline.lab.keeping import Kept
+    from timeline.lab.work import Options
+    from timeline.policy.model import Policy
+
+
+def plan(files: Sequence[str], policies: Sequence[tuple[str, Policy]], options: Options) -> list[Work]:
+    """Return the work of a comparison: every file under every policy, a file's own together.
+
+    Args:
+        files: recordings.
+        policies: each with what it is called by, its limit included.
+        options: of the comparison.
+    """
+    return [Work(file=file, policy=policy, name=name, options=options) for file in files for name, policy in policies]
+
+
+def run(
+    works: Sequence[Work],
+    *,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    kept: Kept | None = None,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> list[Outcome]:
+    """Carry out work, and return the outcomes in its order.
+
+    Args:
+        works: the units.
+        jobs: processes at a time; one a core unless given. With one, everything runs in this process.
+        executor: carries out the units instead of processes of this machine, see `timeline.lab.on_dask`.
+        kept: outcomes of earlier runs; what is there is not done again, and what is done is put there.
+        on_done: called with the number of units that are done.
+
+    Raises:
+        OSError: the folder of the kept outcomes cannot be written.
+    """
+    outcomes: dict[int, Outcome] = {}
+    for number, work in enumerate(works):
+        if (known := _known(work, kept)) is not None:
+            outcomes[number] = known
+    on_done(len(outcomes))
+    left = {number: work for number, work in enumerate(works) if number not in outcomes}
+    for number, outcome in _carried_out(left, jobs or os.cpu_count() or 1, executor):
+        outcomes[number] = outcome
+        if kept is not None:
+            kept.keep(works[number], outcome)
+        on_done(len(outcomes))
+    return [outcomes[number] for number in range(len(works))]
+
+
+def _known(work: Work, kept: Kept | None) -> Outcome | None:
+    try:
+        return None if kept is None else kept.find(work)
+    except ImportFailed as error:
+        return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
+
+
+def _carried_out(left: dict[int, Work], jobs: int, executor: Executor | None) -> Iterator[tuple[int, Outcome]]:
+    """Carry out units, and give each outcome as it comes."""
+    if executor is None and min(jobs, len(left)) <= 1:
+        yield from ((number, carry_out(work)) for number, work in left.items())
+        return
+    with _pool(jobs, len(left)) if executor is None else _lent(executor) as pool:
+        waiting: dict[Future[Outcome], int] = {pool.submit(carry_out, work): number for number, work in left.items()}
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from ((waiting.pop(future), future.result()) for future in done)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@contextmanager
+def _pool(jobs: int, works: int) -> Iterator[Executor]:
+    """Open processes that begin afresh: a copy of this one would have its threads' locks, without the threads."""
+    with ProcessPoolExecutor(min(jobs, works), mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def _lent(executor: Executor) -> Iterator[Executor]:
+    """Use somebody else's executor, and leave it open."""
+    yield executor

@@ -1,0 +1,115 @@
+"""What a context shows, what of it the answer would have needed, and whether a call and its result were divided.
+
+**Recall need.** A need is a file that a tool call of the answer names (to read, write or edit it) while an earlier
+block of the conversation holds content of it: the result of a call that read it or a part of it, the call that wrote
+all of it, an attachment. Failed calls hold none. It is a hidden need where the newest such block is not shown in full
+in the context that is answered. Only files that tools name as such count: what a shell command reads is not told from
+its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import Attachment, ToolCall, ToolResult
+from timeline.planning.contents import WHOLE_KEYS
+from timeline.planning.tools import tool_use
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.fold.fold import Fold
+    from timeline.fold.window import Item
+    from timeline.projection.context import RenderedContext
+
+_IN_FULL: Final = frozenset({"visible", "carried"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a context shows.
+
+    Attributes:
+        shown: tokens of the messages, as sent.
+        visible: of these, tokens of blocks that are shown in full, summaries left out.
+        needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
+            in sight.
+        orphans: results without their call, or calls without a result that is there.
+    """
+
+    shown: int
+    visible: int
+    needs: int
+    hidden_needs: int
+    orphans: int
+
+
+class Sight:
+    """Follows a conversation block by block, and looks at its contexts."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+        self._calls: dict[int, ToolCall] = {}
+        self._pairs: dict[int, int] = {}
+        self._visible = self._orphans = 0
+
+    def take(self, fold: Fold) -> None:
+        """Take in the block that a fold was just given."""
+        item = fold.live(fold.version)
+        if item is None:
+            return
+        block = item.block
+        self._visible += item.tokens
+        if isinstance(block, ToolCall):
+            self._calls[item.version] = block
+        elif isinstance(block, Attachment):
+            self._newest[str(block.meta.get("file") or block.path)] = item.version
+        elif isinstance(block, ToolResult) and item.answers is not None:
+            self._pairs |= {item.answers: item.version, item.version: item.answers}
+            self._answered(block, item.version, item.answers)
+
+    def _answered(self, result: ToolResult, version: int, called: int) -> None:
+        call = self._calls.pop(called, None)
+        use = None if call is None else tool_use(call)
+        if call is None or use is None or result.is_error:
+            return
+        if use.kind == "read":
+            self._newest |= dict.fromkeys(use.subjects, version)
+        elif use.kind == "write" and _writes_all(call):
+            self._newest |= dict.fromkeys(use.subjects, called)
+
+    def look(self, context: RenderedContext, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
+        """Look at a context.
+
+        Args:
+            context: to look at.
+            fold: that it was rendered from.
+            answer: the tool calls of the response to it, none of which was taken in yet.
+            decided: something was hidden or covered since the last look; what is only appended is shown in full.
+        """
+        if decided:
+            items = context.window.items
+            self._visible = sum(item.tokens for item in items if item.state in _IN_FULL and not item.is_summary)
+            self._orphans = self._divided(items)
+        uses = [use for call in answer if (use := tool_use(call)) is not None and use.kind in {"read", "write"}]
+        files = [file for use in uses for file in use.subjects if file in self._newest]
+        hidden = sum(not _shows(fold, self._newest[file]) for file in files)
+        return Seen(context.account.messages, self._visible, len(files), hidden, self._orphans)
+
+    def _divided(self, items: Sequence[Item]) -> int:
+        """Count the results that are sent without their call, and the calls without their result."""
+        gone = {item.answers for item in items if item.omitted}
+        sent = {item.version for item in items if not item.omitted and item.version not in gone}
+        return sum(self._pairs[version] not in sent for version in sent if version in self._pairs)
+
+
+def _shows(fold: Fold, version: int) -> bool:
+    item = fold.live(version)
+    return item is not None and item.state in _IN_FULL
+
+
+def _writes_all(call: ToolCall) -> bool:
+    """Say whether a call holds the whole text of the file that it writes."""
+    arguments = call.arguments
+    return isinstance(arguments, dict) and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS)

@@ -1,0 +1,154 @@
+"""The unit of work: one file under one policy, as a pure function of its argument and the file's bytes.
+
+The same unit runs in this process, in others, and on other machines; what it returns is frozen, and what fails in it is
+returned as well, so that nothing but values crosses a process.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from anyio.from_thread import start_blocking_portal
+
+import timeline
+from timeline.errors import ImportFailed, TimelineError
+from timeline.frozen import Frozen, canonical_json, sha256_hex
+from timeline.importers import read_recording
+from timeline.lab.prices import PriceTable, packaged_prices
+from timeline.lab.replay import replay
+from timeline.lab.results import FORMAT, RunResult
+from timeline.lab.sizes import Measured, measure
+from timeline.lab.summaries import RecordedSummaries
+from timeline.policy.model import Policy
+from timeline.projection.project import PROJECTION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.lab.prices import Price
+    from timeline.ports import Summarizer
+
+
+class Options(Frozen):
+    """What holds for all runs of a comparison.
+
+    Attributes:
+        prices: what models cost; the packaged table where None.
+        price_as: price every call as this model's; each as the recorded one's where empty.
+        fixed: tokens of system prompt and tools; as measured where None.
+        subagents: replay a file's subagents and branches, too.
+        summaries: who writes them: the extractive summarizer, or the recorded client's own while there are any.
+    """
+
+    prices: PriceTable | None = None
+    price_as: str = ""
+    fixed: int | None = None
+    subagents: bool = True
+    summaries: Literal["extractive", "recorded"] = "extractive"
+
+    def price_of(self) -> Callable[[str], Price]:
+        """Return what says what a model costs."""
+        table = self.prices or packaged_prices()
+        return cache(lambda model: table.price_of(self.price_as or model))
+
+
+class Work(Frozen):
+    """One file under one policy.
+
+    Attributes:
+        file: a recording.
+        policy: to try, its limit included.
+        name: what the policy is called by.
+        options: of the comparison.
+    """
+
+    file: str
+    policy: Policy
+    name: str
+    options: Options = Options()
+
+
+class Failure(Frozen):
+    """Why a file could not be run: the type of the error, and what it says."""
+
+    type: str
+    message: str
+
+
+class Outcome(Frozen):
+    """What became of a unit of work: a run for each conversation of the file that has model calls, or a failure."""
+
+    runs: tuple[RunResult, ...] = ()
+    failure: Failure | None = None
+
+
+def carry_out(work: Work) -> Outcome:
+    """Do a unit of work."""
+    try:
+        measured = _measured(work.file, _digest(work.file), work.options.fixed, subagents=work.options.subagents)
+        with start_blocking_portal() as portal:
+            return Outcome(runs=tuple(portal.call(_replayed, work, one) for one in measured))
+    except TimelineError as error:
+        return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
+
+
+def key_of(work: Work) -> str:
+    """Return what a unit's outcome depends on, as a hash: the file's bytes, the policy, options and versions.
+
+    Raises:
+        ImportFailed: the file cannot be read.
+    """
+    facts = {
+        "file": _digest(work.file),
+        "policy": work.policy.digest(),
+        "options": work.options.model_dump(mode="json"),
+        "prices": (work.options.prices or packaged_prices()).model_dump(mode="json"),
+        "versions": [timeline.__version__, FORMAT, PROJECTION],
+    }
+    return sha256_hex(canonical_json(facts))
+
+
+async def _replayed(work: Work, measured: Measured) -> RunResult:
+    options = work.options
+    return await replay(
+        measured,
+        work.policy,
+        options.price_of(),
+        name=work.name,
+        file=work.file,
+        summarizer=_recorded(measured) if options.summaries == "recorded" else None,
+    )
+
+
+def _recorded(measured: Measured) -> Summarizer:
+    from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
+
+    return RecordedSummaries(measured.recording, summarizers.ExtractiveSummarizer())
+
+
+def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True) -> tuple[Measured, ...]:
+    """Read a file and measure its conversations; those without model calls are left out.
+
+    Raises:
+        ImportFailed: it is no recording, or cannot be read.
+    """
+    return _measured(file, _digest(file), fixed, subagents=subagents)
+
+
+@lru_cache(maxsize=2)
+def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool) -> tuple[Measured, ...]:
+    """Read a file once for all policies; its digest says that it is still the same."""
+    del digest
+    recordings = read_recording(Path(file))
+    found = [measure(recording, fixed=fixed) for recording in recordings[: None if subagents else 1]]
+    return tuple(measured for measured in found if measured.calls)
+
+
+def _digest(file: str) -> str:
+    try:
+        return sha256(Path(file).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ImportFailed(file, f"it cannot be read: {error.strerror or error}.") from None
