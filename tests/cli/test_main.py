@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-COMMANDS = ["demo", "import", "simulate", "ls", "show", "render", "diff", "compact"]
+COMMANDS = ["demo", "import", "simulate", "lab", "ls", "show", "render", "diff", "compact"]
 COMMANDS += ["undo", "fork", "hide", "reveal", "pin", "unpin"]
 COMMANDS += ["read", "digests", "search", "verify", "export", "mcp", "policies"]
 
