@@ -8,6 +8,7 @@ those that a store would give.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -81,7 +82,7 @@ async def replay(
         summarizer: writes the summaries; the extractive one unless given.
         watch: is shown each context, for checks.
     """
-    began = perf_counter()
+    began, price_of = perf_counter(), cache(price_of)
     run = _Run(measured, policy, price_of, summarizer)
     await run.through(watch)
     priced = all(price_of(call.model).known for call in measured.calls)

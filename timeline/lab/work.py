@@ -6,7 +6,7 @@ returned as well, so that nothing but values crosses a process.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -52,7 +52,7 @@ class Options(Frozen):
     def price_of(self) -> Callable[[str], Price]:
         """Return what says what a model costs."""
         table = self.prices or packaged_prices()
-        return cache(lambda model: table.price_of(self.price_as or model))
+        return lambda model: table.price_of(self.price_as or model)
 
 
 class Work(Frozen):
