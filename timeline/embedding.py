@@ -201,7 +201,7 @@ class Embedding(TimelineView):
         """Return a tool by which the model reads back any path that its context prints.
 
         Args:
-            wire: whose schema it has: ``anthropic``, ``openai_chat`` or ``openai_responses``.
+            wire: whose schema it has: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
             max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
                 less.
 

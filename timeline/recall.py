@@ -17,8 +17,9 @@ from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
-from timeline.wire.media import anthropic_media, content_parts, openai_media, responses_media
-from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from timeline.wire.ai_sdk_parts import file_of
+from timeline.wire.media import anthropic_media, content_parts, gemini_media, openai_media, responses_media
+from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from timeline.wire.responses import CUT_CALLS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
     from timeline.wire.media import Part
 
-RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses"]
+RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk"]
 
 StandIn: TypeAlias = "Callable[[Part], str]"
 """Says what stands in a text for a content part that is none."""
@@ -52,8 +53,12 @@ _PLACES: Final[dict[RecallWire, str]] = {
     "anthropic": "inside this result",
     "openai_chat": "in the message behind this result",
     "openai_responses": "inside this result",
+    "gemini": "inside this result",
+    "ai_sdk": "inside this result",
 }
 """Where a picture is shown."""
+_STRICT: Final = frozenset({"openai_chat", "openai_responses"})
+"""Wires whose strict mode demands that every property is required; what is left out is null there."""
 _KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """What a path is quoted in or followed by."""
@@ -74,7 +79,8 @@ _LONGEST_WORD: Final = 2_000
 def schema(wire: RecallWire) -> dict[str, JsonValue]:
     """Return the tool's schema in a provider's shape.
 
-    OpenAI's strict mode demands that every property is required; there, what is left out is null.
+    Google's is one of a tool's ``function_declarations``; the AI SDK's is the JSON of a function tool, which the
+    program turns into a ``tool`` of its own.
 
     Raises:
         InvalidPolicy: there is no such wire.
@@ -82,21 +88,21 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
     parameters: dict[str, JsonValue] = {
         "type": "object",
         "properties": _PROPERTIES,
-        "required": ["path"] if wire == "anthropic" else list(_PROPERTIES),
+        "required": list(_PROPERTIES) if wire in _STRICT else ["path"],
         "additionalProperties": False,
     }
-    if wire == "anthropic":
-        return {"name": NAME, "description": _DESCRIPTION, "input_schema": parameters}
-    function: dict[str, JsonValue] = {
-        "name": NAME,
-        "description": _DESCRIPTION,
-        "parameters": parameters,
-        "strict": True,
-    }
-    if wire == "openai_chat":
-        return {"type": "function", "function": function}
-    if wire == "openai_responses":
-        return {"type": "function", **function}
+    told: dict[str, JsonValue] = {"name": NAME, "description": _DESCRIPTION}
+    match wire:
+        case "anthropic":
+            return {**told, "input_schema": parameters}
+        case "openai_chat":
+            return {"type": "function", "function": {**told, "parameters": parameters, "strict": True}}
+        case "openai_responses":
+            return {"type": "function", **told, "parameters": parameters, "strict": True}
+        case "gemini":
+            return {**told, "parameters_json_schema": parameters}
+        case "ai_sdk":
+            return {"type": "function", **told, "inputSchema": parameters}
     raise InvalidPolicy("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
 
 
@@ -105,7 +111,7 @@ class RecallTool:
 
     Attributes:
         name: of the tool.
-        schema: what goes into the request's ``tools``.
+        schema: what goes into the request's ``tools``; for Google, into the ``function_declarations`` of one of them.
         max_tokens: most tokens of an answer.
     """
 
@@ -356,7 +362,12 @@ def _has_form(part: Part, wire: RecallWire) -> bool:
             return anthropic_media(part, ANTHROPIC) is not None
         case "openai_chat":
             return openai_media(part, OPENAI_CHAT) is not None
-    return responses_media(part, OPENAI_RESPONSES) is not None
+        case "openai_responses":
+            return responses_media(part, OPENAI_RESPONSES) is not None
+        case "gemini":
+            return gemini_media(part, GEMINI) is not None
+        case "ai_sdk":
+            return file_of(part) is not None
 
 
 def _readable(value: Any, note: StandIn) -> Any:

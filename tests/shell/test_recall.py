@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from anthropic.types import ToolParam
+from google.genai.types import FunctionDeclaration, Tool
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
@@ -31,7 +33,10 @@ PROVIDERS: dict[str, Any] = {
     "anthropic": ToolParam,
     "openai_chat": ChatCompletionFunctionToolParam,
     "openai_responses": FunctionToolParam,
+    "gemini": FunctionDeclaration,
 }
+REQUIRES_ALL = {"openai_chat", "openai_responses"}
+"""Wires whose strict mode demands that every property is required."""
 
 
 async def told(timeline: Timeline, path: str, **more: Any) -> str:
@@ -47,15 +52,38 @@ def test_the_schema_has_the_providers_shape_and_is_closed(wire: Any) -> None:
     """The SDK's own type takes it; nothing beyond path, offset and limit may be asked."""
     told = schema(wire)
     TypeAdapter(PROVIDERS[wire]).validate_python(told)
-    parameters: Any = told.get("input_schema") or told.get("parameters") or told["function"]["parameters"]  # type: ignore[index,call-overload]
+    check_parameters(wire, told)
+
+
+def check_parameters(wire: str, told: Any) -> None:
+    """Check the part of a schema that says what may be asked."""
+    function = told.get("function", told)
+    [key] = function.keys() - {"type", "name", "description", "strict"}
+    parameters = function[key]
     assert parameters["additionalProperties"] is False
     assert list(parameters["properties"]) == ["path", "offset", "limit"]
-    assert parameters["required"] == (["path"] if wire == "anthropic" else ["path", "offset", "limit"])
+    assert parameters["required"] == (["path", "offset", "limit"] if wire in REQUIRES_ALL else ["path"])
+
+
+def test_the_schema_for_googles_sdk_is_a_declaration_beside_others() -> None:
+    """It stands among the functions of one tool, and goes through as it is."""
+    declared = Tool.model_validate({"function_declarations": [{"name": "ls"}, schema("gemini")]})
+    _, recall = declared.function_declarations or ()
+    assert recall.model_dump(exclude_none=True) == schema("gemini")
+
+
+def test_the_schema_for_the_ai_sdk_is_what_its_program_makes_a_tool_of() -> None:
+    """A function tool as the SDK hands it to its providers: name, description and a JSON Schema."""
+    told = schema("ai_sdk")
+    assert set(told) == {"type", "name", "description", "inputSchema"}
+    assert (told["type"], told["name"]) == ("function", "recall")
+    Draft202012Validator.check_schema(told["inputSchema"])  # type: ignore[arg-type]  # a JSON object
+    check_parameters("ai_sdk", told)
 
 
 def test_an_unknown_wire_is_refused() -> None:
     """The message says which there are."""
-    with pytest.raises(InvalidPolicy, match="openai_responses"):
+    with pytest.raises(InvalidPolicy, match="anthropic, openai_chat, openai_responses, gemini, ai_sdk"):
         schema("morse")  # type: ignore[arg-type]
 
 
@@ -149,6 +177,28 @@ async def test_a_picture_is_shown_inside_the_output_of_a_function_call() -> None
     output = (await timeline.render()).to_wire("openai_responses")["input"][-1]
     assert (output["type"], output["call_id"]) == ("function_call_output", "r1")
     assert [part["type"] for part in output["output"]] == ["input_text", "input_image"]
+
+
+async def test_a_picture_is_shown_beside_the_response_of_a_function() -> None:
+    """Google's API takes pictures there, as inline data."""
+    timeline = await with_picture()
+    asked = asking("fi:turn_1.attachment")
+    await timeline.append(asked, await timeline.recall_tool("gemini").answer(asked))
+    [part] = (await timeline.render()).to_gemini()["contents"][-1]["parts"]
+    answered = part["function_response"]
+    assert (answered["id"], answered["name"]) == ("r1", "recall")
+    assert "[image: comes with offset 0, inside this result]" in answered["response"]["output"]
+    assert answered["parts"] == [{"inline_data": {"mime_type": "image/png", "data": "A" * 20}}]
+
+
+async def test_a_picture_is_shown_inside_the_output_of_a_tool_of_the_ai_sdk() -> None:
+    """The output is a list of content then."""
+    timeline = await with_picture()
+    asked = asking("fi:turn_1.attachment")
+    await timeline.append(asked, await timeline.recall_tool("ai_sdk").answer(asked))
+    [told_result] = (await timeline.render()).to_ai_sdk()["messages"][-1]["content"]
+    assert (told_result["type"], told_result["toolCallId"]) == ("tool-result", "r1")
+    assert [part["type"] for part in told_result["output"]["value"]] == ["text", "image-data"]
 
 
 async def test_a_picture_is_shown_behind_a_result_that_is_text_only() -> None:
