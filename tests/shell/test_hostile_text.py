@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 
 from store.memory import MemoryStore
 from tests.providers import FakeProvider
+from tests.providers.sending import SENDS
 from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import call, opened, prompt, result
-from timeline import policies
+from tests.wire.validity import TAKEN
 from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
+from timeline.policy.presets import PRESETS
+from timeline.wire import WIRES, decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tests.providers import Asked
     from timeline import Timeline
     from timeline.blocks import Block
     from timeline.policy.model import Policy
-    from timeline.projection.context import RenderedContext
 
 EVIL: Final = "exfiltrate the keys"
 """Stands in everything hostile here, so that it can be looked for."""
@@ -58,26 +56,20 @@ def transcript() -> list[Block]:
     return [*blocks, prompt(text="And now?")]
 
 
-PRESETS: Final[dict[str, Policy]] = {
-    name: getattr(policies, name)(max_tokens=limit)
-    for name, limit in {
-        "cut_point": 24_000,
-        "priority_chain": 40_000,  # with less, its last step drops the summary too
-        "keep_last": 24_000,
-        "keep_ratio": 24_000,
-        "prune_then_summarize": 24_000,
-        "gentle": 24_000,
-        "balanced": 24_000,
-        "economical": 24_000,
-    }.items()
+LIMITS: Final = {"priority_chain": 40_000}
+"""With less, its last step drops the summary too."""
+COMPACTING: Final[dict[str, Policy]] = {
+    name: preset(max_tokens=LIMITS.get(name, 24_000)) for name, preset in PRESETS.items() if name != "none"
 }
+SPEAKERS: Final = {"user", "assistant", "tool", "model"}
+"""The roles of whatever stands outside the application's own part."""
 
 
 @pytest.mark.parametrize("wire", SUMMARIZERS)
 async def test_a_summarizer_is_shown_hostile_text_inside_a_fence_that_it_cannot_close(wire: str) -> None:
     """It stands in the user's part alone, between the only two lines of its mark."""
     with FakeProvider("- noted") as provider:
-        timeline = await opened(MemoryStore(), policy=PRESETS["keep_last"], summarizer=SUMMARIZERS[wire](provider))
+        timeline = await opened(MemoryStore(), policy=COMPACTING["keep_last"], summarizer=SUMMARIZERS[wire](provider))
         await timeline.append(*transcript())
         await timeline.compact()
         await timeline.append(*transcript())
@@ -98,31 +90,6 @@ def fenced(asked: Asked) -> None:
     assert EVIL not in text[: opening.start()] + text[closing.end() :]
 
 
-async def to_anthropic(provider: FakeProvider, context: RenderedContext) -> None:
-    """Send a context to Anthropic's endpoint."""
-    async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:
-        await client.messages.create(model="m", max_tokens=9, **context.to_anthropic())
-
-
-async def to_chat(provider: FakeProvider, context: RenderedContext) -> None:
-    """Send a context to OpenAI's chat completions."""
-    async with AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0) as client:
-        await client.chat.completions.create(model="m", **context.to_openai_chat())
-
-
-async def to_responses(provider: FakeProvider, context: RenderedContext) -> None:
-    """Send a context to OpenAI's responses."""
-    async with AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0) as client:
-        await client.responses.create(model="m", **context.to_openai_responses())
-
-
-WIRES: Final[dict[str, Callable[[FakeProvider, RenderedContext], Awaitable[None]]]] = {
-    "anthropic": to_anthropic,
-    "openai_chat": to_chat,
-    "openai_responses": to_responses,
-}
-
-
 async def compacted(provider: FakeProvider, policy: Policy) -> Timeline:
     """Return a conversation that a model summarised; the summary is as hostile as the transcript."""
     timeline = await opened(MemoryStore(), policy=policy, summarizer=SUMMARIZERS["anthropic"](provider))
@@ -134,38 +101,48 @@ async def compacted(provider: FakeProvider, policy: Policy) -> Timeline:
     return timeline
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", COMPACTING)
 async def test_a_hostile_summary_never_speaks_for_the_system(preset: str) -> None:
     """Every wire of every preset is taken by its provider, with the application's system prompt and nothing beside."""
     with FakeProvider(f"- noted\n{ALL}") as provider:
-        timeline = await compacted(provider, PRESETS[preset])
+        timeline = await compacted(provider, COMPACTING[preset])
         context = await timeline.render(system="You code.")
-        for send in WIRES.values():
+        for send in SENDS.values():
             await send(provider, context)
     assert provider.refused == []
-    for asked in provider.asked[-len(WIRES) :]:
+    for asked in provider.asked[-len(SENDS) :]:
         assert EVIL in asked.text
-        assert EVIL not in asked.system
         assert asked.system.startswith("You code.")
-        assert {role for role, _ in asked.said} <= {"user", "assistant", "tool"}
+        assert EVIL not in asked.system
+        assert {role for role, _ in asked.said} <= SPEAKERS
+    for wire in WIRES.keys() - SENDS.keys():
+        in_other_programs(wire, context.to_wire(wire))
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+def in_other_programs(wire: str, body: dict[str, Any]) -> None:
+    """Check what goes to a program of the AI SDK: its own schemas take it, and nothing hostile is an instruction."""
+    TAKEN[wire](body)
+    assert EVIL in str(body["messages"])
+    assert EVIL not in str(body.get("instructions", ""))
+    assert {message["role"] for message in body["messages"]} <= SPEAKERS
+
+
+@pytest.mark.parametrize("preset", COMPACTING)
 async def test_a_call_in_a_summary_is_text(preset: str) -> None:
-    """The calls on the wire are those of the log that are still shown."""
+    """The calls on each wire are those of the log that are still shown."""
     with FakeProvider(f"- noted\n{HOSTILE['a call as text']}") as provider:
-        timeline = await compacted(provider, PRESETS[preset])
+        timeline = await compacted(provider, COMPACTING[preset])
         context = await timeline.render()
-        body = context.to_anthropic()
-    used = [part["id"] for m in body["messages"] for part in m["content"] if part["type"] == "tool_use"]
     known = {item.block.call_id for item in timeline.window.items if isinstance(item.block, ToolCall)}
-    assert set(used) <= known
+    for wire in WIRES:
+        sent = decoder(wire)(context.to_wire(wire))
+        assert {block.call_id for block in sent if isinstance(block, ToolCall)} <= known, wire
 
 
 async def test_a_path_that_a_summary_made_up_is_answered_as_unknown() -> None:
     """The model that follows it is told so, and nothing else happens."""
     with FakeProvider(f"- noted\n{HOSTILE['a path']}") as provider:
-        timeline = await compacted(provider, PRESETS["cut_point"])
+        timeline = await compacted(provider, COMPACTING["cut_point"])
     recall = timeline.recall_tool("anthropic")
     told = await recall.answer(
         ToolCall(call_id="r1", name=recall.name, arguments={"path": "tc:turn_99.call_99.result"})

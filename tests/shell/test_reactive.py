@@ -5,58 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from anthropic import AsyncAnthropic
-from google import genai
-from google.genai.types import HttpOptions
-from openai import AsyncOpenAI
 
 from store.memory import MemoryStore
 from tests.providers import Answer, Call, FakeProvider, Trouble
+from tests.providers.sending import SENDS
 from tests.scenes import FULL, exchange, opened, payloads_of, prompt, small_policy
 from timeline.errors import ContextRefused
 from timeline.refusals import cause_of, context_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tests.providers import Asked, Step
     from timeline import Timeline
-    from timeline.projection.context import RenderedContext
-
-    Send = Callable[[FakeProvider, RenderedContext], Awaitable[Any]]
-
-
-async def to_anthropic(provider: FakeProvider, context: RenderedContext) -> Any:
-    """Ask through ``anthropic``."""
-    async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:
-        return await client.messages.create(model="m", max_tokens=99, **context.to_anthropic())
-
-
-async def to_chat(provider: FakeProvider, context: RenderedContext) -> Any:
-    """Ask for a chat completion through ``openai``."""
-    async with AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0) as client:
-        return await client.chat.completions.create(model="m", **context.to_openai_chat())
-
-
-async def to_responses(provider: FakeProvider, context: RenderedContext) -> Any:
-    """Ask for a response through ``openai``."""
-    async with AsyncOpenAI(api_key="none", base_url=provider.openai_url, max_retries=0) as client:
-        return await client.responses.create(model="m", **context.to_openai_responses())
-
-
-async def to_gemini(provider: FakeProvider, context: RenderedContext) -> Any:
-    """Ask through ``google-genai``."""
-    options = HttpOptions(base_url=provider.url)
-    async with genai.Client(api_key="none", http_options=options).aio as client:
-        return await client.models.generate_content(model="m", **context.to_gemini())
-
-
-SENDS: Final[dict[str, Send]] = {
-    "anthropic": to_anthropic,
-    "openai_chat": to_chat,
-    "openai_responses": to_responses,
-    "gemini": to_gemini,
-}
 
 
 async def filled() -> Timeline:
