@@ -220,3 +220,21 @@ def test_a_call_that_waits_for_an_approval_is_pending(tmp_path: Path) -> None:
     messages.append({"id": "a1", "role": "assistant", "parts": [STEP, asked]})
     [called] = [b for b in blocks(read(tmp_path, messages)) if isinstance(b, ToolCall)]
     assert called.pending
+
+
+@pytest.mark.parametrize("id_", ["m", ""], ids=["ids", "no ids"])
+def test_a_line_that_broke_off_in_the_middle_does_not_cost_the_message_behind_it(tmp_path: Path, id_: str) -> None:
+    """Reading starts anew where a message begins, with an id or, as the SDK makes them, without one."""
+    messages = [{"id": f"{id_}{n}", **m} if id_ else m for n, m in enumerate(model_chat())]
+    first, *rest = (json.dumps(m, separators=(",", ":")) for m in messages)
+    torn = json.dumps({**messages[0], "content": "Half of"}, separators=(",", ":"))[:-4]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("\n".join([first, torn + rest[0], *rest[1:]]), encoding="utf-8")
+    recording = read_recording(path)[0]
+    assert recording.report.counts["quarantined"] == 1
+    assert [block.text for block in blocks(recording) if block.text] == [
+        "List the files.",
+        "I look.",
+        "a.py",
+        "One file.",
+    ]

@@ -57,7 +57,23 @@ def codex(text: str, call_ids: str = "a", result_ids: str = "a") -> list[dict[st
     return rollout.rows
 
 
-FORMATS: Final = {"claude-code": claude_code, "pi": pi, "codex": codex}
+def ai_sdk(text: str, call_ids: str = "a", result_ids: str = "a") -> list[dict[str, Any]]:
+    """Make the same of a program with the AI SDK, which keeps its model messages with the time of each."""
+    told: list[tuple[str, Any]] = [("user", text)]
+    for call_id in call_ids:
+        part = {"type": "tool-call", "toolCallId": call_id, "toolName": "bash", "input": {"command": "ls"}}
+        told.append(("assistant", [part]))
+    for call_id in result_ids:
+        output = {"type": "text", "value": "ok"}
+        told.append(("tool", [{"type": "tool-result", "toolCallId": call_id, "toolName": "bash", "output": output}]))
+    told.append(("assistant", [{"type": "text", "text": "done"}]))
+    return [
+        {"id": f"m{n}", "role": role, "content": content, "createdAt": f"2026-01-10T02:00:{n:02}Z"}
+        for n, (role, content) in enumerate(told)
+    ]
+
+
+FORMATS: Final = {"ai-sdk": ai_sdk, "claude-code": claude_code, "codex": codex, "pi": pi}
 
 
 @pytest.fixture(params=sorted(FORMATS))
@@ -164,7 +180,7 @@ def test_a_clock_that_goes_back_is_reported_and_the_files_order_stays(
     rows = make("Hi")
     whole = texts(read(tmp_path, b"\n".join(lines(rows))))
     for row in rows[len(rows) // 2 :]:
-        row["timestamp"] = "2020-01-01T00:00:00.000Z"
+        row["createdAt" if "createdAt" in row else "timestamp"] = "2020-01-01T00:00:00.000Z"
         if isinstance(message := row.get("message"), dict) and "timestamp" in message:
             message["timestamp"] = 1_577_836_800_000
     recording = read(tmp_path, b"\n".join(lines(rows)))

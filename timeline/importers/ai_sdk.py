@@ -17,7 +17,7 @@ from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, parse_time
 from timeline.importers.chat import form_of
-from timeline.importers.lines import read_records
+from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import message_decoder
 from timeline.wire.ai_sdk_ui import UNFINISHED
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
 
-OPENING: Final = '{"id":'
+OPENINGS: Final = ('{"role":', '{"id":')
+"""How a message's line begins: model messages have no id as the SDK makes them. The first is taken if none is there."""
 FORMS: Final = frozenset({"ai_sdk", "ai_sdk_ui"})
 ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 _MOST_SECONDS: Final = 1e11
@@ -68,8 +69,10 @@ def read_ai_sdk(document: Any, name: str) -> list[Recording]:
 def read_ai_sdk_lines(data: bytes, name: str) -> list[Recording]:
     """Read a chat of one message a line; the list is empty when nothing was said in it."""
     report = Report()
+    start = data.removeprefix(BYTE_ORDER_MARK).lstrip()
+    opening = next((known for known in OPENINGS if start.startswith(known.encode())), OPENINGS[0])
     return _read(
-        [(record.line, record.value) for record in read_records(data, report, opening=OPENING)], name, report, {}
+        [(record.line, record.value) for record in read_records(data, report, opening=opening)], name, report, {}
     )
 
 
