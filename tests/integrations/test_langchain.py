@@ -65,17 +65,21 @@ async def timeline_of(store: EventStore, conversation: str = "t1") -> Timeline:
     return await Timeline.open(store, conversation, create=False)
 
 
-async def test_a_long_run_is_compacted_and_nothing_is_lost() -> None:
+@pytest.mark.parametrize("endpoint", ["openai_chat", "openai_responses"])
+async def test_a_long_run_is_compacted_and_nothing_is_lost(endpoint: str) -> None:
     """Each request is valid and within bounds, the agent's state stays whole, and all of it is in the log."""
     store = MemoryStore()
     with FakeProvider(working(), limit=4_500) as provider:
-        agent = agent_of(provider, TimelineMiddleware(store, policy=small()), checkpointer=InMemorySaver())
+        model = model_of(provider, use_responses_api=endpoint == "openai_responses")
+        middleware = TimelineMiddleware(store, policy=small())
+        settings: Any = {"system_prompt": "You code.", "checkpointer": InMemorySaver()}
+        agent: Any = create_agent(model, [bash], middleware=[middleware], **settings)
         reply = await agent.ainvoke(FIX, THREAD)
     timeline_ = await timeline_of(store)
     assert all_fine(await timeline_.verify(), provider)
     assert await compactions_in(store, "t1") >= 3
     assert len(provider.asked) == ROUNDS + 1
-    assert all(asked.system == "You code." for asked in provider.asked)
+    assert all((asked.wire, asked.system) == (endpoint, "You code.") for asked in provider.asked)
     told = [b.text for b in await blocks_in(store, "t1") if isinstance(b, ToolResult)]
     assert told == [m.content for m in reply["messages"] if isinstance(m, ToolMessage)]
     assert len(told) == ROUNDS + ROUNDS // 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,7 @@ class Coder:
 
     def _call(self, asked: Asked, number: int) -> Call:
         call_id = f"toolu_{number}"
-        printed = PRINTED.findall(json.dumps(asked.body["messages"])) if number % 10 == 0 else []
+        printed = PRINTED.findall(asked.text) if number % 10 == 0 else []
         if printed:
             self.recalled.append(printed[0])
             return Call("recall", {"path": printed[0]}, call_id)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from google.genai import types
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from tests.providers.wires import Event, Said
 
 _CONTENTS: Final = TypeAdapter(list[types.Content])
+_TOOLS: Final = TypeAdapter(list[types.Tool])
+_DEMANDS_SIGNATURES: Final = re.compile(r"gemini-[3-9]")
+_SKIPPED: Final = b"skip_thought_signature_validator"
+"""What Google's documentation tells to send for calls that another model made."""
 _FIELDS: Final = {
     "model",
     "contents",
@@ -47,6 +53,7 @@ def _check(body: dict[str, Any]) -> None:
         raise BrokenRequest(f'Invalid JSON payload received. Unknown name "{strange[0]}": Cannot find field.')
     try:
         contents = _CONTENTS.validate_python(body.get("contents") or [])
+        _TOOLS.validate_python(body.get("tools") or [])
         if "systemInstruction" in body:
             types.Content.model_validate(body["systemInstruction"])
     except ValidationError as error:
@@ -57,6 +64,26 @@ def _check(body: dict[str, Any]) -> None:
     if (contents[0].role or "user") != "user":
         raise BrokenRequest("Please ensure that the conversation begins with a user turn.")
     _check_turns(contents)
+    if _DEMANDS_SIGNATURES.match(body["model"]):
+        _check_signatures(contents)
+
+
+def _check_signatures(contents: list[types.Content]) -> None:
+    """The first call of each response since the user last spoke carries the signature that it came with."""
+    spoken = [n for n, c in enumerate(contents) if c.role == "user" and any(p.text for p in c.parts or ())]
+    for number, content in enumerate(contents[spoken[-1] :] if spoken else contents, start=spoken[-1] if spoken else 0):
+        call = next((part for part in content.parts or () if part.function_call), None)
+        if call is None or call.function_call is None:
+            continue
+        if call.thought_signature not in {_signature(call.function_call.id or ""), _SKIPPED}:
+            raise BrokenRequest(
+                f"Function call `{call.function_call.name}` in the {number}. content block is missing a "
+                "thought_signature."
+            )
+
+
+def _signature(call_id: str) -> bytes:
+    return f"signed {call_id}".encode()
 
 
 def _check_turns(contents: list[types.Content]) -> None:
@@ -97,7 +124,7 @@ def _said(body: dict[str, Any]) -> Said:
 
 def _parts(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
     ids = call_ids(asked, answer.calls, "fc")
-    calls = [
+    calls: list[dict[str, Any]] = [
         {
             "functionCall": {
                 "id": id_,
@@ -107,6 +134,8 @@ def _parts(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
         }
         for id_, call in zip(ids, answer.calls, strict=True)
     ]
+    if calls and _DEMANDS_SIGNATURES.match(asked.model):
+        calls[0]["thoughtSignature"] = b64encode(_signature(ids[0])).decode()
     return [*([{"text": answer.text}] if answer.text else []), *calls]
 
 
@@ -137,12 +166,10 @@ def _whole(answer: Answer, asked: Asked) -> dict[str, Any]:
 def _events(answer: Answer, asked: Asked) -> list[Event]:
     pieces = [[{"text": piece}] for piece in answer.pieces()]
     pieces += [[part] for part in _parts(answer, asked) if "functionCall" in part]
+    pieces = pieces or [[{"text": ""}]]
     last = len(pieces) - 1
     finish = _STOPS[answer.ends_with]
-    return [
-        _response(piece, answer, asked, finish if number == last else None)
-        for number, piece in enumerate(pieces or [[{"text": ""}]])
-    ]
+    return [_response(piece, answer, asked, finish if number == last else None) for number, piece in enumerate(pieces)]
 
 
 def _error(status: int, name: str, message: str) -> dict[str, Any]:

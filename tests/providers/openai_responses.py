@@ -24,7 +24,7 @@ _OF_THE_APPLICATION: Final = {"system", "developer"}
 
 
 def _check(body: dict[str, Any]) -> None:
-    check_types(body, _STREAM if body.get("stream") else _WHOLE)
+    check_types(_filled(body), _STREAM if body.get("stream") else _WHOLE)
     items = _items(body)
     if not items and not body.get("previous_response_id"):
         raise BrokenRequest("One of 'input', 'previous_response_id' or 'prompt' must be provided.")
@@ -37,6 +37,21 @@ def _check(body: dict[str, Any]) -> None:
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
             )
     _check_pairs(items, continues=bool(body.get("previous_response_id")))
+
+
+def _filled(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request with what the API fills in where it is left out, though the SDK's types demand it."""
+    told = dict(body)
+    if isinstance(tools := body.get("tools"), list):
+        told["tools"] = [{"strict": None, **tool} if tool.get("type") == "function" else tool for tool in tools]
+    if isinstance(items := body.get("input"), list):
+        told["input"] = [{"status": "completed", **item} if _is_output(item) else item for item in items]
+    return told
+
+
+def _is_output(item: dict[str, Any]) -> bool:
+    """Say whether an item is a message of the model's as the API gave it."""
+    return item.get("type") == "message" and item.get("role") == "assistant" and "id" in item
 
 
 def _check_pairs(items: list[dict[str, Any]], *, continues: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.providers.asking import anthropic_client, google_client, openai_client
@@ -12,37 +13,54 @@ if TYPE_CHECKING:
     from tests.providers.server import FakeProvider
     from timeline.projection.context import RenderedContext
 
-    Send = Callable[[FakeProvider, RenderedContext], Awaitable[Any]]
 
-
-async def to_anthropic(provider: FakeProvider, context: RenderedContext) -> Any:
+async def to_anthropic(client: Any, context: RenderedContext) -> Any:
     """Ask through ``anthropic``."""
-    async with anthropic_client(provider.url) as client:
-        return await client.messages.create(model="m", max_tokens=99, **context.to_anthropic())
+    return await client.messages.create(model="m", max_tokens=99, **context.to_anthropic())
 
 
-async def to_chat(provider: FakeProvider, context: RenderedContext) -> Any:
+async def to_chat(client: Any, context: RenderedContext) -> Any:
     """Ask for a chat completion through ``openai``."""
-    async with openai_client(provider.openai_url) as client:
-        return await client.chat.completions.create(model="m", **context.to_openai_chat())
+    return await client.chat.completions.create(model="m", **context.to_openai_chat())
 
 
-async def to_responses(provider: FakeProvider, context: RenderedContext) -> Any:
+async def to_responses(client: Any, context: RenderedContext) -> Any:
     """Ask for a response through ``openai``."""
-    async with openai_client(provider.openai_url) as client:
-        return await client.responses.create(model="m", **context.to_openai_responses())
+    return await client.responses.create(model="m", **context.to_openai_responses())
 
 
-async def to_gemini(provider: FakeProvider, context: RenderedContext) -> Any:
+async def to_gemini(client: Any, context: RenderedContext) -> Any:
     """Ask through ``google-genai``."""
-    async with google_client(provider.url).aio as client:
-        return await client.models.generate_content(model="m", **context.to_gemini())
+    return await client.models.generate_content(model="m", **context.to_gemini())
 
 
-SENDS: Final[dict[str, Send]] = {
+ASKS: Final[dict[str, Callable[[Any, RenderedContext], Awaitable[Any]]]] = {
     "anthropic": to_anthropic,
     "openai_chat": to_chat,
     "openai_responses": to_responses,
     "gemini": to_gemini,
 }
-"""By wire; each asks once and returns the SDK's object."""
+"""By wire: asks once through a client that is open."""
+
+
+def client_of(wire: str, provider: FakeProvider) -> Any:
+    """Return a wire's client that tries once, to be entered."""
+    match wire:
+        case "anthropic":
+            return anthropic_client(provider.url)
+        case "gemini":
+            return google_client(provider.url).aio
+        case _:
+            return openai_client(provider.openai_url)
+
+
+async def send(wire: str, provider: FakeProvider, context: RenderedContext) -> Any:
+    """Ask once through a client of its own, and return the SDK's object."""
+    async with client_of(wire, provider) as client:
+        return await ASKS[wire](client, context)
+
+
+SENDS: Final[dict[str, Callable[[FakeProvider, RenderedContext], Awaitable[Any]]]] = {
+    wire: partial(send, wire) for wire in ASKS
+}
+"""By wire: `send`."""

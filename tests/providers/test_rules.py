@@ -17,6 +17,7 @@ _USED: Final = {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}
 _TOLD: Final = {"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}
 _CALLED: Final = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
 _ITEM: Final = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"}
+_SAID: Final = {"type": "output_text", "text": "One file.", "annotations": []}
 _CALL: Final = {"functionCall": {"name": "ls", "args": {}}}
 _ANSWER: Final = {"functionResponse": {"name": "ls", "response": {"output": "a.py"}}}
 _MARKED: Final = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
@@ -39,7 +40,7 @@ def response(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def generate(*contents: tuple[str, list[dict[str, Any]]], **more: Any) -> dict[str, Any]:
     """Return a request of Gemini's."""
-    return {"model": "m", "contents": [{"role": role, "parts": parts} for role, parts in contents], **more}
+    return {"model": "m", "contents": [{"role": role, "parts": parts} for role, parts in contents]} | more
 
 
 def user(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +129,12 @@ REFUSED: Final[dict[str, tuple[Wire, dict[str, Any], str]]] = {
         "number of function response parts",
     ),
     "gemini answer without call": (gemini.WIRE, generate(("user", [_ANSWER])), "number of function response parts"),
+    "gemini unsigned call": (
+        gemini.WIRE,
+        generate(("user", [{"text": "x"}]), ("model", [_CALL]), ("user", [_ANSWER]), model="gemini-3"),
+        "missing a thought_signature",
+    ),
+    "gemini unknown field of a tool": (gemini.WIRE, generate(("user", [{"text": "x"}]), tools=[{"bogus": 1}]), "bogus"),
     "gemini call at the end": (gemini.WIRE, generate(("user", [{"text": "x"}]), ("model", [_CALL])), "comes immediate"),
 }
 TAKEN: Final[dict[str, tuple[Wire, dict[str, Any]]]] = {
@@ -149,7 +156,20 @@ TAKEN: Final[dict[str, tuple[Wire, dict[str, Any]]]] = {
         openai_responses.WIRE,
         response(_ASKED, _ITEM, {"type": "function_call_output", "call_id": "c1", "output": "x"}),
     ),
+    "response with what the API fills in left out": (
+        openai_responses.WIRE,
+        response(
+            _ASKED,
+            {"type": "message", "id": "m1", "role": "assistant", "content": [_SAID]},
+            _ASKED,
+            tools=[{"type": "function", "name": "ls", "parameters": {}}],
+        ),
+    ),
     "gemini": (gemini.WIRE, generate(("user", [{"text": "x"}]), ("model", [_CALL]), ("user", [_ANSWER]))),
+    "gemini unsigned call of an earlier turn": (
+        gemini.WIRE,
+        generate(("user", [{"text": "x"}]), ("model", [_CALL]), ("user", [_ANSWER, {"text": "y"}]), model="gemini-3"),
+    ),
 }
 
 

@@ -68,7 +68,7 @@ def check_parameters(wire: str, told: Any) -> None:
 def test_the_schema_for_googles_sdk_is_a_declaration_beside_others() -> None:
     """It stands among the functions of one tool, and goes through as it is."""
     declared = Tool.model_validate({"function_declarations": [{"name": "ls"}, schema("gemini")]})
-    _, recall = declared.function_declarations or ()
+    [_, recall] = declared.function_declarations or []
     assert recall.model_dump(exclude_none=True) == schema("gemini")
 
 
