@@ -1,0 +1,32 @@
+"""Runs with figures that are written by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from tests.scenes import AT
+from timeline.lab.results import CallRow, RunResult, totals_of
+
+
+def row(number: int, units: float, **facts: Any) -> CallRow:
+    """Return a call; what is not said of it is nothing, and all of its tokens are uncached."""
+    tokens = facts.pop("tokens", round(units))
+    facts.setdefault("uncached", tokens - facts.get("read", 0) - facts.get("written", 0))
+    return CallRow(number=number, at=AT + timedelta(minutes=number), units=units, tokens=tokens, **facts)
+
+
+def run_of(policy: str, *rows: CallRow, limit: int = 1000, file: str = "a.jsonl", conversation: str = "a") -> RunResult:
+    """Return a run of these calls."""
+    return RunResult(
+        file=file,
+        conversation=conversation,
+        policy=policy,
+        digest=policy,
+        max_tokens=limit,
+        fixed=0,
+        measured_fixed=0,
+        ratio=1.0,
+        totals=totals_of(rows, priced=True, seconds=0.0),
+        rows=rows,
+    )

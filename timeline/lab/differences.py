@@ -1,0 +1,120 @@
+"""Where two policies differ on the same recording: call by call, with the reason.
+
+Both replays answer the same recorded calls, so that a call is told by its number. Costs are those of the input and of
+the summaries that were written right before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pydantic import AwareDatetime
+
+from timeline.frozen import Frozen
+from timeline.lab.cache import BreakCause
+from timeline.lab.results import CallRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from timeline.lab.results import RunResult
+
+Reason: TypeAlias = BreakCause | Literal["refused", "summary", "cold", "size"]
+"""Why a call is dearer under one policy; the first of these that holds.
+
+The other one refused; most of the difference is the summary that was written right before; the cause by which the call
+lost more of the cached prefix; less of what it sends was in the cache, since an earlier call; or it just sends more.
+"""
+
+
+class CallDifference(Frozen):
+    """A call that costs more under one policy than under another.
+
+    Attributes:
+        file, conversation: the recording.
+        max_tokens: the limit.
+        policies: what the two are called by.
+        number: of the call, counted from 1.
+        at: when it was sent.
+        units, money: cost under the second policy less the cost under the first.
+        reason: why the dearer one is dearer.
+        rows: the call under each of the two.
+    """
+
+    file: str
+    conversation: str
+    max_tokens: int
+    policies: tuple[str, str]
+    number: int
+    at: AwareDatetime
+    units: float
+    money: float
+    reason: Reason
+    rows: tuple[CallRow, CallRow]
+
+
+def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
+    """Compare two runs of one conversation; calls that cost the same are left out.
+
+    Args:
+        first: the run that is compared with.
+        second: the other one.
+    """
+    found: list[CallDifference] = []
+    for one, other in zip(first.rows, second.rows, strict=True):
+        units = _units(other) - _units(one)
+        if not units:
+            continue
+        money = other.money + other.summary_money - one.money - one.summary_money
+        found.append(
+            CallDifference(
+                file=first.file,
+                conversation=first.conversation,
+                max_tokens=first.max_tokens,
+                policies=(first.policy, second.policy),
+                number=one.number,
+                at=one.at,
+                units=units,
+                money=money,
+                reason=_reason(*((one, other) if units < 0 else (other, one))),
+                rows=(one, other),
+            )
+        )
+    return found
+
+
+def largest(found: Iterable[CallDifference]) -> list[CallDifference]:
+    """Sort by size, whichever way a difference goes; of equals the earlier first."""
+    return sorted(found, key=lambda one: -abs(one.units))
+
+
+def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[CallDifference]]:
+    """Compare every policy with the first one of its limit, over all conversations, the largest difference first.
+
+    Args:
+        runs: of a comparison, in its order.
+
+    Returns:
+        Differences by limit and policy; the first policies are left out.
+    """
+    base: dict[tuple[int, str, str], RunResult] = {}
+    found: dict[tuple[int, str], list[CallDifference]] = {}
+    for run in runs:
+        first = base.setdefault((run.max_tokens, run.file, run.conversation), run)
+        if first.policy != run.policy:
+            found.setdefault((run.max_tokens, run.policy), []).extend(differences(first, run))
+    return {key: largest(several) for key, several in found.items()}
+
+
+def _units(row: CallRow) -> float:
+    return row.units + row.summary_units
+
+
+def _reason(dear: CallRow, cheap: CallRow) -> Reason:
+    if cheap.refused:
+        return "refused"
+    if (dear.summary_units - cheap.summary_units) * 2 > _units(dear) - _units(cheap):
+        return "summary"
+    if dear.cause is not None and dear.lost > cheap.lost:
+        return dear.cause
+    return "cold" if dear.read < cheap.read else "size"
