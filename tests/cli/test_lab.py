@@ -46,6 +46,55 @@ def test_lab_prints_runs_and_calls_as_json(run: Callable[..., Done], session: Pa
     assert [row["number"] for row in rows] == list(range(1, 40))
 
 
+def test_lab_shows_the_calls_at_which_policies_differ(run: Callable[..., Done], session: Path) -> None:
+    """From the first policy, the largest difference first, with the reason; nothing where all costs are the same."""
+    words = ("lab", session, "--policy", "none", "--policy", "balanced", "--max-tokens", 9000, "--jobs", 1, "--calls")
+    done = run(*words)
+    lines = done.out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("balanced at 9,000: "))
+    assert lines[place + 1].split()[:5] == ["recording", "call", "at", "read", "none"]
+    told = run(*words, "--json").json["differences"]
+    assert [one["policies"] for one in told] == [["none", "balanced"]] * len(told)
+    assert len(told) == 20
+    assert [abs(one["units"]) for one in told] == sorted((abs(one["units"]) for one in told), reverse=True)
+    assert [int(line.split()[1]) for line in lines[place + 2 : place + 22]] == [one["number"] for one in told]
+    assert lines[place + 22].startswith("… and ")
+    same = run("lab", session, "--policy", "none", "--policy", "pi", "--jobs", 1, "--calls")
+    assert "pi at 200,000: the same cost at every call" in same.out
+    assert run("lab", session, "--policy", "none", "--jobs", 1, "--json").json["differences"] == []
+
+
+def test_lab_writes_a_page(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
+    """Beside the table or the JSON; where it is goes to standard error."""
+    file = tmp_path / "report.html"
+    done = run("lab", session, "--policy", "none", "--jobs", 1, "--html", file)
+    assert "39 model calls" in done.out
+    assert done.err == f"timeline: the report is in {file}\n"
+    first = file.read_text(encoding="utf-8")
+    assert first.startswith("<!doctype html>")
+    assert run("lab", session, "--policy", "none", "--jobs", 1, "--html", file, "--json").json["failures"] == []
+
+
+def test_lab_writes_no_page_where_there_is_nothing_to_say_or_no_place(
+    run: Callable[..., Done], session: Path, tmp_path: Path
+) -> None:
+    """A missing folder is told before anything is replayed."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("nothing", encoding="utf-8")
+    file = tmp_path / "report.html"
+    run("lab", bad, "--policy", "none", "--jobs", 1, "--html", file).fails(Exit.USAGE, "bad.jsonl")
+    assert not file.exists()
+    run("lab", session, "--jobs", 1, "--html", tmp_path / "nowhere" / "r.html").fails(Exit.USAGE, "folder", "nowhere")
+    run("lab", session, "--policy", "none", "--jobs", 1, "--html", tmp_path).fails(Exit.USAGE, "")
+
+
+def test_lab_takes_what_is_named_twice_once(run: Callable[..., Done], session: Path) -> None:
+    """A policy is not summed up with itself."""
+    words = ("--policy", "none", "--policy", "none", "--max-tokens", 9000, "--max-tokens", 9000)
+    [row] = run("lab", session, *words, "--jobs", 1, "--json").json["policies"]
+    assert row["calls"] == 39
+
+
 def test_lab_goes_on_where_it_was(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
     """Results that are kept are not worked out again."""
     words = ("lab", session, "--jobs", 1, "--resume", tmp_path / "kept", "--json")

@@ -6,14 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
-from timeline.cli.exits import Exit
+from timeline.cli.exits import Exit, UsageProblem
+from timeline.cli.lab_calls import MOST_CALLS, print_differences
 from timeline.cli.output import note, paint, progress, write
 from timeline.errors import ImportFailed
+from timeline.lab.comparison import standings
+from timeline.lab.differences import against_the_first
 from timeline.lab.keeping import Kept
 from timeline.lab.library import lab_policy
 from timeline.lab.on_dask import dask_executor
 from timeline.lab.prices import read_prices
-from timeline.lab.results import together
+from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
 from timeline.lab.validation import Check, check, check_together
 from timeline.lab.work import Options, measured_file
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.cli.shapes import LabRow, LabTable
+    from timeline.lab.comparison import Standing
     from timeline.lab.results import RunResult
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
@@ -40,12 +44,13 @@ class Wanted(NamedTuple):
     recorded_summaries: bool = False
 
     def tries(self) -> list[tuple[str, Policy]]:
-        """Return every policy with every limit.
+        """Return every policy with every limit, once each.
 
         Raises:
             InvalidPolicy: there is no such policy, or it cannot have this limit.
         """
-        return [(name, lab_policy(name, max_tokens=limit)) for limit in self.limits for name in self.policies]
+        limits, names = dict.fromkeys(self.limits), dict.fromkeys(self.policies)
+        return [(name, lab_policy(name, max_tokens=limit)) for limit in limits for name in names]
 
     def options(self) -> Options:
         """Return what holds for all runs.
@@ -70,6 +75,7 @@ def compare(
     cluster: str | None,
     resume: Path | None,
     calls: bool,
+    html: Path | None,
     as_json: bool,
 ) -> int:
     """Replay recordings under policies, and print what each would have cost.
@@ -77,11 +83,15 @@ def compare(
     Of several files a bad one is reported, and the others are run.
 
     Raises:
+        UsageProblem: the folder of the page is not there.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
         InvalidPrices: the file of prices does not hold.
         MissingExtra: a cluster is named, and ``distributed`` is not installed.
-        OSError: the folder of the kept outcomes cannot be written, or nobody answers at the cluster's address.
+        OSError: the page or the folder of the kept outcomes cannot be written, or nobody answers at the cluster's
+            address.
     """
+    if html is not None and not html.absolute().parent.is_dir():
+        raise UsageProblem(f"{html}: its folder is not there. Make it first.")
     works = plan([str(file) for file in files], wanted.tries(), wanted.options())
     kept = None if resume is None else Kept(resume)
     with progress("replaying", len(works)) as advance:
@@ -91,13 +101,24 @@ def compare(
             with dask_executor(cluster) as executor:
                 outcomes = run(works, executor=executor, kept=kept, on_done=advance)
     failures = _failures(works, outcomes)
-    rows = _rows(works, outcomes)
+    stands = standings(works, outcomes)
+    runs = [one for outcome in outcomes for one in outcome.runs]
+    differing = against_the_first(runs) if calls else {}
     if as_json:
-        runs = [one.dump(calls=calls) for outcome in outcomes for one in outcome.runs]
-        found: LabTable = {"policies": rows, "runs": runs, "failures": failures}
+        told = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
+        found: LabTable = {
+            "policies": [_row(stand) for stand in stands],
+            "runs": [one.dump(calls=calls) for one in runs],
+            "differences": told,
+            "failures": failures,
+        }
         output.write_json(found)
-    else:
-        _print(rows, outcomes)
+    elif runs:
+        _print([_row(stand) for stand in stands], runs)
+        print_differences(differing)
+    if html is not None and runs:
+        html.write_text(page(works, outcomes), encoding="utf-8")
+        note(f"the report is in {html}")
     for failure in failures:
         note(failure["message"])
     return Exit.USAGE if failures else Exit.OK
@@ -113,25 +134,12 @@ def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[s
     return list(told.values())
 
 
-def _rows(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[LabRow]:
-    """Sum the runs of each policy and limit up; costs are relative to the first policy at the same limit."""
-    found: dict[tuple[int, str], list[RunResult]] = {}
-    for work, outcome in zip(works, outcomes, strict=True):
-        found.setdefault((work.policy.max_tokens, work.name), []).extend(outcome.runs)
-    rows: list[LabRow] = []
-    first: dict[int, float] = {}
-    for (limit, name), runs in found.items():
-        totals = together(run_.totals for run_ in runs)
-        base = first.setdefault(limit, totals.units)
-        relative = totals.units / base if base else None
-        rows.append({"policy": name, "max_tokens": limit, "relative": relative, **totals.dump()})  # type: ignore[typeddict-item]  # `Totals.dump()`
-    return rows
+def _row(stand: Standing) -> LabRow:
+    head = stand.model_dump(exclude={"totals"})
+    return {**head, **stand.totals.dump()}  # type: ignore[typeddict-item]  # `Totals.dump()`
 
 
-def _print(rows: Sequence[LabRow], outcomes: Sequence[Outcome]) -> None:
-    runs = [one for outcome in outcomes for one in outcome.runs]
-    if not runs:
-        return
+def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     read = {one.file for one in runs}
     conversations = {(one.file, one.conversation) for one in runs}
     told = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))

@@ -55,7 +55,13 @@ def lab(
         Path | None,
         typer.Option("--resume", metavar="FOLDER", help="Keep results here; what is there is not run again."),
     ] = None,
-    calls: Annotated[bool, typer.Option("--calls", help="With --json: a row for each model call.")] = False,
+    calls: Annotated[
+        bool,
+        typer.Option("--calls", help="Show where a policy differs most from the first; with --json, every call, too."),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots, for a browser.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """See what other policies would have cost.
@@ -72,4 +78,6 @@ def lab(
     wanted = command.Wanted(
         policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries
     )
-    return command.compare(files, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, as_json=as_json)
+    return command.compare(
+        files, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, html=html, as_json=as_json
+    )

@@ -228,9 +228,12 @@ class LabRow(TypedDict):
 class LabTable(TypedDict):
     """A comparison: a row for each policy and limit, one for each run, and the files that could not be read.
 
-    A run has the fields of `timeline.lab.results.RunResult` and of its totals; its ``rows`` come with ``--calls``.
+    A run has the fields of `timeline.lab.results.RunResult` and of its totals; its ``rows`` come with ``--calls``, and
+    so do the ``differences``: of each policy and limit the calls that differ most from the first policy's, each a
+    `timeline.lab.differences.CallDifference`.
     """
 
     policies: list[LabRow]
     runs: list[dict[str, Any]]
+    differences: list[dict[str, Any]]
     failures: list[dict[str, Any]]

@@ -1,0 +1,71 @@
+"""The calls at which a policy differs most from the first one, as a table for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import instant_text
+from timeline.cli import output
+from timeline.cli.output import write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from timeline.lab.differences import CallDifference
+    from timeline.lab.results import CallRow
+
+MOST_CALLS: Final = 20
+"""Calls that are told of each pair of policies."""
+
+REASONS: Final = {
+    "refused": "the other refuses",
+    "summary": "summary written",
+    "cold": "less was cached",
+    "size": "longer context",
+    "gap": "cache expired",
+    "model": "another model",
+    "lookback": "marker too far",
+    "tools": "tools changed",
+    "system": "system prompt changed",
+    "below_minimum": "below the minimum",
+    "other": "other rewrite",
+}
+"""What people read for a reason; the others are words already."""
+
+
+def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]]) -> None:
+    """Print a table for each policy and limit: its largest differences from the first policy, with the reason.
+
+    Args:
+        found: differences by limit and policy, the largest first.
+    """
+    for (limit, policy), several in found.items():
+        write()
+        if not several:
+            write(f"{output.plain(policy)} at {limit:,}: the same cost at every call.")
+            continue
+        first, second = several[0].policies
+        total = sum(one.units for one in several)
+        than = f"{abs(total):,.0f} base tokens {'more' if total > 0 else 'less'} than {output.plain(first)}"
+        write(f"{output.plain(second)} at {limit:,}: {than} over {len(several):,} calls that cost differently")
+        output.table(_heads(first, second), [_cells(one) for one in several[:MOST_CALLS]])
+        if len(several) > MOST_CALLS:
+            write(f"… and {len(several) - MOST_CALLS:,} more")
+
+
+def _heads(first: str, second: str) -> tuple[str, ...]:
+    of_each = [f"{part} {name}" for name in (first, second) for part in ("read", "written", "uncached", "cost")]
+    return ("recording", "call", "at", *of_each, "difference", "why the dearer one is")
+
+
+def _cells(one: CallDifference) -> tuple[object, ...]:
+    figures = [figure for row in one.rows for figure in _figures(row)]
+    at = instant_text(one.at)[:19].replace("T", " ")
+    reason = REASONS.get(one.reason, one.reason)
+    return (Path(one.file).name, one.number, at, *figures, f"{one.units:+,.0f}", reason)
+
+
+def _figures(row: CallRow) -> tuple[object, ...]:
+    cost = round(row.units + row.summary_units)
+    return (row.refused, "", "", cost) if row.refused else (row.read, row.written, row.uncached, cost)

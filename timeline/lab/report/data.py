@@ -1,0 +1,164 @@
+"""What the page knows: a comparison as compact arrays, a column for each figure of the calls.
+
+A column that is zero at most calls is told as pairs, `[call, value, call, value, …]`; calls count from 0 here. Of a
+file's path the page holds only what tells it from the others.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+
+import timeline
+from timeline.lab.cache import BreakCause
+from timeline.lab.comparison import cheapest, standings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from timeline.lab.comparison import Standing
+    from timeline.lab.prices import Price
+    from timeline.lab.results import CallRow, RunResult
+    from timeline.lab.work import Outcome, Work
+
+PriceOf: TypeAlias = "Callable[[str], Price]"
+
+CAUSES: Final = tuple(get_args(BreakCause))
+"""The page tells a cause by its place here."""
+PARTS: Final = ("read", "written", "uncached", "summaries")
+"""Of a cost, in the order of the page's bars."""
+
+_DENSE: Final = ("read", "written", "uncached", "visible")
+_SPARSE: Final = ("lost", "collapsed", "hidden", "compactions", "splits", "folded", "needs", "hidden_needs")
+_TOTALS: Final = ("calls", "units", "money", "compactions", "splits", "hides", "needs", "hidden_needs", "over_limit")
+_TOTALS_TOO: Final = ("orphans", "priced", "seconds", "write_share", "mean_visible", "mean_visible_at_end")
+
+
+def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what the page of a comparison is made from, fit for JSON.
+
+    Args:
+        works: the units that were planned.
+        outcomes: what became of each.
+    """
+    runs = [run for outcome in outcomes for run in outcome.runs]
+    stands = standings(works, outcomes)
+    policies = list(dict.fromkeys(stand.policy for stand in stands))
+    price_of: PriceOf = works[0].options.price_of()
+    recordings = list({(run.file, run.conversation): run for run in runs}.values())
+    all_files = list(dict.fromkeys(work.file for work in works))
+    names = dict(zip(all_files, _short(all_files), strict=True))
+    places = {(run.file, run.conversation): place for place, run in enumerate(recordings)}
+    limits = []
+    for limit in dict.fromkeys(stand.max_tokens for stand in stands):
+        here = [run for run in runs if run.max_tokens == limit]
+        limits.append(_limit(limit, [stand for stand in stands if stand.max_tokens == limit], here, price_of))
+        limits[-1]["runs"] = [
+            {"policy": policies.index(run.policy), "recording": places[run.file, run.conversation], **_run(run)}
+            for run in here
+        ]
+    failed = [
+        outcome.failure.message.replace(work.file, names[work.file])
+        for work, outcome in zip(works, outcomes, strict=True)
+        if outcome.failure
+    ]
+    return {
+        "version": timeline.__version__,
+        "causes": CAUSES,
+        "parts": PARTS,
+        "policies": policies,
+        "recordings": [_recording(run, names[run.file], recordings) for run in recordings],
+        "limits": limits,
+        "failures": list(dict.fromkeys(failed)),
+    }
+
+
+def _limit(limit: int, stands: Sequence[Standing], runs: Sequence[RunResult], price_of: PriceOf) -> dict[str, Any]:
+    best = cheapest(stands)
+    return {
+        "limit": limit,
+        "cheapest": None if best is None else stands.index(best),
+        "capped": any(run.fixed < run.measured_fixed for run in runs),
+        "rows": [_row(stand, [run for run in runs if run.policy == stand.policy], price_of) for stand in stands],
+    }
+
+
+def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[str, Any]:
+    """Return a policy's line of the tables."""
+    totals = stand.totals
+    figures = {name: _rounded(getattr(totals, name)) for name in (*_TOTALS, *_TOTALS_TOO)}
+    parts = [0.0] * len(PARTS)
+    for run in runs:
+        for row in run.rows:
+            parts = [total + part for total, part in zip(parts, _parts(row, price_of(row.model)), strict=True)]
+    return {
+        "policy": stand.policy,
+        "relative": stand.relative,
+        "keeps": stand.keeps_to_the_limit,
+        **figures,
+        "collapses": totals.collapses,
+        "lost": totals.lost,
+        "refused": totals.refused,
+        "parts": [_rounded(part) for part in parts],
+    }
+
+
+def _parts(row: CallRow, price: Price) -> tuple[float, float, float, float]:
+    """Divide the cost of a call: what was written is what the others leave of the input's cost."""
+    model = price.model
+    dearer = model.tier_input if model.tier is not None and row.tokens > model.tier else 1.0
+    read, uncached = row.read * model.read / model.input * dearer, row.uncached * dearer
+    return read, max(0.0, row.units - read - uncached), uncached, row.summary_units
+
+
+def _recording(run: RunResult, name: str, recordings: Sequence[RunResult]) -> dict[str, Any]:
+    """Return what is the same under every policy: a recording's name, times and models."""
+    of_file = [other.conversation for other in recordings if other.file == run.file]
+    seconds = [int(row.at.timestamp()) for row in run.rows]
+    models = list(dict.fromkeys(row.model for row in run.rows))
+    return {
+        "name": name,
+        "conversation": run.conversation,
+        "part": "" if run.conversation == of_file[0] else run.conversation.removeprefix(of_file[0]).lstrip("./:-"),
+        "subagent": run.subagent,
+        "start": seconds[0],
+        "at": [second - seconds[0] for second in seconds],
+        "models": models,
+        "model": _pairs([models.index(row.model) for row in run.rows]),
+    }
+
+
+def _run(run: RunResult) -> dict[str, Any]:
+    """Return the columns of a run's calls."""
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in run.rows] for name in _DENSE}
+    columns["cost"] = [round(row.units) for row in run.rows]
+    sparse = {name: [int(getattr(row, name)) for row in run.rows] for name in _SPARSE}
+    sparse["cause"] = [0 if row.cause is None else 1 + CAUSES.index(row.cause) for row in run.rows]
+    sparse["summary"] = [round(row.summary_units) for row in run.rows]
+    sparse["over_limit"] = [int(row.over_limit) for row in run.rows]
+    refused: Mapping[int, str] = {place: row.refused for place, row in enumerate(run.rows) if row.refused}
+    return {
+        "units": _rounded(run.totals.units),
+        **columns,
+        **{name: _pairs(values) for name, values in sparse.items()},
+        "refused": [fact for pair in refused.items() for fact in pair],
+    }
+
+
+def _pairs(values: Sequence[int]) -> list[int]:
+    """Tell a column that is mostly zero: each other value behind its place."""
+    return [fact for place, value in enumerate(values) if value for fact in (place, value)]
+
+
+def _rounded(value: float) -> float:
+    return value if isinstance(value, int) else round(value, 4)
+
+
+def _short(files: Sequence[str]) -> list[str]:
+    """Leave out of each path what is not needed to tell it from the others; none is there twice."""
+    parts = [PurePath(file).parts for file in files]
+    for length in range(1, max(map(len, parts), default=1)):
+        ends = ["/".join(part[-length:]) for part in parts]
+        if len(set(ends)) == len(files):
+            return ends
+    return list(files)

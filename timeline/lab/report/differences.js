@@ -1,0 +1,102 @@
+"use strict";
+// Two policies held against each other, call by call: what each sends, what it costs, and why the dearer one is dearer.
+
+const SORTS = {
+  recording: (one, other) => one.recording - other.recording || one.call - other.call,
+  call: (one, other) => one.call - other.call || one.recording - other.recording,
+  difference: (one, other) => Math.abs(other.units) - Math.abs(one.units),
+};
+const STEP = 100;
+const view = { sort: "difference", rows: STEP };
+
+/** The same rule as `timeline.lab.differences` has. */
+function reasonOf(dear, cheap, call) {
+  if (cheap.refused[call]) return "refused";
+  if ((dear.summary[call] - cheap.summary[call]) * 2 > dear.spent[call] - cheap.spent[call]) return "summary";
+  if (dear.cause[call] && dear.lost[call] > cheap.lost[call]) return figures.causes[dear.cause[call] - 1];
+  return dear.read[call] < cheap.read[call] ? "cold" : "size";
+}
+
+const REASONS = {
+  refused: "the other refuses", summary: "summary written", size: "longer context", cold: "less was cached", gap: "cache expired", model: "another model",
+  compaction: "compaction", hide: "hide", undo: "undo", lookback: "marker too far", below_minimum: "below the minimum", tools: "tools changed", system: "system prompt changed", other: "other rewrite",
+};
+
+function differencesOf(state) {
+  const here = figures.limits[state.limit];
+  const policies = [state.first, state.second].map((name) => figures.policies.indexOf(name));
+  return figures.recordings.flatMap((_, recording) => {
+    if (state.only && recording !== state.recording) return [];
+    const [first, second] = policies.map((policy) => runOf(here, policy, recording));
+    if (!first || !second) return [];
+    return first.read.flatMap((_cost, call) => {
+      const units = second.spent[call] - first.spent[call];
+      return units ? [{ recording, call, units, first, second, reason: units < 0 ? reasonOf(first, second, call) : reasonOf(second, first, call) }] : [];
+    });
+  });
+}
+
+function drawPair(state) {
+  const names = figures.limits[state.limit].rows.map((row) => row.policy);
+  const choose = (label, key) => el("label", {}, label, el("select", { id: key, onchange: (event) => choices.change({ [key]: event.target.value }) },
+    names.map((name) => el("option", { value: name, selected: name === state[key] }, name))));
+  put("pair", el("p", { class: "choose" }, choose("Compare ", "second"), choose(" with ", "first"),
+    el("label", { class: "toggle" }, el("input", { type: "checkbox", id: "only", checked: state.only, onchange: (event) => choices.change({ only: event.target.checked }) }), `only ${titleOf(state.recording)}`)));
+}
+
+function reasonSums(found, state) {
+  const sums = new Map();
+  for (const { reason, units } of found) {
+    const sum = sums.get(reason) ?? { dearer: 0, more: 0, cheaper: 0, less: 0 };
+    if (units > 0) { sum.dearer += 1; sum.more += units; } else { sum.cheaper += 1; sum.less += units; }
+    sums.set(reason, sum);
+  }
+  const total = found.reduce((sum, one) => sum + one.units, 0);
+  const rows = [...sums].sort(([, one], [, other]) => other.more - other.less - one.more + one.less)
+    .map(([reason, sum]) => [REASONS[reason], sum.cheaper ? text.whole(sum.cheaper) : "–", sum.less ? text.signed(sum.less) : "–", sum.dearer ? text.whole(sum.dearer) : "–", sum.more ? text.signed(sum.more) : "–"]);
+  return [
+    el("p", { class: "total" }, el("b", {}, state.second), ` costs ${text.short(Math.abs(total))} base tokens ${total > 0 ? "more" : "less"} than `, el("b", {}, state.first), ` over ${text.counted(found.length, "call")} that cost differently.`),
+    table({ caption: "Differences by cause", heads: ["why the dearer one is", `${state.second} cheaper at`, "by", `${state.second} dearer at`, "by"], numbers: [1, 2, 3, 4], rows, kind: "reasons" }),
+  ];
+}
+
+function sortHead(name, label, state) {
+  const chosen = view.sort === name;
+  return el("button", { type: "button", id: `sort-${name}`, "aria-pressed": String(chosen), onclick: () => { view.sort = name; drawDifferences(state); } }, label + (chosen ? " ↓" : ""));
+}
+
+function drawDifferences(state) {
+  if (state.first === state.second) {
+    put("differences", el("p", {}, "Choose two different policies."));
+    return;
+  }
+  const found = differencesOf(state);
+  if (!found.length) {
+    put("differences", el("p", {}, `${state.first} and ${state.second} cost the same at every call.`));
+    return;
+  }
+  const sums = reasonSums(found, state);
+  found.sort(SORTS[view.sort]);
+  const linked = found.findIndex((one) => one.recording === state.recording && one.call === state.call);
+  const rows = found.slice(0, Math.max(view.rows, linked + 1));
+  const cells = (run, call) => (run.refused[call] ? [run.refused[call], "", "", "", text.whole(run.spent[call])]
+    : [run.tokens, run.read, run.written, run.uncached, run.spent].map((column) => text.whole(column[call])));
+  const detail = linked < 0 ? null : [found[linked]].flatMap(({ recording, call, first, second }) =>
+    [[state.first, first], [state.second, second]].map(([name, run]) => el("p", {}, el("b", {}, name), " ", readout(run, figures.recordings[recording], call))));
+  const each = ["tokens", "read", "written", "uncached", "cost"];
+  const group = (name) => each.map((head) => el("span", {}, el("small", {}, name), el("br"), head));
+  const made = table({
+    caption: `Calls at which ${state.first} and ${state.second} cost differently`, kind: "calls",
+    heads: [sortHead("recording", "recording", state), sortHead("call", "call", state), "time (UTC)", sortHead("difference", "difference", state), "why the dearer one is", ...group(state.first), ...group(state.second)],
+    numbers: [1, 3, ...Array.from({ length: 10 }, (_, place) => place + 5)], marked: linked < 0 ? [] : [linked], detail,
+    rows: rows.map((one) => [
+      titleOf(one.recording), el("a", { href: choices.link({ ...state, recording: one.recording, call: one.call, show: [...new Set([...state.show, state.first, state.second])] }), id: `call-${one.recording}-${one.call}` }, String(one.call + 1)),
+      text.time(timeOf(figures.recordings[one.recording], one.call)), el("b", { class: one.units < 0 ? "less" : "more" }, text.signed(one.units, text.whole)),
+      el("span", { title: happened(one.units < 0 ? one.first : one.second, one.call) }, REASONS[one.reason]), ...cells(one.first, one.call), ...cells(one.second, one.call),
+    ]),
+  });
+  const more = found.length > rows.length ? el("button", { type: "button", class: "further", onclick: () => { view.rows = rows.length + STEP; drawDifferences(state); } }, `Show more: ${text.whole(found.length - rows.length)} are left`) : null;
+  put("differences", sums, made, more);
+  const row = made.querySelector("tr.best");
+  if (row && (row.offsetTop < made.scrollTop || row.offsetTop > made.scrollTop + made.clientHeight - 120)) made.scrollTop = row.offsetTop - 80;
+}

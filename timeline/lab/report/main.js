@@ -1,0 +1,31 @@
+"use strict";
+// Draws what the address asks for, and again what a change of it concerns.
+
+let drawn = {};
+
+function draw() {
+  const state = choices.read();
+  const changed = (...names) => names.some((name) => String(drawn[name]) !== String(state[name]));
+  const here = figures.limits[state.limit];
+  if (changed("limit")) {
+    drawScope(state);
+    drawAnswer(here);
+    drawPolicies(here);
+    drawScatter(here);
+    drawParts(here);
+    drawCollapses(here);
+  }
+  drawRecordings(state);
+  if (changed("limit", "recording", "show")) drawCharts(state);
+  else if (changed("call")) markCall(state.call);
+  if (changed("limit", "recording", "first", "second", "only")) view.rows = STEP;
+  drawPair(state);
+  drawDifferences(state);
+  drawn = state;
+}
+
+addEventListener("hashchange", draw);
+new ResizeObserver(fitCharts).observe(document.getElementById("charts"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawCharts(choices.read()));
+draw();
+if (drawn.call !== null) document.querySelector("#differences .detail")?.scrollIntoView({ block: "center" });

@@ -1,0 +1,66 @@
+"""The page itself: one file that holds its styles, its programs and the figures, and asks nobody for anything.
+
+What recordings say (names of files and policies, errors) is in the figures alone, which are JSON without a character
+that HTML could take for a tag; the programs put it on the page as text. The page's own policy lets a browser run these
+programs and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.lab.report.data import page_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.lab.work import Outcome, Work
+
+_PROGRAMS: Final = (
+    "vendor/uPlot.iife.min.js",
+    "base.js",
+    "bars.js",
+    "overview.js",
+    "scatter.js",
+    "recordings.js",
+    "differences.js",
+    "main.js",
+)
+_STYLES: Final = ("vendor/uPlot.min.css", "page.css")
+_ESCAPED: Final = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+
+
+def page(works: Sequence[Work], outcomes: Sequence[Outcome]) -> str:
+    """Return the HTML page of a comparison.
+
+    Args:
+        works: the units that were planned, at least one.
+        outcomes: what became of each.
+    """
+    programs = [_asset(name) for name in _PROGRAMS]
+    allowed = " ".join(f"'sha256-{_hash(program)}'" for program in programs)
+    return Template(_asset("page.html")).substitute(
+        allowed=allowed,
+        styles="\n".join(_asset(name) for name in _STYLES),
+        licence=_asset("vendor/LICENSE").strip(),
+        figures=_json(page_data(works, outcomes)),
+        programs="\n".join(f"<script>{program}</script>" for program in programs),
+    )
+
+
+def _json(value: Any) -> str:
+    """Write JSON that can stand inside of HTML: its strings hold no tag, no entity and nothing beyond ASCII."""
+    return json.dumps(value, separators=(",", ":")).translate(_ESCAPED)
+
+
+def _hash(program: str) -> str:
+    return b64encode(sha256(program.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
