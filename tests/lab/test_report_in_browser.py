@@ -273,6 +273,19 @@ def test_a_stretch_of_calls_is_enlarged_in_every_plot_by_dragging(visit: Callabl
     assert seen() == [[0.5, 39.5]] * 2
 
 
+@pytest.mark.parametrize(
+    "fragment",
+    ["#limit=x&recording=99&call=-4&show=<b>&first=nobody", "#%", "#call=1e9"],
+    ids=["wrong", "broken", "far"],
+)
+def test_an_address_that_says_nothing_sensible_opens_the_page(visit: Callable[..., Opened], fragment: str) -> None:
+    """Of another report, or mangled on its way: what cannot be found is as if it had not been said."""
+    opened = visit(fragment)
+    assert f"within {LIMITS[0]:,} tokens" in opened.text("#headline")
+    assert opened.text("#chosen .recording") == "session.jsonl"
+    assert opened.page.locator("#charts canvas").count() >= 1
+
+
 def test_the_keyboard_stays_where_it_was(visit: Callable[..., Opened]) -> None:
     """A choice draws parts of the page anew, and the focus does not get lost."""
     opened = visit()

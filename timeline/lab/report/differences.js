@@ -67,7 +67,7 @@ function sortHead(name, label, state) {
 
 function drawDifferences(state) {
   if (state.first === state.second) {
-    put("differences", el("p", {}, "Choose two different policies."));
+    put("differences", el("p", {}, figures.limits[state.limit].rows.length > 1 ? "Choose two different policies." : "One policy alone was replayed."));
     return;
   }
   const found = differencesOf(state);

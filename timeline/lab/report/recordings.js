@@ -47,7 +47,7 @@ function readout(run, recording, call) {
   return [`Call ${call + 1}, ${text.time(timeOf(recording, call))}`, sent, happened(run, call)].filter(Boolean).join(" · ");
 }
 
-/** Draw what happened above the plot, a lane for each kind; and the limit, where it is in reach. */
+/** Draw what happened above the plot, a lane for each kind; calls that were refused; the limit, where it is in reach. */
 function drawLanes(plot, run, limit) {
   const { ctx, bbox } = plot;
   const scale = devicePixelRatio;
@@ -67,6 +67,12 @@ function drawLanes(plot, run, limit) {
       ctx.fillStyle = colour(lane.colour(run, call));
       ctx.fillRect(plot.valToPos(call + 1, "x", true) - 1.5 * scale, middle - 4 * scale, 3 * scale, 8 * scale);
     }
+  });
+  ctx.fillStyle = colour("refused");
+  run.refused.forEach((refused, call) => {
+    if (!refused || call + 1.5 < least || call + 0.5 > most) return;
+    const [left, right] = [Math.max(least, call + 0.5), Math.min(most, call + 1.5)].map((value) => Math.round(plot.valToPos(value, "x", true)));
+    ctx.fillRect(left, bbox.top, right - left, bbox.height);
   });
   ctx.strokeStyle = colour("text");
   ctx.lineWidth = scale;
@@ -125,8 +131,9 @@ function eventList(run, recording, state) {
 
 function described(name, run) {
   const count = (lane) => run.read.filter((_, call) => lane.has(run, call)).length;
+  const refused = run.refused.filter(Boolean).length;
   const [broke, folded, hides, missed] = LANES.map(count);
-  return `${name}: tokens sent at each of ${text.counted(run.read.length, "call")}, at most ${text.short(Math.max(...run.tokens))}. The cache broke at ${broke}, summaries were written before ${folded}, blocks hidden before ${hides}, needed files out of sight at ${missed}. The list below says where.`;
+  return `${name}: tokens sent at each of ${text.counted(run.read.length, "call")}, at most ${text.short(Math.max(...run.tokens))}. The cache broke at ${broke}, summaries were written before ${folded}, blocks hidden before ${hides}, needed files out of sight at ${missed}${refused ? `, ${text.counted(refused, "call")} refused` : ""}. The list below says where.`;
 }
 
 function drawCharts(state) {
@@ -142,7 +149,7 @@ function drawCharts(state) {
   }), policy));
   const keys = ["read", "written", "uncached"].map((name) => el("span", { class: "key" }, el("i", { style: { background: `var(--${name})` }, "aria-hidden": "true" }), name));
   put("chosen", el("p", { class: "recording" }, titleOf(state.recording)),
-    el("fieldset", {}, el("legend", {}, "Side by side"), toggles), el("p", { class: "keys" }, keys, el("span", {}, "- - the limit"), el("span", {}, "above: the cache broke (coloured by cause), a summary was written, blocks were hidden, a needed file was out of sight")));
+    el("fieldset", {}, el("legend", {}, "Side by side"), toggles), el("p", { class: "keys" }, keys, el("span", { class: "key" }, el("i", { style: { background: "var(--refused)" }, "aria-hidden": "true" }), "refused"), el("span", {}, "- - the limit"), el("span", {}, "above: the cache broke (coloured by cause), a summary was written, blocks were hidden, a needed file was out of sight")));
   const runs = shown.map((name) => runOf(here, figures.policies.indexOf(name), state.recording)).map((run, place) => [shown[place], run]).filter(([, run]) => run);
   const most = Math.max(1, ...runs.flatMap(([, run]) => [Math.max(...run.tokens)]));
   const boxes = runs.map(([name, run]) => {

@@ -75,7 +75,7 @@ function drawScatter(here) {
     el("g", { class: "grid" }, grid),
     el("text", { x: left, y: 14, class: "axis" }, "cost, as a share of the first policy's"),
     el("text", { x: width - right, y: height - 8, "text-anchor": "end", class: "axis" }, "tokens in sight, mean over the calls"), marks);
-  const none = rows.every((row) => !row.needs);
+  const none = !mostShare;
   put("scatter", el("p", { class: "hint" }, "Lower is cheaper, further right hides less. Hollow: does not keep to the limit."), picture,
     none ? null : el("p", { class: "scale" }, "Needed files out of sight: 0 %", el("i", { "aria-hidden": "true" }), text.share(mostShare)),
     told.filter(outside).map((row) => el("p", { class: "outside" }, `Outside of the picture: ${said(row)}.`)));
