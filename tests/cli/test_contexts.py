@@ -60,7 +60,7 @@ def test_every_wire_format_is_rendered_and_exported(
     """Both commands name all of them, and a hyphen is as good as an underscore."""
     body = run("render", simulated["id"], "--wire", wire.replace("_", "-")).json
     assert decoder(wire)(body)
-    assert decoder(wire)(run("export", simulated["id"], "--format", wire).json)
+    assert decoder(wire)(run("export", simulated["id"], "--wire", wire).json)
 
 
 def _unanswered(messages: list[dict[str, Any]]) -> list[str]:

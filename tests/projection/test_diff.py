@@ -35,7 +35,7 @@ from timeline.planning.budget import account, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import diff
 from timeline.projection.project import PROJECTION, Projector
-from timeline.wire import WIRES
+from timeline.wire import SENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def cause(found: ContextDiff) -> Cause:
 def test_a_context_and_itself_differ_in_nothing() -> None:
     """No row, whole prefixes, no first difference."""
     context = seen(conversation())
-    found = diff(context, context, wires=tuple(WIRES))
+    found = diff(context, context, wires=SENT)
     assert (found.entered, found.left, found.changed, found.differs) == ((), (), (), ())
     assert cause(found).kind == "same"
     for prefix in found.prefixes:
@@ -107,7 +107,7 @@ def test_appended_blocks_leave_the_prefix_intact() -> None:
     fold = conversation()
     before = seen(fold, ephemeral=["noon"])
     grow(fold, answer(30), prompt(4))
-    found = diff(before, seen(fold, ephemeral=["one o'clock"]), wires=tuple(WIRES))
+    found = diff(before, seen(fold, ephemeral=["one o'clock"]), wires=SENT)
     assert [(row.path, row.tokens) for row in found.entered] == [
         ("ar:turn_2.assistant.completion", 30),
         ("ar:turn_3.user.prompt", 4),
@@ -200,7 +200,7 @@ def test_an_omitted_block_is_found_though_it_stands_nowhere() -> None:
 def test_what_stands_before_the_conversation_is_compared_first(change: dict[str, Any], kind: str) -> None:
     """Tools, then the system prompt: a change there loses all that was cached behind it."""
     fold = conversation()
-    found = diff(seen(fold), seen(fold, **change), wires=tuple(WIRES))
+    found = diff(seen(fold), seen(fold, **change), wires=SENT)
     assert found.differs == (kind,)
     assert cause(found).kind == kind
     assert all(prefix.common_tokens <= 7 + COUNTER.count(json.dumps(TOOL)) for prefix in found.prefixes)
@@ -252,6 +252,13 @@ def test_an_unknown_wire_is_a_typed_error() -> None:
     context = seen(conversation())
     with pytest.raises(InvalidPolicy, match="klingon"):
         diff(context, context, wires=["klingon"])
+
+
+def test_the_bytes_of_a_program_that_makes_requests_itself_are_not_compared() -> None:
+    """The AI SDK gets messages, and its providers' caches keep something else."""
+    context = seen(conversation())
+    with pytest.raises(InvalidPolicy, match="compare one of anthropic"):
+        diff(context, context, wires=["ai_sdk_ui"])
 
 
 async def test_a_summary_that_is_told_in_several_messages_counts_once() -> None:
@@ -363,7 +370,7 @@ def test_the_common_prefix_is_common_and_as_long_as_can_be(
 ) -> None:
     """Both neutral forms begin with so many same bytes, and no more; every cause is a known one."""
     before, after = played(story)
-    for prefix in diff(before, after, wires=tuple(WIRES)).prefixes:
+    for prefix in diff(before, after, wires=SENT).prefixes:
         check_bounds(prefix, before)
         if prefix.form != "neutral":
             continue

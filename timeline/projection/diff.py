@@ -10,10 +10,11 @@ from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.errors import InvalidPolicy
 from timeline.frozen import canonical_json, compact_json
 from timeline.projection.cause import END, SAME, Cause, Piece, cause_of
 from timeline.projection.reuse import Reuse, reuse
-from timeline.wire import encoder
+from timeline.wire import SENT, encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -149,7 +150,7 @@ def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str
         wires: wire formats whose prefixes are compared beside the neutral one.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidPolicy: there is no such wire format, or no provider gets its bytes.
     """
     entered, left, changed = _blocks(before, after)
     neutral = _prefix("neutral", before, after, _neutral_pieces)
@@ -218,6 +219,8 @@ def _neutral_pieces(context: NeutralContext) -> list[Piece]:
 
 def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
     encode = encoder(wire)
+    if wire not in SENT:
+        raise InvalidPolicy("wire", f"no provider gets the bytes of {wire!r}; compare one of {', '.join(SENT)}")
 
     def pieces(context: NeutralContext) -> list[Piece]:
         body = encode(context.model_copy(update={"cache_points": (), "ephemeral": ()}))

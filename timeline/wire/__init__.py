@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.wire.neutral import NeutralContext
 
-__all__ = ["MESSAGES", "WIRES", "Decode", "Encode", "MessageDecoder", "decoder", "encoder", "message_decoder"]
+__all__ = ["MESSAGES", "SENT", "WIRES", "Decode", "Encode", "MessageDecoder", "decoder", "encoder", "message_decoder"]
 
 Encode: TypeAlias = Callable[["NeutralContext"], dict[str, Any]]
 """A context into the body of a request."""
@@ -33,6 +33,10 @@ WIRES: Final[dict[str, str]] = {
     "ai_sdk_ui": "timeline.wire.ai_sdk_ui",
 }
 """The wire formats: name, and the module that holds it."""
+
+SENT: Final = ("anthropic", "openai_chat", "openai_responses", "gemini")
+"""The wires whose bodies a provider gets as they are. The AI SDK makes its requests of its messages, and of tools that
+its program holds: which bytes of them a cache keeps cannot be told here."""
 
 MESSAGES: Final[dict[str, str]] = {
     "anthropic": "messages",
