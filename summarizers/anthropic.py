@@ -74,9 +74,10 @@ class _Connection:
             messages=[{"role": "user", "content": question.message.record}],
             extra_body=extra,
         )
+        problem = None
         if message.stop_reason in {"max_tokens", "model_context_window_exceeded"}:
-            raise stopped(message.stop_reason)
-        if message.stop_reason == "refusal":
-            raise declined(message.stop_reason)
+            problem = stopped(message.stop_reason)
+        elif message.stop_reason == "refusal":
+            problem = declined(message.stop_reason)
         text = "".join(part.text for part in message.content if part.type == "text")
-        return Reply(text, anthropic_usage(message.usage.model_dump()), message.model)
+        return Reply(text, anthropic_usage(message.usage.model_dump()), message.model, problem)

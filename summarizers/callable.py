@@ -78,7 +78,7 @@ class CallableSummarizer:
             answer = await summarize_progressively(request, self._ask, window_tokens=self._window_tokens)
         except SummarizerFailed as error:
             problems = [f"{self._name}: {problem}" for problem in error.problems]
-            raise SummarizerFailed(problems, cause=error.cause) from error.__cause__
+            raise SummarizerFailed(problems, cause=error.cause, usage=error.usage) from error.__cause__
         return Summary(
             text=answer.text,
             summarizer=self._name,

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from google.genai.client import AsyncClient
-    from google.genai.types import GenerateContentConfig
+    from google.genai.types import GenerateContentConfig, GenerateContentResponse
+
+    from timeline.errors import SummarizerFailed
 
     from .models import Connection, Question
 
@@ -80,14 +82,17 @@ class _Connection:
                 temperature=question.temperature,
             ),
         )
-        if not response.candidates:
-            feedback = response.prompt_feedback
-            raise declined(feedback.block_reason if feedback is not None else "no candidate")
-        finish = response.candidates[0].finish_reason
-        if finish is not None and finish.value == "MAX_TOKENS":
-            raise stopped(finish.value)
-        if finish is not None and finish.value not in _WHOLE:
-            raise declined(finish.value)
         told = response.usage_metadata
         usage = gemini_usage(told.model_dump(mode="json", by_alias=True) if told is not None else None)
-        return Reply(response.text or "", usage, response.model_version or "")
+        return Reply(response.text or "", usage, response.model_version or "", _problem_of(response))
+
+
+def _problem_of(response: GenerateContentResponse) -> SummarizerFailed | None:
+    """Return why a response is no answer; None where it is one."""
+    if not response.candidates:
+        feedback = response.prompt_feedback
+        return declined(feedback.block_reason if feedback is not None else "no candidate")
+    finish = response.candidates[0].finish_reason
+    if finish is None or finish.value in _WHOLE:
+        return None
+    return stopped(finish.value) if finish.value == "MAX_TOKENS" else declined(finish.value)

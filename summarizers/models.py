@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import SummarizerFailed
-from timeline.events import Usage
+from timeline.events import Usage, total_usage
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
 from timeline.refusals import cause_of
@@ -53,11 +53,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer to one question, complete."""
+    """A model's answer to one question.
+
+    Attributes:
+        text: what it says.
+        usage: what it took, whether or not it can be used.
+        model: that answered.
+        problem: why it cannot be used, where the model declined or was stopped.
+    """
 
     text: str
     usage: Usage
     model: str
+    problem: SummarizerFailed | None = None
 
 
 class Connection(Protocol):
@@ -67,7 +75,6 @@ class Connection(Protocol):
         """Put a question.
 
         Raises:
-            SummarizerFailed: the model declined, or was stopped.
             Exception: whatever the SDK raises.
         """
         ...
@@ -146,8 +153,8 @@ class ModelSummarizer:
         """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
 
         Raises:
-            SummarizerFailed: there is no usable answer; ``cause`` says why. A cancellation is passed on, and closes the
-                request.
+            SummarizerFailed: there is no usable answer; ``cause`` says why, ``usage`` what the answers took that came.
+                A cancellation is passed on, and closes the request.
         """
         settings = self._settings
         output = settings.output_tokens or _ROOM * request.max_tokens
@@ -165,9 +172,10 @@ class ModelSummarizer:
                 answer = await summarize_progressively(asked, call, window_tokens=window)
         except SummarizerFailed as error:
             problems = [f"{self._name}: {problem}" for problem in error.problems]
-            raise SummarizerFailed(problems, cause=error.cause) from error.__cause__
+            raise SummarizerFailed(problems, cause=error.cause, usage=told.usage) from error.__cause__
         except Exception as error:
-            raise SummarizerFailed([f"{self._name}: {_in_words(error)}"], cause=cause_of(error)) from error
+            problems = [f"{self._name}: {_in_words(error)}"]
+            raise SummarizerFailed(problems, cause=cause_of(error), usage=told.usage) from error
         return Summary(
             text=answer.text,
             summarizer=self._name,
@@ -195,10 +203,16 @@ class _Told:
     usage: Usage | None = None
 
     def take(self, reply: Reply) -> str:
-        """Add a reply up, and return its text. A server that reports no tokens has taken an unknown number."""
+        """Add a reply up, and return its text. A server that reports no tokens has taken an unknown number.
+
+        Raises:
+            SummarizerFailed: the reply cannot be used.
+        """
         self.model = reply.model or self.model
         if reply.usage != Usage():
-            self.usage = reply.usage if self.usage is None else self.usage.plus(reply.usage)
+            self.usage = total_usage((self.usage, reply.usage))
+        if reply.problem is not None:
+            raise reply.problem
         return reply.text
 
 

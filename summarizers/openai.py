@@ -26,7 +26,6 @@ class Endpoint(Protocol):
         """Put a question through a client.
 
         Raises:
-            SummarizerFailed: the model declined, or was stopped.
             openai.OpenAIError: the SDK raised it.
         """
         ...
@@ -54,12 +53,13 @@ class ChatCompletions:
             **options,
         )
         choice = completion.choices[0]
+        problem = None
         if choice.finish_reason == "length":
-            raise stopped(choice.finish_reason)
-        if choice.finish_reason == "content_filter" or choice.message.refusal:
-            raise declined(choice.message.refusal or choice.finish_reason)
+            problem = stopped(choice.finish_reason)
+        elif choice.finish_reason == "content_filter" or choice.message.refusal:
+            problem = declined(choice.message.refusal or choice.finish_reason)
         usage = completion.usage.model_dump() if completion.usage is not None else None
-        return Reply(choice.message.content or "", openai_usage(usage), completion.model)
+        return Reply(choice.message.content or "", openai_usage(usage), completion.model, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,13 @@ class Responses:
             store=False,
             **options,
         )
-        if (details := response.incomplete_details) is not None:
-            raise declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)
         said = [part for item in response.output if item.type == "message" for part in item.content]
         refusal = next((part.refusal for part in said if part.type == "refusal"), None)
-        if refusal is not None:
-            raise declined(refusal)
+        problem = declined(refusal) if refusal is not None else None
+        if (details := response.incomplete_details) is not None:
+            problem = declined(details.reason) if details.reason == "content_filter" else stopped(details.reason)
         usage = response.usage.model_dump() if response.usage is not None else None
-        return Reply(response.output_text, responses_usage(usage), str(response.model))
+        return Reply(response.output_text, responses_usage(usage), str(response.model), problem)
 
 
 CHAT: Final = ChatCompletions()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.errors import SummarizerFailed
-from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
+from timeline.events import BlockAppended, CompactionCompleted, Covers, Usage, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
 from timeline.planning.plans import Plan, Refusal
@@ -157,9 +157,13 @@ def refused(window: Window, policy: Policy, fixed: FixedPart | None = None) -> R
 
 @dataclass
 class Scribe:
-    """A summarizer that answers by rote and remembers what it was asked; ``answers`` are used up in order."""
+    """A summarizer that answers by rote and remembers what it was asked; ``answers`` are used up in order.
+
+    Each answer took ``usage``.
+    """
 
     name: str = "scribe"
+    usage: Usage | None = None
     answers: list[str] = field(default_factory=list)
     asked: list[SummaryRequest] = field(default_factory=list)
 
@@ -168,7 +172,7 @@ class Scribe:
         self.asked.append(request)
         number = sum(r.kind == request.kind for r in self.asked)
         text = self.answers.pop(0) if self.answers else f"{request.kind} {number}"
-        return Summary(text=text, summarizer=self.name, model="model-x", prompt_version="7")
+        return Summary(text=text, summarizer=self.name, model="model-x", prompt_version="7", usage=self.usage)
 
     @property
     def kinds(self) -> list[str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from timeline.errors import SummarizerFailed
-from timeline.events import SummaryParts
+from timeline.events import SummaryParts, total_usage
 from timeline.planning.summary import unheaded, written_by
-from timeline.ports import name_of
+from timeline.ports import name_of, reported_usage
 from timeline.refusals import cause_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> 
         failed = errors.subgroup(SummarizerFailed)
         if failed is None or len(failed.exceptions) != len(errors.exceptions):
             raise
-        raise failed.exceptions[0] from None
+        failures = [error for error in failed.exceptions if isinstance(error, SummarizerFailed)]
+        told = [failure.usage for failure in failures] + [summary.usage for summary in answers.values()]
+        failures[0].usage = total_usage(told)
+        raise failures[0] from None
     parts = SummaryParts(
         history=unheaded(answers["history"].text, form) if "history" in answers else requests.kept.history,
         turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
@@ -64,5 +67,5 @@ async def _judged(summarizer: Summarizer, request: SummaryRequest) -> Summary:
         raise SummarizerFailed([raised], cause=cause_of(error)) from error
     problem = request.problem_with(summary)
     if problem is not None:
-        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"])
+        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"], usage=reported_usage(summary))
     return summary

@@ -26,6 +26,7 @@ from timeline.events import (
     Pruned,
     SummaryParts,
     WrittenBy,
+    total_usage,
 )
 from timeline.hiding import as_pruned
 from timeline.lease import begin, holds, release, take_turn, within
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.errors import Cause
-    from timeline.events import CompactReason, FailureReason, Payload
+    from timeline.events import CompactReason, FailureReason, Payload, Usage
     from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
@@ -137,6 +138,7 @@ class Compactor:
         *,
         lease: int | None = None,
         cause: Cause | None = None,
+        spent: Usage | None = None,
     ) -> None:
         """Record a refusal or failure, unless it is the very one that is on record.
 
@@ -161,6 +163,7 @@ class Compactor:
             over_limit=account(window.items, fixed, self.policy).available < 0,
             lease=lease,
             cause=cause,
+            usage=spent,
         )
         await log.commit([failed], at=now)
 
@@ -170,7 +173,8 @@ class _Compaction:
     """One compaction under way.
 
     ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
-    ``committed`` is the version of its first event once it is in the log.
+    ``committed`` is the version of its first event once it is in the log; ``spent`` is what all summaries took so far,
+    used or not.
     """
 
     compactor: Compactor
@@ -187,6 +191,7 @@ class _Compaction:
     own_summary: str = ""
     committed: int = 0
     before: Window | None = None
+    spent: Usage | None = None
 
     async def run(self, *, wait: bool) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
@@ -207,7 +212,7 @@ class _Compaction:
                         return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
-            await release(self.log, self.lease, error, self.now)
+            await release(self.log, self.lease, error, self.now, spent=self.spent)
             raise
         raise CompactionSuperseded(
             "The log changed inside the planned range while the summary was written. "
@@ -258,7 +263,8 @@ class _Compaction:
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, lease=self.lease, cause=cause)
+        own: Any = {"lease": self.lease, "cause": cause, "spent": self.spent}
+        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, **own)
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
@@ -324,14 +330,17 @@ class _Compaction:
             parts, who = await ask(self.compactor.summarizer, requests, policy.form)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
+            self.spent = total_usage((self.spent, failure.usage))
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
-                return notice, WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure)), requests.round
+                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.spent)
+                return notice, who, requests.round
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
-        return parts, who, requests.round
+        self.spent = total_usage((self.spent, who.usage))
+        return parts, who.model_copy(update={"usage": self.spent}), requests.round
 
     def _warn(self, problem: str) -> None:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)

@@ -7,6 +7,7 @@ A payload that this version does not know (a later type, or a later schema versi
 from __future__ import annotations
 
 import secrets
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from timeline.errors import Cause
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -176,11 +178,16 @@ class Usage(Frozen):
         return Usage(**{name: value + getattr(other, name) for name, value in self})
 
 
+def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return what several calls took together, None where nobody reported any."""
+    return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
+
+
 class WrittenBy(Frozen):
     """Who wrote a summary.
 
-    ``fallback_reason`` says why it was not the first choice; ``usage`` is what all its model calls were reported to
-    have taken, None where nobody reported any.
+    ``fallback_reason`` says why it was not the first choice; ``usage`` is what all model calls for it were reported to
+    have taken, those included whose answers could not be used; None where nobody reported any.
     """
 
     summarizer: str
@@ -262,7 +269,8 @@ class CompactionFailed(Payload):
     """A compaction that was refused or failed under a policy (its hash).
 
     No new try under that policy follows until the visible tokens grew by ``retry_after``. ``cause`` says why no
-    summarizer had an answer, where that is the reason.
+    summarizer had an answer, where that is the reason; ``usage`` is what the answers that came were reported to have
+    taken.
     """
 
     type: Literal["compaction.failed"] = "compaction.failed"
@@ -276,6 +284,7 @@ class CompactionFailed(Payload):
     lease: int | None = None
     """Version of the `CompactionStarted` that it ends."""
     cause: Cause | None = None
+    usage: Usage | None = None
 
 
 class CompactionReverted(Payload):

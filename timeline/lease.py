@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from timeline.events import CompactionStarted
+    from timeline.events import CompactionStarted, Usage
     from timeline.log import Log
 
 LEASE: Final = timedelta(seconds=120)
@@ -102,8 +102,12 @@ def holds(log: Log, lease: int | None) -> bool:
     return lease is None or (current is not None and current.version == lease)
 
 
-async def release(log: Log, lease: int | None, error: BaseException, now: datetime) -> None:
+async def release(
+    log: Log, lease: int | None, error: BaseException, now: datetime, *, spent: Usage | None = None
+) -> None:
     """Give a lease back that an error or a cancellation ended, out of reach of the cancellation itself.
+
+    ``spent`` is what summaries took that it leaves behind.
 
     Where the store cannot record that now, a full disk for example, it is done when this log is next compacted; for
     everybody else the lease expires by itself.
@@ -115,6 +119,7 @@ async def release(log: Log, lease: int | None, error: BaseException, now: dateti
         reason="cancelled" if cancelled else "failed",
         detail="" if cancelled else f"{type(error).__name__}: {error}",
         lease=lease,
+        usage=spent,
     )
 
     try:

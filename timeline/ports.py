@@ -297,6 +297,11 @@ class Summary:
     fallback_reason: str | None = None
 
 
+def reported_usage(answer: object) -> Usage | None:
+    """Return what a summarizer's answer was reported to have taken; None where it says nothing, or is no `Summary`."""
+    return answer.usage if isinstance(answer, Summary) else None
+
+
 class Summarizer(Protocol):
     """Writes summaries. It never sees a lock, and may be slow, fail or be cancelled."""
 

@@ -237,6 +237,19 @@ async def test_a_failure_is_an_error_and_says_only_its_type(recorder: Recorder) 
     assert (told["timeline.compaction.outcome"], count) == ("failed", 1)
 
 
+async def test_an_answer_that_could_not_be_used_is_counted(recorder: Recorder) -> None:
+    """The request's span and the histogram say what it took."""
+    mute = Mute(problem=SummarizerFailed(["empty"], cause="empty", usage=Usage(input_tokens=70, output_tokens=2)))
+    timeline = await talk(
+        recorder, *FULL, policy=small_policy(max_tokens=4_000, on_failure="unchanged"), summarizer=mute
+    )
+    with pytest.raises(SummarizerFailed):
+        await timeline.compact()
+    [chat] = recorder.named("chat")
+    assert dict(chat.attributes or {})["gen_ai.usage.input_tokens"] == 70
+    assert len(recorder.points("gen_ai.client.token.usage")) == 2
+
+
 async def test_a_cancellation_ends_every_span(recorder: Recorder) -> None:
     """Whatever was under way is an error of that kind, and the count knows it."""
     slow = Slow()

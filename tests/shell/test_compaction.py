@@ -39,7 +39,7 @@ from timeline.errors import (
     CompactionSuperseded,
     ContextOverflow,
 )
-from timeline.events import BlocksPinned, event_id
+from timeline.events import BlocksPinned, Usage, event_id
 from timeline.lease import LEASE
 from timeline.ports import Hooks, Summary
 
@@ -536,7 +536,7 @@ async def test_a_late_result_of_a_covered_dead_call_goes_out_as_text() -> None:
 
 async def test_a_decision_inside_the_range_makes_a_new_plan() -> None:
     """A pin meanwhile is respected: the range is planned and summarised once more."""
-    scribe = Interrupted()
+    scribe = Interrupted(usage=Usage(input_tokens=50))
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=scribe)
     await timeline.append(prompt(text="remember this"), *FINISHED)
     scribe.meanwhile.append(lambda: decide(timeline, BlocksPinned(versions=(2,))))
@@ -544,19 +544,21 @@ async def test_a_decision_inside_the_range_makes_a_new_plan() -> None:
     assert scribe.kinds == ["history", "history"]
     assert "remember this" not in [block.text for block in scribe.asked[1].blocks]
     assert "remember this" in [e.text for e in context.neutral.entries]
+    assert timeline.window.compaction is not None
+    assert timeline.window.compaction.written_by.usage == Usage(input_tokens=100)
     assert (await timeline.verify()).ok
 
 
 async def test_a_range_that_changes_twice_is_given_up_with_a_typed_failure() -> None:
     """Re-planned once, then ``compaction.failed(superseded)``; the forced form raises it."""
-    store, scribe = MemoryStore(), Interrupted()
+    store, scribe = MemoryStore(), Interrupted(usage=Usage(input_tokens=50))
     timeline = await opened(store, policy=POLICY, summarizer=scribe)
     await timeline.append(*FINISHED)
     scribe.meanwhile += [lambda v=v: decide(timeline, BlocksPinned(versions=(v,))) for v in (2, 3)]  # type: ignore[misc]
     with pytest.raises(CompactionSuperseded):
         await timeline.compact()
     [failed] = await payloads_of(store, "compaction.failed")
-    assert failed.reason == "superseded"
+    assert (failed.reason, failed.usage) == ("superseded", Usage(input_tokens=100))
     assert await payloads_of(store, "compaction.completed") == []
     assert len(scribe.asked) == 2
 

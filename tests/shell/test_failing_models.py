@@ -20,6 +20,7 @@ from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import answer, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Timeline, open_store, policies
 from timeline.errors import CompactionInProgress, SummarizerFailed
+from timeline.events import Usage
 from timeline.lease import LEASE
 
 if TYPE_CHECKING:
@@ -255,6 +256,43 @@ async def test_a_process_that_is_killed_while_the_model_writes_is_taken_over_fro
     assert types.count("compaction.completed") == 1
     assert timeline.window.compaction is not None
     assert timeline.window.compaction.written_by.summarizer == "openai"
+
+
+EMPTY: Final = Answer("", input_tokens=700, output_tokens=12)
+TOOK: Final = Usage(input_tokens=700, output_tokens=12)
+
+
+async def test_what_an_answer_took_that_could_not_be_used_is_in_the_log() -> None:
+    """Whether somebody else wrote the summary, a notice stands for it, or nothing does."""
+    store = MemoryStore()
+    with FakeProvider(EMPTY) as provider:
+        for name, on_failure in (("a", "fallback"), ("b", "truncate"), ("c", "unchanged")):
+            policy = FALLBACK.model_copy(update={"on_failure": on_failure})
+            timeline = await opened(store, name, policy=policy, summarizer=SUMMARIZERS["anthropic"](provider))
+            await timeline.append(*FINISHED)
+            await timeline.render()
+    told = [await payloads_of(store, "compaction.completed", name) for name in "abc"]
+    assert [[done.written_by.usage for done in found] for found in told] == [[TOOK], [TOOK], []]
+    [failed] = await payloads_of(store, "compaction.failed", "c")
+    assert (failed.cause, failed.usage) == ("empty", TOOK)
+
+
+async def test_the_half_that_was_answered_is_counted_where_the_other_one_fails() -> None:
+    """A split turn is two requests, and both were paid for."""
+    store = MemoryStore()
+
+    def script(asked: Asked) -> Step:
+        told: Any = {"input_tokens": 50, "output_tokens": 5}
+        return Answer("", delay=0.2, **told) if is_prefix(asked) else Answer("- written by the model", **told)
+
+    with FakeProvider(script) as provider:
+        policy = FALLBACK.model_copy(update={"on_failure": "unchanged"})
+        timeline = await opened(store, policy=policy, summarizer=SUMMARIZERS["anthropic"](provider))
+        await timeline.append(*SPLIT)
+        with pytest.raises(SummarizerFailed):
+            await timeline.compact()
+    [failed] = await payloads_of(store, "compaction.failed")
+    assert failed.usage == Usage(input_tokens=100, output_tokens=10)
 
 
 async def test_what_a_summary_took_is_in_the_log(tmp_path: Path) -> None:

@@ -135,6 +135,37 @@ async def test_a_failure_has_a_typed_cause(wire: str, failure: str) -> None:
     assert len(provider.asked) == 1
 
 
+UNUSABLE: Final = {
+    "filter": "I can",
+    "refusal": "I cannot help with that.",
+    "length": "## Task\n- half a",
+    "empty": "",
+    "too long": "word " * 20_000,
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_answer_that_cannot_be_used_was_paid_for(wire: str) -> None:
+    """The failure tells what it took; where the provider reported nothing, nothing is made up."""
+    for kind, text in UNUSABLE.items():
+        stop: Any = kind if kind in {"filter", "refusal", "length"} else None
+        answer = Answer(text, stop=stop, input_tokens=700, output_tokens=12)
+        with FakeProvider(answer) as provider, pytest.raises(SummarizerFailed) as failed:
+            await SUMMARIZERS[wire](provider).summarize(request_of())
+        assert failed.value.usage == Usage(input_tokens=700, output_tokens=12), kind
+    with FakeProvider(Trouble("server")) as provider, pytest.raises(SummarizerFailed) as failed:
+        await SUMMARIZERS[wire](provider).summarize(request_of())
+    assert failed.value.usage is None
+
+
+async def test_the_chunks_that_were_answered_before_one_failed_are_counted() -> None:
+    """The connection broke with the second one."""
+    script = [Answer("- a part", input_tokens=5, output_tokens=2), Cut()]
+    with FakeProvider(script) as provider, pytest.raises(SummarizerFailed) as failed:
+        await SUMMARIZERS["anthropic"](provider, window_tokens=1_500).summarize(request_of(*["words " * 300] * 6))
+    assert (failed.value.cause, failed.value.usage) == ("connection", Usage(input_tokens=5, output_tokens=2))
+
+
 @pytest.mark.parametrize("wire", WIRES)
 async def test_nobody_listening_is_a_failure_of_the_connection(wire: str) -> None:
     """As it is when a local server is not started."""
@@ -205,6 +236,18 @@ async def test_the_next_summarizer_of_a_chain_answers_and_says_why_the_first_did
         summary = await chain.summarize(request_of())
     assert (summary.text, summary.summarizer) == ("- noted", "openai")
     assert (summary.fallback_reason or "").startswith("anthropic: OverloadedError: Error code: 529")
+
+
+async def test_a_chain_counts_the_answers_that_could_not_be_used() -> None:
+    """Those of a summarizer before the one that answers, and all of them where none does."""
+    took = {"input_tokens": 700, "output_tokens": 12}
+    with FakeProvider(Answer("", **took)) as mute, FakeProvider(Answer("- noted", **took)) as up:  # type: ignore[arg-type]  # figures
+        first = SUMMARIZERS["anthropic"](mute)
+        answered = await FallbackSummarizer(first, SUMMARIZERS["openai_chat"](up)).summarize(request_of())
+        with pytest.raises(SummarizerFailed) as failed:
+            await FallbackSummarizer(first, first, first).summarize(request_of())
+    assert answered.usage == Usage(input_tokens=1_400, output_tokens=24)
+    assert failed.value.usage == Usage(input_tokens=2_100, output_tokens=36)
 
 
 async def test_a_chain_that_fails_has_the_cause_of_its_first() -> None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from timeline.events import Usage
+
 
 class CompactionError(TimelineError):
     """A compaction did not happen; the conversation is as it was."""
@@ -92,12 +94,14 @@ Cause: TypeAlias = Literal[
 class SummarizerFailed(CompactionError):
     """Every summarizer of the chain failed.
 
-    ``problems`` says how each one did, ``cause`` why the first of them did.
+    ``problems`` says how each one did, ``cause`` why the first of them did, ``usage`` what their answers were reported
+    to have taken all the same, None where nobody reported any.
     """
 
-    def __init__(self, problems: Sequence[str], *, cause: Cause = "error") -> None:
+    def __init__(self, problems: Sequence[str], *, cause: Cause = "error", usage: Usage | None = None) -> None:
         self.problems = list(problems)
         self.cause: Cause = cause
+        self.usage = usage
         super().__init__(
             f"No summary: {'; '.join(self.problems)}. "
             "Nothing was covered; mend the summarizer, or put the extractive one behind it."

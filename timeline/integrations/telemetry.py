@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline import __version__, summarizers
-from timeline.errors import CompactionInProgress, CompactionRefused
+from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed
 from timeline.extras import needs
 from timeline.integrations.telemetry_content import context_content, request_content, summary_content
 from timeline.observer import Observer
@@ -216,7 +216,11 @@ class Telemetry(Observer):
         with self._span(_named("chat", known.get("gen_ai.request.model")), attributes, SpanKind.CLIENT) as span:
             if self._content and span.is_recording():
                 span.set_attributes(request_content(request))
-            summary = await summarizer.summarize(request)
+            try:
+                summary = await summarizer.summarize(request)
+            except SummarizerFailed as failure:
+                self._took(span, failure.usage, known)
+                raise
             self._answered(span, summary, known)
         return summary
 
@@ -228,12 +232,17 @@ class Telemetry(Observer):
         span.set_attributes(told)
         if self._content and span.is_recording():
             span.set_attributes(summary_content(summary))
-        if summary.usage is not None:
-            figures = usage_attributes(summary.usage)
-            span.set_attributes(figures)
-            own = {"gen_ai.operation.name": "chat", **told}
-            for kind in ("input", "output"):
-                self._tokens.record(figures[f"gen_ai.usage.{kind}_tokens"], {**own, "gen_ai.token.type": kind})
+        self._took(span, summary.usage, told)
+
+    def _took(self, span: Span, usage: Usage | None, told: Mapping[str, str]) -> None:
+        """Say what a request took, where it was reported, whether or not its answer could be used."""
+        if usage is None:
+            return
+        figures = usage_attributes(usage)
+        span.set_attributes(figures)
+        own = {"gen_ai.operation.name": "chat", **told}
+        for kind in ("input", "output"):
+            self._tokens.record(figures[f"gen_ai.usage.{kind}_tokens"], {**own, "gen_ai.token.type": kind})
 
 
 class _Asked:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, instant_text
-from timeline.events import CompactionCompleted, Covers, Usage, WrittenBy
+from timeline.events import CompactionCompleted, Covers, WrittenBy, total_usage
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
 from timeline.planning.budget import costs
@@ -219,5 +218,5 @@ def written_by(summaries: Sequence[Summary]) -> WrittenBy:
         model=chief.model,
         prompt_version=chief.prompt_version,
         fallback_reason=chief.fallback_reason,
-        usage=reduce(Usage.plus, told) if (told := [s.usage for s in summaries if s.usage is not None]) else None,
+        usage=total_usage(summary.usage for summary in summaries),
     )
