@@ -35,6 +35,7 @@ UNCHANGED: Final = policies.keep_last(max_tokens=20_000)
 FINISHED: Final = (*turn(1_500), *turn(1_500), *turn(400, asked=300))
 SPLIT: Final = (*turn(1_500), prompt(20), *exchange("a", 1_500), *exchange("b", 1_000), *exchange("d", 400))
 """A finished turn, and one that is still going on: history and turn prefix are two requests."""
+HALF_ANSWERED: Final = Hang(Answer("word " * 50))
 TROUBLES: Final[dict[str, tuple[Step, str]]] = {
     "rate limit": (Trouble("rate_limit"), "rate_limit"),
     "overloaded": (Trouble("overloaded"), "overloaded"),
@@ -42,13 +43,19 @@ TROUBLES: Final[dict[str, tuple[Step, str]]] = {
     "context limit": (Trouble("context_limit"), "context_limit"),
     "cut": (Cut(), "connection"),
     "hang": (Hang(), "timeout"),
-    "hang in the middle": (Hang(Answer("word " * 50)), "timeout"),
+    "hang in the middle": (HALF_ANSWERED, "timeout"),
     "empty": (Answer(""), "empty"),
     "absurdly long": (Answer("word " * 9_000), "too_long"),
     "length stop": (Answer("- half a", stop="length"), "length"),
     "refusal": (Answer("No.", stop="refusal"), "refused"),
     "a proxy's page": (Raw(b"<html>", 502, "text/html"), "server"),
 }
+"""How each of them looks through every SDK is held in `tests/summarizers/test_models.py`; here they take turns."""
+
+
+def wire_for(trouble: str) -> str:
+    """Return the wire over which a trouble comes."""
+    return WIRES[[*TROUBLES].index(trouble) % len(WIRES)]
 
 
 def talk(turns: int) -> list[Block]:
@@ -70,12 +77,11 @@ async def usable(timeline: Timeline) -> None:
 async def test_where_the_policy_falls_back_the_summary_says_why(trouble: str) -> None:
     """The extractive summarizer writes it; the next compaction asks the model again."""
     step, _ = TROUBLES[trouble]
-    wire = WIRES[[*TROUBLES].index(trouble) % len(WIRES)]
     with FakeProvider(lambda asked: step if asked.number == 0 else "- written by the model") as provider:
         timeline = await opened(
             MemoryStore(),
             policy=FALLBACK,
-            summarizer=SUMMARIZERS[wire](provider, timeout=1.0 if isinstance(step, Hang) else None),
+            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=1.0 if isinstance(step, Hang) else None),
         )
         await timeline.append(*FINISHED)
         context = await timeline.render()
@@ -94,8 +100,7 @@ async def test_where_the_policy_falls_back_the_summary_says_why(trouble: str) ->
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize("wire", WIRES)
-async def test_where_the_policy_changes_nothing_the_log_says_why(wire: str, trouble: str) -> None:
+async def test_where_the_policy_changes_nothing_the_log_says_why(trouble: str) -> None:
     """The failure stands there with its cause, the messages stay, and a forced compaction works once the model does."""
     step, cause = TROUBLES[trouble]
     store = MemoryStore()
@@ -103,7 +108,7 @@ async def test_where_the_policy_changes_nothing_the_log_says_why(wire: str, trou
         timeline = await opened(
             store,
             policy=UNCHANGED,
-            summarizer=SUMMARIZERS[wire](provider, timeout=1.0 if isinstance(step, Hang) else None),
+            summarizer=SUMMARIZERS[wire_for(trouble)](provider, timeout=1.0 if isinstance(step, Hang) else None),
         )
         await timeline.append(*talk(20))
         before = timeline.window.items
@@ -117,8 +122,9 @@ async def test_where_the_policy_changes_nothing_the_log_says_why(wire: str, trou
     assert failed.detail in decision.reason or decision.reason in failed.detail
 
 
-@pytest.mark.parametrize("step", [Hang(), Hang(Answer("word " * 50))], ids=["asked", "half answered"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    ("wire", "step"), [(wire, (Hang(), HALF_ANSWERED)[n % 2]) for n, wire in enumerate(WIRES)], ids=WIRES
+)
 async def test_a_compaction_that_is_cancelled_while_the_model_writes_frees_the_lease(wire: str, step: Step) -> None:
     """The request is closed, the log says that it was cancelled, and the next one compacts."""
     store = MemoryStore()
@@ -137,12 +143,12 @@ async def test_a_compaction_that_is_cancelled_while_the_model_writes_frees_the_l
         await usable(timeline)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_cancellation_between_two_chunks_leaves_nothing_behind(wire: str) -> None:
+async def test_a_cancellation_between_two_chunks_leaves_nothing_behind() -> None:
     """What the first chunk was answered is no summary."""
     store = MemoryStore()
     with FakeProvider(lambda asked: "- a part" if asked.number == 0 else Hang()) as provider:
-        timeline = await opened(store, policy=UNCHANGED, summarizer=SUMMARIZERS[wire](provider, window_tokens=4_500))
+        summarizer = SUMMARIZERS["anthropic"](provider, window_tokens=4_500)
+        timeline = await opened(store, policy=UNCHANGED, summarizer=summarizer)
         await timeline.append(*talk(20))
         before = timeline.window.items
         async with anyio.create_task_group() as group:
@@ -158,8 +164,7 @@ def is_prefix(asked: Asked) -> bool:
     return "in the middle of" in asked.system
 
 
-@pytest.mark.parametrize("fails", ["history", "turn_prefix"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "fails"), [*zip(WIRES, ["history", "turn_prefix"] * 2, strict=True)])
 async def test_of_two_requests_one_that_fails_ends_the_other(wire: str, fails: str) -> None:
     """Without a fallback, nothing is covered by half a summary; the other request is not waited for."""
     store = MemoryStore()
@@ -226,7 +231,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("step", [Hang(), Hang(Answer("word " * 50))], ids=["asked", "half answered"])
+@pytest.mark.parametrize("step", [Hang(), HALF_ANSWERED], ids=["asked", "half answered"])
 async def test_a_process_that_is_killed_while_the_model_writes_is_taken_over_from(tmp_path: Path, step: Step) -> None:
     """Nothing of it stands but its lease; when that has expired, another process compacts."""
     file = tmp_path / "agent.db"

@@ -160,7 +160,7 @@ async def test_an_answer_that_cannot_be_used_was_paid_for(wire: str) -> None:
 
 async def test_the_chunks_that_were_answered_before_one_failed_are_counted() -> None:
     """The connection broke with the second one."""
-    script = [Answer("- a part", input_tokens=5, output_tokens=2), Cut()]
+    script: list[Step] = [Answer("- a part", input_tokens=5, output_tokens=2), Cut()]
     with FakeProvider(script) as provider, pytest.raises(SummarizerFailed) as failed:
         await SUMMARIZERS["anthropic"](provider, window_tokens=1_500).summarize(request_of(*["words " * 300] * 6))
     assert (failed.value.cause, failed.value.usage) == ("connection", Usage(input_tokens=5, output_tokens=2))
