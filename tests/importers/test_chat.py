@@ -104,6 +104,28 @@ def test_an_anthropic_conversation_becomes_turns_of_blocks(tmp_path: Path) -> No
     assert recording.report.format == "anthropic"
 
 
+def test_contents_of_googles_become_turns_of_blocks(tmp_path: Path) -> None:
+    """As its API takes them, a request with its system prompt or the bare list."""
+    call = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}
+    answer = {"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "a.py"}}}
+    contents = [
+        {"role": "user", "parts": [{"text": "List the files."}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [answer]},
+        {"role": "model", "parts": [{"text": "One file."}]},
+    ]
+    recording = read(tmp_path, {"contents": contents, "systemInstruction": {"parts": [{"text": "You list."}]}})
+    assert recording.report.format == "gemini"
+    assert [(block.type, block.text) for block in blocks(recording)] == [
+        ("system.message", "You list."),
+        ("user.prompt", "List the files."),
+        ("react.tool.call", ""),
+        ("react.tool.result", "a.py"),
+        ("assistant.completion", "One file."),
+    ]
+    assert blocks(read(tmp_path, contents)) == blocks(recording)[1:]
+
+
 def test_a_bare_list_of_messages_is_read_too(tmp_path: Path) -> None:
     """The list alone gives the same events as the document around it."""
     assert read(tmp_path, OPENAI["messages"]).events == read(tmp_path, OPENAI).events

@@ -51,6 +51,7 @@ FORMATS: Final = (
     "OpenAI Agents SDK sessions (SQLite)",
     "OpenAI chat messages (JSON)",
     "Anthropic messages (JSON)",
+    "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats (JSON)",
     "SWE-agent trajectories (JSON)",
@@ -87,7 +88,7 @@ def read_recording(path: Path | str) -> list[Recording]:
     elif (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
     else:
-        known = f"What can be read: {', '.join(FORMATS)}; and what `timeline export` wrote, by `timeline import`."
+        known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
     return _said(recordings, path)
 

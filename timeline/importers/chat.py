@@ -1,4 +1,4 @@
-"""Chat JSON: one document of messages, as OpenAI's Chat Completions or Anthropic's Messages API take them.
+"""Chat JSON: one document of messages, as OpenAI's Chat Completions, Anthropic's or Google's API take them.
 
 It has no ids and no times: keys and times are derived from the position, the id from the content, so that reading the
 same document again gives the same recording.
@@ -13,7 +13,7 @@ from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.events import ModelCalled, Usage
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire import message_decoder
+from timeline.wire import gemini, message_decoder
 from timeline.wire.anthropic import joined_text
 from timeline.wire.usage import anthropic_usage, openai_usage
 
@@ -33,7 +33,7 @@ _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
 
 def messages_of(document: Any) -> list[Any] | None:
     """Return the messages of a chat document, or None if it is none."""
-    messages = document.get("messages") if isinstance(document, dict) else document
+    messages = document.get("messages", document.get("contents")) if isinstance(document, dict) else document
     if not isinstance(messages, list) or not messages:
         return None
     return messages if all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages) else None
@@ -74,12 +74,19 @@ def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
     report = Report(format=dialect.replace("_", "-"), lines=len(messages), records=len(messages))
     report.note("missing_time", 1, "times are derived from the position, a second a message")
     reader = _Reader(dialect, report)
-    if isinstance(document, dict) and dialect == "anthropic" and (system := joined_text(document.get("system"))):
+    if system := _system_of(document, dialect):
         reader.add_system(system)
     for number, message in enumerate(messages, start=1):
         reader.read(message, number)
     events = reader.builder.finish()
     return [Recording(f"{name}-{digest[:12]}", events, report, short_title(reader.first_prompt))] if events else []
+
+
+def _system_of(document: Any, dialect: Dialect) -> str:
+    """Return the system prompt that stands beside the messages."""
+    if dialect == "gemini":
+        return gemini.system_of(document)
+    return joined_text(document.get("system")) if isinstance(document, dict) and dialect == "anthropic" else ""
 
 
 class _Reader:

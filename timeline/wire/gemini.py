@@ -176,14 +176,15 @@ def decode(body: Any) -> list[Block]:
     A result that only says that none was recorded is left out: its call goes on without one.
     """
     told = body.get("contents") if isinstance(body, dict) and "contents" in body else body
-    blocks: list[Block] = [SystemMessage(text=text)] if (text := _system_of(body)).strip() else []
+    blocks: list[Block] = [SystemMessage(text=text)] if (text := system_of(body)).strip() else []
     decoder = MessageDecoder()
     for content in told if isinstance(told, list) else [told]:
         blocks += decoder.decode({"role": "user", "parts": [content]} if isinstance(content, str) else content)
     return blocks
 
 
-def _system_of(body: Any) -> str:
+def system_of(body: Any) -> str:
+    """Return the system prompt of a request, wherever it stands in it; an empty text where there is none."""
     if not isinstance(body, dict):
         return ""
     request = camel(body)
