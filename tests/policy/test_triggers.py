@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,16 +68,16 @@ def test_never_is_never_due_below_the_limit() -> None:
     limit=st.integers(1_000, 10**6),
     fixed=st.integers(0, 20_000),
     messages=st.integers(0, 10**6),
-    share=st.floats(0.05, 1),
+    percent=st.integers(5, 100),
 )
-def test_a_line_says_what_the_published_condition_says(limit: int, fixed: int, messages: int, share: float) -> None:
-    """Above the line the condition holds, at or below it does not."""
-    held, total = Reserved(fixed=fixed), fixed + messages
+def test_a_line_says_what_the_published_condition_says(limit: int, fixed: int, messages: int, percent: int) -> None:
+    """Above the line the condition holds, at or below it does not; a share is what its decimal figures say."""
+    held, total, share = Reserved(fixed=fixed), fixed + messages, percent / 100
     room = limit - fixed
     utilization = OverUtilization(share=share)
-    assert (total > utilization.line(limit, held)) == (messages > floor(share * max(0, room)))
+    assert (total > utilization.line(limit, held)) == (messages > percent * max(0, room) // 100)
     assert (total > Overdrawn().line(limit, held)) == (limit - total < 0)
-    assert (total > OverShare(share=share).line(limit, held)) == (total > int(share * limit))
+    assert (total > OverShare(share=share).line(limit, held)) == (total > percent * limit // 100)
 
 
 @given(limit=st.integers(1_000, 10**6), tools=st.integers(0, 5_000), messages=st.integers(0, 10**6))

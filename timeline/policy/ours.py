@@ -1,8 +1,9 @@
 """The policies of this library's own: three points between much that stays in view and little that is paid for.
 
 All three hide old content in rounds once the provider's cache is cold, keep the newest content of each file longest,
-and fold into a summary block at a cut point (design, section 7). They differ in how much survives a fold, and in
-whether they also rewrite the prefix at a moment when the cache has nothing to lose.
+and fold into a summary block at a cut point (design, section 7). They differ in how much survives a fold, in how small
+a context is folded when the cache has nothing to lose, and in whether much is hidden at once while it is warm. The
+figures were searched with the lab (docs/lab.md, "Our own policies").
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
     return make(none, {"trigger": "never", "steps": ()}, changes, model, COUNTED)
 
 
-def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Any) -> Policy:
-    """Keep most in view: files stay for 80 rounds, a fold keeps 0.3, and nothing is folded before it must.
+def gentle(*, model: Model = None, keep_recent: float = 0.4, **changes: Any) -> Policy:
+    """Keep most in view: files stay for 120 rounds, a fold keeps 0.4, and nothing is hidden while the cache is warm.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -43,11 +44,12 @@ def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Any) -> 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _folding(gentle, keep_recent, {"hiding": Hiding(files=80)}, changes, model)
+    fields = {"hiding": Hiding(files=120, old=48), "fold_when_cold": 0.65}
+    return _folding(gentle, keep_recent, fields, changes, model)
 
 
-def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -> Policy:
-    """Fold at 0.9 of the limit, or above 0.35 of it where the cache is cold: the prefix is written anew then anyway.
+def balanced(*, model: Model = None, keep_recent: float = 0.18, **changes: Any) -> Policy:
+    """Hide before folding, all at once, and fold whenever the cache is cold: the prefix is written anew then anyway.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -57,11 +59,13 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    return _folding(balanced, keep_recent, {"hiding": Hiding(), "fold_when_cold": 0.35}, changes, model)
+    hiding = Hiding(intact=2, files=30, old=4, pressure_minimum=0.05)
+    fields = {"hiding": hiding, "fold_when_cold": 0.05, "target": 0.45}
+    return _folding(balanced, keep_recent, fields, changes, model)
 
 
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any) -> Policy:
-    """Pay least: a fold keeps 0.1, and old content is hidden also while the cache is warm, if that frees 0.15 at once.
+    """Pay least: as `balanced`, down to less: a fold keeps 0.1, files stay for 20 rounds, all else for one.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -71,7 +75,8 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any)
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    fields = {"hiding": Hiding(pressure_minimum=0.15), "fold_when_cold": 0.35}
+    hiding = Hiding(intact=1, files=20, old=3, pressure_minimum=0.05)
+    fields = {"hiding": hiding, "fold_when_cold": 0.05, "target": 0.4}
     return _folding(economical, keep_recent, fields, changes, model)
 
 
