@@ -1,0 +1,50 @@
+"""Watches that no test asks for anything outside this machine.
+
+Python tells an audit hook of every connection and every look-up of a name, whatever library makes it. One that leaves
+the machine is refused, and noted, so that a library which swallows the refusal still fails its test.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import sys
+from typing import Any, Final
+
+ATTEMPTS: Final[list[str]] = []
+"""What was tried to reach, and was refused."""
+_NAMES: Final = frozenset({"", "localhost", "0.0.0.0", "::"})  # noqa: S104 - names, nothing is bound to them
+
+
+class LeavesTheMachineError(OSError):
+    """A test tried to reach another machine."""
+
+
+def watch() -> None:
+    """Refuse connections to other machines from now on; it cannot be taken back."""
+    sys.addaudithook(_refuse)
+
+
+def stays_here(host: object) -> bool:
+    """Say whether a host is this machine."""
+    name = host.decode(errors="replace") if isinstance(host, bytes) else host
+    if name is None or name in _NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(str(name).partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.getaddrinfo":
+        host: object = arguments[0]
+    elif event in {"socket.connect", "socket.sendto", "socket.sendmsg"} and isinstance(arguments[1], tuple):
+        if event == "socket.connect" and arguments[0].type == socket.SOCK_DGRAM:
+            return  # sends nothing: it is how libraries ask the system for this machine's own address
+        host = arguments[1][0]
+    else:  # a path of a socket between processes of this machine, or nothing of the kind
+        return
+    if not stays_here(host):
+        ATTEMPTS.append(f"{event} {host!r}")
+        raise LeavesTheMachineError(f"a test tried to reach {host!r}")
