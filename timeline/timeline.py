@@ -109,12 +109,8 @@ class Timeline(Looping):
         except ConversationNotFound:
             if not create:
                 raise
-            at = moment(now, clock)
             opened = ConversationOpened(title=title, parent=parent, source=source)
-            event = NewEvent(id=event_id(at), at=at, payload=opened)
-            with suppress(VersionConflict):  # somebody else began it first: then it is theirs that is opened
-                await store.append(conversation, [event], expected=Expected.NO_STREAM)
-            log = await StoredLog.load(store, conversation)
+            log = await _begun(store, conversation, opened, moment(now, clock))
         policy = policy or await policy_in_force(store, log.fold.window.policy) or cut_point()
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer())
         return cls(log, store, clock, equipment, policy)
@@ -388,3 +384,11 @@ class Timeline(Looping):
         recorded = await recorded_contexts(self._store, self.id)
         chosen = [find_context(recorded, str(name)) for name in (before, after)]
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+
+
+async def _begun(store: EventStore, conversation: str, opened: ConversationOpened, at: datetime) -> StoredLog:
+    """Begin a conversation; where somebody else began it first, it is theirs that is opened."""
+    event = NewEvent(id=event_id(at), at=at, payload=opened)
+    with suppress(VersionConflict):
+        await store.append(conversation, [event], expected=Expected.NO_STREAM)
+    return await StoredLog.load(store, conversation)
