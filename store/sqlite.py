@@ -9,13 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from concurrent.futures import Future
 from functools import cache, partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
-
-import aiosqlite
 
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
@@ -23,18 +19,22 @@ from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, Store
 from . import query_statements, statements
 from .appending import append_nothing
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from .connecting import connect_reader, started
 from .failures import DRIVER_ERRORS, checked_page, closed, reading_only, store_error
-from .files import Durability, ReadConnection, advice, connect_writer, exists, reading_uri
+from .files import Durability, advice, connect_writer, exists, reading_uri
 from .indexing import SLICE, catch_up
 from .questions import Questions
 from .sqlite_questions import SQLiteQuestions
 from .writer import Writer, log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from concurrent.futures import Future
     from os import PathLike
     from types import TracebackType
     from uuid import UUID
+
+    import aiosqlite
 
     from timeline.events import Event, NewEvent
     from timeline.queries import Found, StoredDigest
@@ -110,14 +110,14 @@ class SQLiteStore(Questions):
         writer = None
         if not readonly:
             try:
-                writer = await _started(Writer(partial(connect_writer, file, durability, busy_timeout), str(file)))
+                writer = await started(Writer(partial(connect_writer, file, durability, busy_timeout), str(file)))
             except StoreReadOnly as refusal:
                 if not exists(file, readonly=False):
                     raise
                 known.append(str(refusal))
         try:
             address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
-            reader = await _connect_reader(address, file, busy_timeout)
+            reader = await connect_reader(address, file, busy_timeout)
         except BaseException:
             if writer is not None:
                 writer.stop()
@@ -357,42 +357,6 @@ class SQLiteStore(Questions):
             raise store_error(error, self.file) from error
         except UnicodeEncodeError:
             return []  # Text that UTF-8 cannot write is in no database.
-
-
-async def _started(writer: Writer) -> Writer:
-    try:
-        await asyncio.wrap_future(writer.opened)
-    except BaseException:
-        writer.stop()
-        raise
-    return writer
-
-
-async def _connect_reader(address: str, file: Path, busy_timeout: float) -> aiosqlite.Connection:
-    connection = _in_daemon(
-        partial(
-            aiosqlite.connect,
-            address,
-            uri=True,
-            isolation_level=None,
-            timeout=busy_timeout,
-            factory=ReadConnection,
-        )
-    )
-    try:
-        return await connection
-    except DRIVER_ERRORS as error:
-        raise store_error(error, file) from error
-
-
-def _in_daemon(build: Callable[[], T]) -> T:
-    """Build an object in a daemon thread: the thread that the object makes for itself is then a daemon too.
-
-    An aiosqlite connection that nobody closes would otherwise keep the interpreter from exiting.
-    """
-    built: Future[T] = Future()
-    Thread(target=lambda: built.set_result(build()), daemon=True).start()
-    return built.result()
 
 
 def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> tuple[str, tuple[str, ...]]:

@@ -10,19 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.announcing import BEFORE, Announced, call_hook
 from timeline.asking import ask
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import RangeSummary
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
 from timeline.events import (
     FORCED,
-    BlockAppended,
     BlocksHidden,
     CompactionCompleted,
-    CompactionFailed,
-    CompactionStarted,
-    ContextRendered,
-    HookFailed,
-    ModelCalled,
     Pruned,
     SummaryParts,
     WrittenBy,
@@ -30,7 +26,6 @@ from timeline.events import (
 )
 from timeline.hiding import as_pruned
 from timeline.lease import begin, holds, release, take_turn, within
-from timeline.notice_events import CompactionBoundary, ContextOverflowed, PrefixChanged, ToolsChanged
 from timeline.observer import Observer
 from timeline.paths import stem
 from timeline.planning.budget import account, retry_growth
@@ -43,38 +38,26 @@ from timeline.planning.summary import compaction_event, unheaded
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip
 from timeline.projection.context import Taken
+from timeline.validity import still_valid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from timeline.attempt_events import FailureReason
     from timeline.errors import Cause
-    from timeline.events import CompactReason, FailureReason, Payload, Usage
+    from timeline.events import CompactReason, Payload, Usage
     from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
-    from timeline.ports import Hook, Summarizer, TokenCounter
+    from timeline.ports import Summarizer, TokenCounter
 
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_LOGGER: Final = logging.getLogger("timeline.dry")
 _PLANS: Final = 2
 """A plan whose range changed meanwhile is made once again (design, section 4)."""
-_BEFORE: Final = "on_before_compaction"
-_HARMLESS = (
-    BlockAppended,
-    CompactionBoundary,
-    CompactionFailed,
-    CompactionStarted,
-    ContextOverflowed,
-    ContextRendered,
-    HookFailed,
-    ModelCalled,
-    PrefixChanged,
-    ToolsChanged,
-)
-"""Events that leave a plan valid: they stand behind its range, or change nothing in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +255,12 @@ class _Compaction:
         Raises:
             CompactionRefused: it forbade it.
         """
-        answer = await self._call(_BEFORE, {"before_tokens": plan.before_tokens})
+        hook = self.compactor.hooks.on_before_compaction
+        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.now)
         if answer is Skip or isinstance(answer, Skip):
             detail = answer.reason if isinstance(answer, Skip) else ""
             await self._set_back("vetoed", detail)
-            raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or _BEFORE})
+            raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or BEFORE})
         if isinstance(answer, str):
             self.own_summary = answer.strip()
 
@@ -287,7 +271,7 @@ class _Compaction:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
         told = unheaded(self.own_summary, self.compactor.policy.form)
         text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
-        return (SummaryParts(history=text), WrittenBy(summarizer=_BEFORE), number) if text else None
+        return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:
         """Turn a plan into the events that will carry it out."""
@@ -361,7 +345,7 @@ class _Compaction:
 
         async def still_wanted() -> Sequence[Payload]:
             self.committed, self.before = self.log.fold.version + 1, self.log.fold.window
-            return payloads if holds(self.log, self.lease) and await _still_valid(self.log, plan) else ()
+            return payloads if holds(self.log, self.lease) and await still_valid(self.log, plan) else ()
 
         try:
             return await self.log.decide(still_wanted, at=self.now, snapshot=plan.covers is not None)
@@ -375,54 +359,18 @@ class _Compaction:
             if isinstance(payload, CompactionCompleted):
                 if self.before is not None:
                     self.tell(payload, self.before, self.log.fold.window)
-                taken.append(await self._announce(payload, payload.messages))
+                taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken
 
-    async def _announce(self, done: CompactionCompleted, covered: int) -> Taken:
-        """Tell the application, and whoever follows the log: hooks first, then the boundary (seed 003)."""
-        conversation, number = self.log.fold.conversation, done.round
-        sizes = {"before_tokens": done.before_tokens, "after_tokens": done.after_tokens}
+    async def _announce(self, done: CompactionCompleted) -> Taken:
+        """Say it in the program's log, call the hooks, and append the boundary where the policy wants one."""
         self.compactor.logger.info(
             "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
-            *(conversation, number, done.before_tokens, done.after_tokens, covered),
+            *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
-        facts = {**sizes, "compacted_tokens": done.compacted_tokens}
-        await self._call("on_after_compaction", dict(facts))
-        started = {"source": "compact", "conversation": conversation, "summary": done.block.path, "round": number}
-        await self._call("on_session_start", {**started, **sizes})
-        detail: dict[str, int | str] = {"round": number, **facts, "messages": covered, "summary": done.block.path}
-        if done.split_turn_id is not None:
-            detail["split_turn_id"] = done.split_turn_id
-        if self.compactor.policy.boundary:
-            boundary = CompactionBoundary(
-                compaction=self.committed,
-                before_tokens=done.before_tokens,
-                after_tokens=done.after_tokens,
-                messages=covered,
-            )
-            detail["boundary"] = await self.log.commit([boundary], at=self.now)
-        return Taken(kind="compacted", reason=done.reason, facts=detail)
-
-    async def _call(self, name: str, facts: dict[str, Any]) -> object:
-        """Await a hook of the application; an error in it is recorded, never fatal (seed 002, hooks)."""
-        hook: Hook | None = getattr(self.compactor.hooks, name)
-        if hook is None:
-            return None
-        try:
-            return await hook(facts)
-        except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
-            failed = HookFailed(hook=name, error=f"{type(error).__name__}: {error}")
-            await self.log.commit([failed], at=self.now)
-            return None
-
-
-async def _still_valid(log: Log, plan: Plan) -> bool:
-    """Say whether everything since the plan stands behind its range: appends do, unless they answer a covered call."""
-    if log.fold.version == plan.version:
-        return True
-    if any(not isinstance(event.payload, _HARMLESS) for event in await log.since(plan.version)):
-        return False
-    covered = {item.version for item in plan.covered}
-    return not any(item.answers in covered for item in log.fold.window.items if item.version > plan.version)
+        announced = Announced(done, self.committed, self.log, self.now)
+        await announced.tell(self.compactor.hooks)
+        boundary = await announced.mark() if self.compactor.policy.boundary else None
+        return announced.taken(boundary)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import invalid_block
 from timeline.errors import StoreCorrupt
 from timeline.events import (
@@ -21,18 +22,15 @@ from timeline.events import (
     BlocksRevealed,
     BlocksUnpinned,
     CompactionCompleted,
-    CompactionFailed,
     CompactionReverted,
-    CompactionStarted,
     ContextRendered,
     ConversationOpened,
-    HookFailed,
     ModelCalled,
     PolicyChanged,
     UnknownPayload,
 )
 from timeline.frozen import compact_json, sha256_hex
-from timeline.notice_events import CompactionBoundary, ContextOverflowed, PrefixChanged, ToolsChanged
+from timeline.notice_events import CompactionBoundary, ContextOverflowed, HookFailed, PrefixChanged, ToolsChanged
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:

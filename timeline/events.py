@@ -15,7 +15,6 @@ from pydantic import JsonValue
 
 from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
 from timeline.digest import Digest
-from timeline.errors import Cause
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
 
 if TYPE_CHECKING:
@@ -197,25 +196,6 @@ class WrittenBy(Frozen):
     usage: Usage | None = None
 
 
-class CompactionStarted(Payload):
-    """A summary is being written: until ``expires_at`` nobody else begins one.
-
-    The version of this event is the lease. What ends the compaction names it, and a lease that another one replaced
-    ends nothing (fencing).
-    """
-
-    type: Literal["compaction.started"] = "compaction.started"
-    expires_at: Instant
-    reason: CompactReason = "over_trigger"
-    before_tokens: int = 0
-    """Of the messages, when the compaction began; 0 where it was not recorded, as are ``limit`` and ``messages``."""
-    limit: int = 0
-    messages: int = 0
-    """How many messages the summary is to take the place of, by the plan."""
-    continues: bool = False
-    """Hiding was not enough: it is the same compaction that goes on."""
-
-
 class CompactionCompleted(Payload):
     """A compaction: its summary block, what it covers, and what it carries. The block stands in the log here.
 
@@ -259,34 +239,6 @@ class CompactionCompleted(Payload):
         return {**super().dump(), "block": self.block.dump()}
 
 
-RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "vetoed"]
-FailureReason: TypeAlias = Literal[
-    "nothing_to_cover", "no_progress", "vetoed", "superseded", "summarizer", "cancelled", "failed"
-]
-
-
-class CompactionFailed(Payload):
-    """A compaction that was refused or failed under a policy (its hash).
-
-    No new try under that policy follows until the visible tokens grew by ``retry_after``. ``cause`` says why no
-    summarizer had an answer, where that is the reason; ``usage`` is what the answers that came were reported to have
-    taken.
-    """
-
-    type: Literal["compaction.failed"] = "compaction.failed"
-    reason: FailureReason
-    detail: str = ""
-    policy: str = ""
-    visible_tokens: int = 0
-    retry_after: int = 0
-    over_limit: bool = False
-    """The context was above the limit, and stayed there."""
-    lease: int | None = None
-    """Version of the `CompactionStarted` that it ends."""
-    cause: Cause | None = None
-    usage: Usage | None = None
-
-
 class CompactionReverted(Payload):
     """Compactions are taken back, newest first: the log folds as if they had never been made.
 
@@ -298,14 +250,6 @@ class CompactionReverted(Payload):
     versions: tuple[int, ...]
     """Versions of the `CompactionCompleted` events."""
     policy: str = ""
-
-
-class HookFailed(Payload):
-    """A hook of the application raised; the compaction went on without it."""
-
-    type: Literal["hook.failed"] = "hook.failed"
-    hook: str
-    error: str
 
 
 class PolicyChanged(Payload):

@@ -15,15 +15,16 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from timeline.attempt_events import CompactionFailed
 from timeline.errors import CompactionInProgress, StoreError
-from timeline.events import CompactionFailed
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from timeline.events import CompactionStarted, Usage
+    from timeline.attempt_events import CompactionStarted
+    from timeline.events import Usage
     from timeline.log import Log
 
 LEASE: Final = timedelta(seconds=120)

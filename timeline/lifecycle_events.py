@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from timeline.attempt_events import CompactionFailed, CompactionStarted, FailureReason
 from timeline.blocks import Instant
-from timeline.events import (
-    BlocksHidden,
-    CompactionCompleted,
-    CompactionFailed,
-    CompactionStarted,
-    ContextRendered,
-    FailureReason,
-)
+from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.frozen import Frozen
 from timeline.notice_events import ContextOverflowed
 from timeline.planning.budget import CRITICAL_PERCENT, WARNING_PERCENT

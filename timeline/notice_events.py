@@ -22,6 +22,14 @@ class CompactionBoundary(Payload):
     """How many messages it covered."""
 
 
+class HookFailed(Payload):
+    """A hook of the application raised; the compaction went on without it."""
+
+    type: Literal["hook.failed"] = "hook.failed"
+    hook: str
+    error: str
+
+
 class ContextOverflowed(Payload):
     """A render was refused: the context is above the limit, and nothing makes it smaller.
 

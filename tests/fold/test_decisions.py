@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from tests.scenes import AT, after, apply, compact_fold, fold_of, grow, paths, small_policy, turn
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.events import (
     BlocksHidden,
     BlocksRevealed,
-    CompactionFailed,
     CompactionReverted,
-    CompactionStarted,
     ContextRendered,
     ModelCalled,
     PolicyChanged,

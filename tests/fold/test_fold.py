@@ -19,6 +19,7 @@ from tests.scenes import (
     window_of,
     words,
 )
+from timeline.attempt_events import CompactionFailed
 from timeline.blocks import Note, StageDigest
 from timeline.events import (
     BlockRedacted,
@@ -26,16 +27,15 @@ from timeline.events import (
     BlocksPinned,
     BlocksRevealed,
     BlocksUnpinned,
-    CompactionFailed,
     ContextRendered,
     Covers,
-    HookFailed,
     ModelCalled,
     PolicyChanged,
     Replacement,
     UnknownPayload,
 )
 from timeline.fold.fold import Fold
+from timeline.notice_events import HookFailed
 
 
 def states(fold: Fold) -> dict[int, str]:

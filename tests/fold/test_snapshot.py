@@ -20,9 +20,10 @@ from tests.scenes import (
     small_policy,
     words,
 )
+from timeline.attempt_events import CompactionFailed
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
-from timeline.events import BlocksHidden, BlocksPinned, CompactionFailed, Replacement, event_id
+from timeline.events import BlocksHidden, BlocksPinned, Replacement, event_id
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.ports import Snapshot

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.invariants.reference import reverted, standing
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.events import (
     CompactionCompleted,
-    CompactionFailed,
     CompactionReverted,
-    CompactionStarted,
     ContextRendered,
     ConversationOpened,
     ModelCalled,

@@ -35,8 +35,9 @@ from tests.invariants.strategies import (
     small,
 )
 from tests.invariants.watched import Watched
+from timeline.attempt_events import CompactionStarted
 from timeline.blocks import Block, UserPrompt
-from timeline.events import BlockRedacted, CompactionStarted, appended_block, event_id
+from timeline.events import BlockRedacted, appended_block, event_id
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.ports import Hooks
 

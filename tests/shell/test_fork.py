@@ -24,8 +24,9 @@ from tests.scenes import (
     turn,
 )
 from timeline import Timeline, open_store
+from timeline.attempt_events import CompactionStarted
 from timeline.errors import BlockNotFound, HistoryUnavailable, VersionConflict
-from timeline.events import CompactionStarted, ModelCalled, Usage, event_id
+from timeline.events import ModelCalled, Usage, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,8 +25,9 @@ from tests.scenes import (
     turn,
 )
 from timeline import Timeline, open_store
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.errors import CompactionInProgress, CompactionRefused, CompactionSuperseded, StoreFull
-from timeline.events import CompactionFailed, CompactionStarted, event_id
+from timeline.events import event_id
 from timeline.lease import LEASE
 from timeline.ports import Hooks
 

@@ -9,8 +9,9 @@ import pytest
 from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, after, answer, log_of, opened, paths, prompt, small_policy, turn
 from timeline import Timeline, open_store
+from timeline.attempt_events import CompactionStarted
 from timeline.errors import BlockNotFound, ContextOverflow, HistoryUnavailable
-from timeline.events import BlockRedacted, CompactionStarted, event_id
+from timeline.events import BlockRedacted, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,8 +27,9 @@ from tests.scenes import (
     words,
 )
 from timeline import Timeline, open_store, policies
+from timeline.attempt_events import CompactionStarted
 from timeline.blocks import Reasoning
-from timeline.events import CompactionStarted, ModelCalled, Usage, event_id
+from timeline.events import ModelCalled, Usage, event_id
 from timeline.planning.hide import NOTICE, is_notice
 from timeline.policy.model import Hiding, Policy
 

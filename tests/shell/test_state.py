@@ -10,8 +10,9 @@ import pytest
 from store.memory import MemoryStore
 from tests.scenes import AT, FULL, Scribe, after, answer, call, opened, payloads_of, prompt, result, small_policy
 from timeline import policies
+from timeline.attempt_events import CompactionStarted
 from timeline.errors import CompactionInProgress, StoreFull
-from timeline.events import CompactionStarted, event_id
+from timeline.events import event_id
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline

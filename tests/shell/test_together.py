@@ -15,7 +15,8 @@ from store.sqlite import SQLiteStore
 from tests.scenes import AT, opened, prompt, small_policy, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import PathTaken, TimelineError
-from timeline.events import HookFailed, NewEvent, appended_block, event_id
+from timeline.events import NewEvent, appended_block, event_id
+from timeline.notice_events import HookFailed
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -338,7 +338,8 @@ OPEN_AND_APPEND = """
 import asyncio, sys
 from datetime import UTC, datetime
 from store.sqlite import SQLiteStore
-from timeline.events import HookFailed, NewEvent, event_id
+from timeline.events import NewEvent, event_id
+from timeline.notice_events import HookFailed
 
 async def main():
     async with await SQLiteStore.open(sys.argv[1], busy_timeout=30) as store:

@@ -48,7 +48,8 @@ FORGET = """
 import asyncio, sys
 from datetime import UTC, datetime
 from store import open_store
-from timeline.events import HookFailed, NewEvent, event_id
+from timeline.events import NewEvent, event_id
+from timeline.notice_events import HookFailed
 
 async def main():
     global kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.attempt_events import CompactionFailed
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, instant_text
 from timeline.cli.output import brief
 from timeline.events import (
@@ -15,7 +16,6 @@ from timeline.events import (
     BlocksRevealed,
     BlocksUnpinned,
     CompactionCompleted,
-    CompactionFailed,
     CompactionReverted,
     ContextRendered,
     ModelCalled,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
@@ -18,9 +19,7 @@ from timeline.events import (
     BlocksRevealed,
     BlocksUnpinned,
     CompactionCompleted,
-    CompactionFailed,
     CompactionReverted,
-    CompactionStarted,
     ContextRendered,
     ConversationOpened,
     ModelCalled,
