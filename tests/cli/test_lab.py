@@ -56,7 +56,7 @@ def test_lab_shows_the_calls_at_which_policies_differ(run: Callable[..., Done], 
     told = run(*words, "--json").json["differences"]
     assert [one["policies"] for one in told] == [["none", "balanced"]] * len(told)
     assert len(told) == 20
-    assert [abs(one["units"]) for one in told] == sorted((abs(one["units"]) for one in told), reverse=True)
+    assert [abs(one["money"]) for one in told] == sorted((abs(one["money"]) for one in told), reverse=True)
     assert [int(line.split()[1]) for line in lines[place + 2 : place + 22]] == [one["number"] for one in told]
     assert lines[place + 22].startswith("… and ")
     same = run("lab", session, "--policy", "none", "--policy", "pi", "--jobs", 1, "--calls")

@@ -10,13 +10,22 @@ from timeline.lab.results import CallRow, RunResult, totals_of
 
 
 def row(number: int, units: float, **facts: Any) -> CallRow:
-    """Return a call; what is not said of it is nothing, and all of its tokens are uncached."""
+    """Return a call; what is not said of it is nothing, its tokens are uncached, and cost a dollar a million."""
     tokens = facts.pop("tokens", round(units))
+    facts.setdefault("money", units / 1_000_000)
+    facts.setdefault("summary_money", facts.get("summary_units", 0.0) / 1_000_000)
     facts.setdefault("uncached", tokens - facts.get("read", 0) - facts.get("written", 0))
     return CallRow(number=number, at=AT + timedelta(minutes=number), units=units, tokens=tokens, **facts)
 
 
-def run_of(policy: str, *rows: CallRow, limit: int = 1000, file: str = "a.jsonl", conversation: str = "a") -> RunResult:
+def run_of(
+    policy: str,
+    *rows: CallRow,
+    limit: int = 1000,
+    file: str = "a.jsonl",
+    conversation: str = "a",
+    priced: bool = True,
+) -> RunResult:
     """Return a run of these calls."""
     return RunResult(
         file=file,
@@ -27,6 +36,6 @@ def run_of(policy: str, *rows: CallRow, limit: int = 1000, file: str = "a.jsonl"
         fixed=0,
         measured_fixed=0,
         ratio=1.0,
-        totals=totals_of(rows, priced=True, seconds=0.0),
+        totals=totals_of(rows, priced=priced, seconds=0.0),
         rows=rows,
     )

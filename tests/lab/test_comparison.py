@@ -40,3 +40,48 @@ def test_there_may_be_none() -> None:
     works, _ = compared(("any", row(1, 1)))
     unread = standings(works, [Outcome(failure=Failure(type="ImportFailed", message="it is none"))])
     assert [(one.policy, one.relative, one.keeps_to_the_limit) for one in unread] == [("any", None, False)]
+
+
+def test_costs_are_compared_in_dollars_where_every_model_has_a_price() -> None:
+    """A token of a dear model is not one of a cheap model: fewer base tokens may cost more."""
+    found = standings(*compared(("dear tokens", row(1, 100, money=5.0)), ("many tokens", row(1, 400, money=1.0))))
+    assert [(one.cost_in, one.cost, one.relative) for one in found] == [("money", 5.0, 1.0), ("money", 1.0, 0.2)]
+    best = cheapest(found)
+    assert best is not None
+    assert best.policy == "many tokens"
+
+
+def test_costs_are_compared_in_base_tokens_where_a_model_has_no_price() -> None:
+    """One such model anywhere, and all are: a comparison has one measure."""
+    works, outcomes = compared(("first", row(1, 100, money=5.0)), ("second", row(1, 400, money=1.0)))
+    unpriced = Outcome(runs=(run_of("first", row(1, 1, money=1.0), priced=False),))
+    found = standings([*works, works[0]], [*outcomes, unpriced])
+    assert [(one.cost_in, one.cost) for one in found] == [("units", 101.0), ("units", 400.0)]
+    best = cheapest(found)
+    assert best is not None
+    assert best.policy == "first"
+
+
+def test_a_policy_that_failed_on_a_recording_is_never_the_cheapest() -> None:
+    """It pays for fewer calls than the others; a file that nobody can read is held against none."""
+    names = ("fails", "works")
+    works = [
+        Work(file=file, policy=policies.none(max_tokens=1000), name=name)
+        for file in ("a.jsonl", "b.jsonl", "no recording")
+        for name in names
+    ]
+    failure = Failure(type="SummarizerFailed", message="no summary")
+    done = {
+        (file, name): Outcome(runs=(run_of(name, row(1, 100), file=file),))
+        for file in ("a.jsonl", "b.jsonl")
+        for name in names
+    }
+    done["b.jsonl", "fails"] = Outcome(failure=failure)
+    found = standings(works, [done.get((work.file, work.name), Outcome(failure=failure)) for work in works])
+    assert [(one.policy, one.failed, one.keeps_to_the_limit) for one in found] == [
+        ("fails", 1, False),
+        ("works", 0, True),
+    ]
+    best = cheapest(found)
+    assert best is not None
+    assert best.policy == "works"

@@ -41,7 +41,16 @@ def test_the_largest_come_first_whichever_way_they_go() -> None:
     """Of equals the earlier call."""
     first = run_of("first", row(1, 100), row(2, 100), row(3, 100))
     second = run_of("second", row(1, 110), row(2, 50), row(3, 150))
-    assert [one.number for one in largest(differences(first, second))] == [2, 3, 1]
+    assert [one.number for one in largest(differences(first, second), "units")] == [2, 3, 1]
+
+
+def test_the_largest_is_told_in_dollars_where_every_model_has_a_price() -> None:
+    """Calls to a dear model come before calls that only send more; without prices base tokens decide."""
+    for priced, order in ((True, [2, 1]), (False, [1, 2])):
+        first = run_of("first", row(1, 100), row(2, 100), priced=priced)
+        second = run_of("second", row(1, 900, money=0.002), row(2, 200, money=0.5), priced=priced)
+        found = against_the_first([first, second])[1000, "second"]
+        assert [one.number for one in found] == order
 
 
 def test_every_policy_is_held_against_the_first_of_its_limit() -> None:

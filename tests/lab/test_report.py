@@ -26,7 +26,7 @@ def test_a_column_that_is_mostly_zero_is_told_as_pairs() -> None:
     calls = (row(1, 10), row(2, 20, lost=7, cause="gap", collapsed=True), row(3, 30, refused="ContextOverflow"))
     data = page_data([work()], [Outcome(runs=(run_of("none", *calls),))])
     [run] = data["limits"][0]["runs"]
-    assert (run["cost"], run["uncached"]) == ([10, 20, 30], [10, 20, 30])
+    assert (run["units"], run["uncached"]) == ([10, 20, 30], [10, 20, 30])
     assert (run["lost"], run["collapsed"], run["hidden"]) == ([1, 7], [1, 1], [])
     assert run["cause"] == [1, 1 + data["causes"].index("gap")]
     assert run["refused"] == [2, "ContextOverflow"]
@@ -47,18 +47,31 @@ def test_the_cheapest_is_told_for_each_limit() -> None:
 @pytest.mark.parametrize("tokens", [100_000, 900_000], ids=["below the tier", "above the tier"])
 @pytest.mark.parametrize("model", [MODEL, "claude-sonnet-4-5", "gpt-5.1", "gemini-2.5-pro", "nobody's"])
 def test_the_parts_of_a_cost_add_up_and_are_the_prices_own(model: str, tokens: int, *, long: bool) -> None:
-    """Whatever the provider takes for writing, for how long, and above which line."""
+    """Whatever the provider takes for writing, for how long, above which line; in dollars if there is a price."""
     price = packaged_prices().price_of(model)
     sums = {"read": tokens // 2, "written": tokens // 4, "uncached": tokens // 4}
     units = price.units(read=sums["read"], written=sums["written"], uncached=sums["uncached"], long=long)
     call = row(1, units, tokens=tokens, model=model, summary_units=12.5, **sums)
-    [told] = page_data([work()], [Outcome(runs=(run_of("none", call),))])["limits"][0]["rows"]
+    rate = price.money(1) if price.known else 1.0
+    [told] = page_data([work()], [Outcome(runs=(run_of("none", call, priced=price.known),))])["limits"][0]["rows"]
     parts = dict(zip(("read", "written", "uncached", "summaries"), told["parts"], strict=True))
-    assert sum(told["parts"]) == pytest.approx(units + 12.5)
-    dearer = price.units(uncached=tokens) / tokens
+    assert sum(told["parts"]) == pytest.approx(rate * (units + 12.5))
+    dearer = rate * price.units(uncached=tokens) / tokens
     below = [price.units(read=sums["read"] // 1000), price.units(uncached=sums["uncached"] // 1000)]
     assert [parts["read"], parts["uncached"]] == pytest.approx([dearer * 1000 * part for part in below])
-    assert parts["summaries"] == 12.5
+    assert parts["summaries"] == pytest.approx(rate * 12.5)
+
+
+def test_the_page_knows_what_costs_are_compared_in() -> None:
+    """Dollars and what a base token of each model costs; or base tokens, and the models that have no price."""
+    calls = (row(1, 10, money=0.5, model=MODEL), row(2, 20, model="nobody's"))
+    told = page_data([work()], [Outcome(runs=(run_of("none", *calls[:1]),))])
+    assert (told["cost_in"], told["unpriced"]) == ("money", [])
+    assert told["recordings"][0]["rates"] == [packaged_prices().price_of(MODEL).money(1)]
+    assert told["limits"][0]["rows"][0]["cost"] == told["limits"][0]["runs"][0]["cost"] == 0.5
+    told = page_data([work()], [Outcome(runs=(run_of("none", *calls, priced=False),))])
+    assert (told["cost_in"], told["unpriced"], told["recordings"][0]["rates"]) == ("units", ["nobody's"], [1.0, 1.0])
+    assert told["limits"][0]["rows"][0]["cost"] == told["limits"][0]["runs"][0]["cost"] == 30.0
 
 
 def test_of_a_path_the_page_holds_what_tells_it_from_the_others() -> None:

@@ -10,7 +10,7 @@ from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab_calls import MOST_CALLS, print_differences
 from timeline.cli.output import note, paint, progress, write
 from timeline.errors import ImportFailed
-from timeline.lab.comparison import standings
+from timeline.lab.comparison import comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.keeping import Kept
 from timeline.lab.library import lab_policy
@@ -115,7 +115,7 @@ def compare(
         output.write_json(found)
     elif runs:
         _print([_row(stand) for stand in stands], runs)
-        print_differences(differing)
+        print_differences(differing, comparable(runs))
     if html is not None and runs:
         html.write_text(page(works, outcomes), encoding="utf-8")
         note(f"the report is in {html}")
@@ -147,14 +147,22 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     write()
     output.table(_HEADS, [_cells(row) for row in rows])
     write()
-    write(f"cost: of all input and of the summaries, as a share of what {output.plain(rows[0]['policy'])} costs.")
+    told_in = _TOLD_IN[rows[0]["cost_in"]]
+    first = output.plain(rows[0]["policy"])
+    write(f"cost: of all input and of the summaries, as a share of what {first} costs, in {told_in}.")
     if any(row["refused"] for row in rows):
         write(paint("refused: a policy that refuses calls does not pay for them: its cost compares with nothing."))
+    for row in rows:
+        if row["failed"]:
+            name, count = output.plain(row["policy"]), row["failed"]
+            failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
+            write(f"{failed} at {row['max_tokens']:,}: its cost compares with nothing.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
     for limit in sorted(capped):
         write(f"At {limit:,} the system prompt and tools would not leave room, and count less than they did.")
 
 
+_TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
 _HEADS: Final = (
     "policy",
     "limit",

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.output import write
+from timeline.lab.differences import cost_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from timeline.lab.comparison import CostIn
     from timeline.lab.differences import CallDifference
     from timeline.lab.results import CallRow
 
@@ -34,11 +36,12 @@ REASONS: Final = {
 """What people read for a reason; the others are words already."""
 
 
-def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]]) -> None:
+def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]], cost_in: CostIn) -> None:
     """Print a table for each policy and limit: its largest differences from the first policy, with the reason.
 
     Args:
         found: differences by limit and policy, the largest first.
+        cost_in: what costs are told in.
     """
     for (limit, policy), several in found.items():
         write()
@@ -46,10 +49,11 @@ def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]])
             write(f"{output.plain(policy)} at {limit:,}: the same cost at every call.")
             continue
         first, second = several[0].policies
-        total = sum(one.units for one in several)
-        than = f"{abs(total):,.0f} base tokens {'more' if total > 0 else 'less'} than {output.plain(first)}"
+        total = sum(one.cost(cost_in) for one in several)
+        amount = f"{abs(total):,.4f} dollars" if cost_in == "money" else f"{abs(total):,.0f} base tokens"
+        than = f"{amount} {'more' if total > 0 else 'less'} than {output.plain(first)}"
         write(f"{output.plain(second)} at {limit:,}: {than} over {len(several):,} calls that cost differently")
-        output.table(_heads(first, second), [_cells(one) for one in several[:MOST_CALLS]])
+        output.table(_heads(first, second), [_cells(one, cost_in) for one in several[:MOST_CALLS]])
         if len(several) > MOST_CALLS:
             write(f"… and {len(several) - MOST_CALLS:,} more")
 
@@ -59,13 +63,17 @@ def _heads(first: str, second: str) -> tuple[str, ...]:
     return ("recording", "call", "at", *of_each, "difference", "why the dearer one is")
 
 
-def _cells(one: CallDifference) -> tuple[object, ...]:
-    figures = [figure for row in one.rows for figure in _figures(row)]
+def _cells(one: CallDifference, cost_in: CostIn) -> tuple[object, ...]:
+    figures = [figure for row in one.rows for figure in _figures(row, cost_in)]
     at = instant_text(one.at)[:19].replace("T", " ")
     reason = REASONS.get(one.reason, one.reason)
-    return (Path(one.file).name, one.number, at, *figures, f"{one.units:+,.0f}", reason)
+    return (Path(one.file).name, one.number, at, *figures, _cost(one.cost(cost_in), cost_in, "+"), reason)
 
 
-def _figures(row: CallRow) -> tuple[object, ...]:
-    cost = round(row.units + row.summary_units)
+def _figures(row: CallRow, cost_in: CostIn) -> tuple[object, ...]:
+    cost = _cost(cost_of_call(row, cost_in), cost_in)
     return (row.refused, "", "", cost) if row.refused else (row.read, row.written, row.uncached, cost)
+
+
+def _cost(cost: float, cost_in: CostIn, sign: str = "") -> str:
+    return f"{cost:{sign},.4f}" if cost_in == "money" else f"{cost:{sign},.0f}"

@@ -25,7 +25,7 @@ Times are UTC texts that end in ``Z``. Lists are written a row a line.
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 
 class ImportRow(TypedDict):
@@ -191,11 +191,16 @@ class LabRow(TypedDict):
     """What a policy would have cost at a limit, over all recordings; see `timeline.lab.results.Totals`.
 
     ``relative`` is its cost as a share of the first policy's at the same limit; None where that one costs nothing.
+    Costs are compared in what ``cost_in`` names: ``money``, or ``units`` where a model has no price. ``failed`` counts
+    the recordings that could not be replayed under it, and could under another policy: its cost compares with nothing
+    where there are any.
     """
 
     policy: str
     max_tokens: int
+    cost_in: Literal["money", "units"]
     relative: float | None
+    failed: int
     runs: int
     calls: int
     refused: dict[str, int]

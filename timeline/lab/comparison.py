@@ -1,8 +1,12 @@
-"""What a comparison comes to: where each policy stands at each limit, and which is the cheapest that keeps to it."""
+"""What a comparison comes to: where each policy stands at each limit, and which is the cheapest that keeps to it.
+
+Costs are compared in dollars where every model of the comparison has a price, and else in base tokens, which any model
+has: the two disagree where calls go to models of different prices. `CostIn` says which it is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline.frozen import Frozen
 from timeline.lab.results import Totals, together
@@ -13,6 +17,9 @@ if TYPE_CHECKING:
     from timeline.lab.results import RunResult
     from timeline.lab.work import Outcome, Work
 
+CostIn: TypeAlias = Literal["money", "units"]
+"""What costs are compared in: dollars or base tokens, by the name that results have for them."""
+
 
 class Standing(Frozen):
     """A policy at a limit, over all recordings.
@@ -20,20 +27,39 @@ class Standing(Frozen):
     Attributes:
         policy: what it is called by.
         max_tokens: the limit.
+        cost_in: what costs are compared in; the same throughout a comparison.
         relative: its cost as a share of the first policy's at the same limit; None where that one costs nothing.
+        failed: recordings that could not be replayed under it, and could under another one.
         totals: the sums.
     """
 
     policy: str
     max_tokens: int
+    cost_in: CostIn
     relative: float | None
+    failed: int = 0
     totals: Totals
+
+    @property
+    def cost(self) -> float:
+        """What it costs, in dollars or base tokens as ``cost_in`` says."""
+        return cost_of(self.totals, self.cost_in)
 
     @property
     def keeps_to_the_limit(self) -> bool:
         """Whether every call was sent, whole, and below the limit: only then its cost compares with others."""
         totals = self.totals
-        return bool(totals.calls) and not (totals.over_limit or totals.refusals or totals.orphans)
+        return bool(totals.calls) and not (totals.over_limit or totals.refusals or totals.orphans or self.failed)
+
+
+def cost_of(totals: Totals, cost_in: CostIn) -> float:
+    """Return a cost in dollars or in base tokens."""
+    return totals.money if cost_in == "money" else totals.units
+
+
+def comparable(runs: Iterable[RunResult]) -> CostIn:
+    """Return what the costs of some runs are compared in: dollars where all of their models have a price."""
+    return "money" if all(run.totals.priced for run in runs) else "units"
 
 
 def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standing]:
@@ -43,19 +69,33 @@ def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standi
         works: the units that were planned.
         outcomes: what became of each.
     """
+    cost_in = comparable(run for outcome in outcomes for run in outcome.runs)
     found: dict[tuple[int, str], list[RunResult]] = {}
+    failed: dict[tuple[int, str], set[str]] = {}
     for work, outcome in zip(works, outcomes, strict=True):
-        found.setdefault((work.policy.max_tokens, work.name), []).extend(outcome.runs)
+        key = (work.policy.max_tokens, work.name)
+        found.setdefault(key, []).extend(outcome.runs)
+        failed.setdefault(key, set()).update({work.file} if outcome.failure else ())
+    unread = set.intersection(*failed.values()) if failed else set()
     stands: list[Standing] = []
     first: dict[int, float] = {}
     for (limit, name), runs in found.items():
         totals = together(run.totals for run in runs)
-        base = first.setdefault(limit, totals.units)
-        relative = totals.units / base if base else None
-        stands.append(Standing(policy=name, max_tokens=limit, relative=relative, totals=totals))
+        cost = cost_of(totals, cost_in)
+        base = first.setdefault(limit, cost)
+        stands.append(
+            Standing(
+                policy=name,
+                max_tokens=limit,
+                cost_in=cost_in,
+                relative=cost / base if base else None,
+                failed=len(failed[limit, name] - unread),
+                totals=totals,
+            )
+        )
     return stands
 
 
 def cheapest(stands: Iterable[Standing]) -> Standing | None:
     """Return the one that costs least among those that keep to the limit; the first of equals, None where none does."""
-    return min((stand for stand in stands if stand.keeps_to_the_limit), key=lambda s: s.totals.units, default=None)
+    return min((stand for stand in stands if stand.keeps_to_the_limit), key=lambda stand: stand.cost, default=None)

@@ -12,11 +12,13 @@ from pydantic import AwareDatetime
 
 from timeline.frozen import Frozen
 from timeline.lab.cache import BreakCause
+from timeline.lab.comparison import comparable
 from timeline.lab.results import CallRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from timeline.lab.comparison import CostIn
     from timeline.lab.results import RunResult
 
 Reason: TypeAlias = BreakCause | Literal["refused", "summary", "cold", "size"]
@@ -52,6 +54,10 @@ class CallDifference(Frozen):
     reason: Reason
     rows: tuple[CallRow, CallRow]
 
+    def cost(self, cost_in: CostIn) -> float:
+        """Return the difference in dollars or in base tokens."""
+        return self.money if cost_in == "money" else self.units
+
 
 def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
     """Compare two runs of one conversation; calls that cost the same are left out.
@@ -62,10 +68,10 @@ def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
     """
     found: list[CallDifference] = []
     for one, other in zip(first.rows, second.rows, strict=True):
-        units = _units(other) - _units(one)
+        units = cost_of_call(other, "units") - cost_of_call(one, "units")
         if not units:
             continue
-        money = other.money + other.summary_money - one.money - one.summary_money
+        money = cost_of_call(other, "money") - cost_of_call(one, "money")
         found.append(
             CallDifference(
                 file=first.file,
@@ -83,9 +89,9 @@ def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
     return found
 
 
-def largest(found: Iterable[CallDifference]) -> list[CallDifference]:
-    """Sort by size, whichever way a difference goes; of equals the earlier first."""
-    return sorted(found, key=lambda one: -abs(one.units))
+def largest(found: Iterable[CallDifference], cost_in: CostIn) -> list[CallDifference]:
+    """Sort by cost, whichever way a difference goes; of equals the earlier first."""
+    return sorted(found, key=lambda one: -abs(one.cost(cost_in)))
 
 
 def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[CallDifference]]:
@@ -97,23 +103,26 @@ def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[C
     Returns:
         Differences by limit and policy; the first policies are left out.
     """
+    cost_in = comparable(runs)
     base: dict[tuple[int, str, str], RunResult] = {}
     found: dict[tuple[int, str], list[CallDifference]] = {}
     for run in runs:
         first = base.setdefault((run.max_tokens, run.file, run.conversation), run)
         if first.policy != run.policy:
             found.setdefault((run.max_tokens, run.policy), []).extend(differences(first, run))
-    return {key: largest(several) for key, several in found.items()}
+    return {key: largest(several, cost_in) for key, several in found.items()}
 
 
-def _units(row: CallRow) -> float:
-    return row.units + row.summary_units
+def cost_of_call(row: CallRow, cost_in: CostIn) -> float:
+    """Return what a call costs with the summaries before it, in dollars or in base tokens."""
+    return row.money + row.summary_money if cost_in == "money" else row.units + row.summary_units
 
 
 def _reason(dear: CallRow, cheap: CallRow) -> Reason:
     if cheap.refused:
         return "refused"
-    if (dear.summary_units - cheap.summary_units) * 2 > _units(dear) - _units(cheap):
+    more = cost_of_call(dear, "units") - cost_of_call(cheap, "units")
+    if (dear.summary_units - cheap.summary_units) * 2 > more:
         return "summary"
     if dear.cause is not None and dear.lost > cheap.lost:
         return dear.cause

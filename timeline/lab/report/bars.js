@@ -23,12 +23,14 @@ function stackedTable({ caption, keys: named, colours: of, rows: given, write, t
 }
 
 function drawParts(here) {
-  const priced = here.rows.every((row) => row.priced);
-  put("parts", el("p", { class: "hint" }, "In base tokens. A token that the cache takes in costs more than one that no cache answers, one that it answers a small part of it."),
+  const most = Math.max(...here.rows.map((row) => row.cost));
+  const inMoney = figures.cost_in === "money";
+  const write = (value) => (inMoney ? text.money(value, most) : text.short(value));
+  put("parts", el("p", { class: "hint" }, (inMoney ? "In dollars" : "In base tokens") + ". A token that the cache takes in costs more than one that no cache answers, one that it answers a small part of it."),
     stackedTable({
-      caption: "Cost by part, in base tokens", keys: figures.parts, colours: figures.parts, write: text.short,
-      totalHead: priced ? "dollars" : "total", total: (row) => (priced ? text.money(row.money) : text.short(row.units)),
-      rows: here.rows.map((row, place) => ({ name: row.policy, values: row.parts, money: row.money, units: row.units, best: place === here.cheapest })),
+      caption: `Cost by part, in ${inMoney ? "dollars" : "base tokens"}`, keys: figures.parts, colours: figures.parts, write,
+      totalHead: "total", total: (row) => write(row.cost),
+      rows: here.rows.map((row, place) => ({ name: row.policy, values: row.parts, cost: row.cost, best: place === here.cheapest })),
     }));
 }
 

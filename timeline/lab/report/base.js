@@ -55,7 +55,14 @@ const text = {
   signed: (value, write = text.short) => (value > 0 ? "+" : value < 0 ? "−" : "") + write(Math.abs(value)),
   share: (value, digits = 1) => (100 * value).toFixed(digits) + " %",
   relative: (value) => (value === null ? "–" : value.toFixed(3)),
-  money: (value) => "$" + value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }),
+  /** Dollars, to a hundredth of `most` at the least: small ones need digits that large ones do not. */
+  money: (value, most = value) => {
+    const digits = most ? Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(Math.abs(most))))) : 2;
+    return "$" + value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  },
+  /** A cost in what costs are compared in; `most` is the largest of those beside it. */
+  cost: (value, most = value) => (figures.cost_in === "money" ? text.money(value, most) : text.whole(value)),
+  total: (value, most = value) => (figures.cost_in === "money" ? text.money(value, most) : text.short(value) + " base tokens"),
   cause: (name) => name.replaceAll("_", " "),
   counted: (count, one, many = one + "s") => `${text.whole(count)} ${count === 1 ? one : many}`,
   counts: (found) => Object.entries(found).map(([name, count]) => `${text.cause(name)} ${text.whole(count)}`).join(", ") || "–",
@@ -75,14 +82,20 @@ function column(pairs, length) {
 
 const SPARSE = ["lost", "collapsed", "hidden", "compactions", "splits", "folded", "needs", "hidden_needs", "cause", "summary", "over_limit", "refused"];
 
-/** A run with all of its columns whole; unpacked when it is first asked for. */
+/**
+ * A run with all of its columns whole; unpacked when it is first asked for. `spent` is what a call costs with the
+ * summaries before it, in base tokens, and `paid` the same in what costs are compared in.
+ */
 function runOf(limit, policy, recording) {
   limit.found ??= new Map(limit.runs.map((run) => [`${run.policy}/${run.recording}`, run]));
   const run = limit.found.get(`${policy}/${recording}`);
   if (run && !run.unpacked) {
     for (const name of SPARSE) run[name] = column(run[name], run.read.length);
     run.tokens = run.read.map((read, call) => read + run.written[call] + run.uncached[call]);
-    run.spent = run.cost.map((cost, call) => cost + run.summary[call]);
+    run.spent = run.units.map((units, call) => units + run.summary[call]);
+    const { model, rates } = figures.recordings[recording];
+    const models = column(model, run.read.length);
+    run.paid = run.spent.map((units, call) => units * rates[models[call]]);
     run.unpacked = true;
   }
   return run;

@@ -6,17 +6,18 @@ file's path the page holds only what tells it from the others.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 import timeline
 from timeline.lab.cache import BreakCause
-from timeline.lab.comparison import cheapest, standings
+from timeline.lab.comparison import cheapest, cost_of, standings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from timeline.lab.comparison import Standing
+    from timeline.lab.comparison import CostIn, Standing
     from timeline.lab.prices import Price
     from timeline.lab.results import CallRow, RunResult
     from timeline.lab.work import Outcome, Work
@@ -27,6 +28,7 @@ CAUSES: Final = tuple(get_args(BreakCause))
 """The page tells a cause by its place here."""
 PARTS: Final = ("read", "written", "uncached", "summaries")
 """Of a cost, in the order of the page's bars."""
+_MILLION: Final = 1_000_000
 
 _DENSE: Final = ("read", "written", "uncached", "visible")
 _SPARSE: Final = ("lost", "collapsed", "hidden", "compactions", "splits", "folded", "needs", "hidden_needs")
@@ -44,7 +46,7 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
     runs = [run for outcome in outcomes for run in outcome.runs]
     stands = standings(works, outcomes)
     policies = list(dict.fromkeys(stand.policy for stand in stands))
-    price_of: PriceOf = works[0].options.price_of()
+    cost_in, price_of = stands[0].cost_in, cache(works[0].options.price_of())
     recordings = list({(run.file, run.conversation): run for run in runs}.values())
     all_files = list(dict.fromkeys(work.file for work in works))
     names = dict(zip(all_files, _short(all_files), strict=True))
@@ -54,7 +56,11 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
         here = [run for run in runs if run.max_tokens == limit]
         limits.append(_limit(limit, [stand for stand in stands if stand.max_tokens == limit], here, price_of))
         limits[-1]["runs"] = [
-            {"policy": policies.index(run.policy), "recording": places[run.file, run.conversation], **_run(run)}
+            {
+                "policy": policies.index(run.policy),
+                "recording": places[run.file, run.conversation],
+                **_run(run, cost_in),
+            }
             for run in here
         ]
     failed = [
@@ -67,7 +73,15 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
         "causes": CAUSES,
         "parts": PARTS,
         "policies": policies,
-        "recordings": [_recording(run, names[run.file], recordings) for run in recordings],
+        "cost_in": cost_in,
+        "unpriced": sorted({row.model for run in recordings for row in run.rows if not price_of(row.model).known}),
+        "recordings": [
+            {
+                **_recording(run, names[run.file], recordings),
+                "rates": [_rate(price_of(m), cost_in) for m in _models(run)],
+            }
+            for run in recordings
+        ],
         "limits": limits,
         "failures": list(dict.fromkeys(failed)),
     }
@@ -90,10 +104,14 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
     parts = [0.0] * len(PARTS)
     for run in runs:
         for row in run.rows:
-            parts = [total + part for total, part in zip(parts, _parts(row, price_of(row.model)), strict=True)]
+            price = price_of(row.model)
+            rate = _rate(price, stand.cost_in)
+            parts = [total + part * rate for total, part in zip(parts, _parts(row, price), strict=True)]
     return {
         "policy": stand.policy,
+        "cost": _rounded(stand.cost),
         "relative": stand.relative,
+        "failed": stand.failed,
         "keeps": stand.keeps_to_the_limit,
         **figures,
         "collapses": totals.collapses,
@@ -104,18 +122,28 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
 
 
 def _parts(row: CallRow, price: Price) -> tuple[float, float, float, float]:
-    """Divide the cost of a call: what was written is what the others leave of the input's cost."""
+    """Divide the cost of a call, in base tokens: what was written is what the others leave of the input's cost."""
     model = price.model
     dearer = model.tier_input if model.tier is not None and row.tokens > model.tier else 1.0
     read, uncached = row.read * model.read / model.input * dearer, row.uncached * dearer
     return read, max(0.0, row.units - read - uncached), uncached, row.summary_units
 
 
+def _rate(price: Price, cost_in: CostIn) -> float:
+    """Return what a base token of a model costs, in what costs are compared in."""
+    return price.model.input / _MILLION if cost_in == "money" else 1.0
+
+
+def _models(run: RunResult) -> list[str]:
+    """Return the models that a recording's calls went to, the first one first."""
+    return list(dict.fromkeys(row.model for row in run.rows))
+
+
 def _recording(run: RunResult, name: str, recordings: Sequence[RunResult]) -> dict[str, Any]:
     """Return what is the same under every policy: a recording's name, times and models."""
     of_file = [other.conversation for other in recordings if other.file == run.file]
     seconds = [int(row.at.timestamp()) for row in run.rows]
-    models = list(dict.fromkeys(row.model for row in run.rows))
+    models = _models(run)
     return {
         "name": name,
         "conversation": run.conversation,
@@ -128,17 +156,17 @@ def _recording(run: RunResult, name: str, recordings: Sequence[RunResult]) -> di
     }
 
 
-def _run(run: RunResult) -> dict[str, Any]:
-    """Return the columns of a run's calls."""
+def _run(run: RunResult, cost_in: CostIn) -> dict[str, Any]:
+    """Return the columns of a run's calls; ``units`` are base tokens of the input, ``cost`` is the whole run's."""
     columns: dict[str, Any] = {name: [getattr(row, name) for row in run.rows] for name in _DENSE}
-    columns["cost"] = [round(row.units) for row in run.rows]
+    columns["units"] = [round(row.units) for row in run.rows]
     sparse = {name: [int(getattr(row, name)) for row in run.rows] for name in _SPARSE}
     sparse["cause"] = [0 if row.cause is None else 1 + CAUSES.index(row.cause) for row in run.rows]
     sparse["summary"] = [round(row.summary_units) for row in run.rows]
     sparse["over_limit"] = [int(row.over_limit) for row in run.rows]
     refused: Mapping[int, str] = {place: row.refused for place, row in enumerate(run.rows) if row.refused}
     return {
-        "units": _rounded(run.totals.units),
+        "cost": _rounded(cost_of(run.totals, cost_in)),
         **columns,
         **{name: _pairs(values) for name, values in sparse.items()},
         "refused": [fact for pair in refused.items() for fact in pair],
@@ -151,7 +179,7 @@ def _pairs(values: Sequence[int]) -> list[int]:
 
 
 def _rounded(value: float) -> float:
-    return value if isinstance(value, int) else round(value, 4)
+    return value if isinstance(value, int) else float(f"{value:.10g}")
 
 
 def _short(files: Sequence[str]) -> list[str]:

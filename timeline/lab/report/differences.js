@@ -4,7 +4,7 @@
 const SORTS = {
   recording: (one, other) => one.recording - other.recording || one.call - other.call,
   call: (one, other) => one.call - other.call || one.recording - other.recording,
-  difference: (one, other) => Math.abs(other.units) - Math.abs(one.units),
+  difference: (one, other) => Math.abs(other.cost) - Math.abs(one.cost),
 };
 const STEP = 100;
 const view = { sort: "difference", rows: STEP };
@@ -30,8 +30,8 @@ function differencesOf(state) {
     const [first, second] = policies.map((policy) => runOf(here, policy, recording));
     if (!first || !second) return [];
     return first.read.flatMap((_cost, call) => {
-      const units = second.spent[call] - first.spent[call];
-      return units ? [{ recording, call, units, first, second, reason: units < 0 ? reasonOf(first, second, call) : reasonOf(second, first, call) }] : [];
+      const cost = second.paid[call] - first.paid[call];
+      return cost ? [{ recording, call, cost, first, second, reason: cost < 0 ? reasonOf(first, second, call) : reasonOf(second, first, call) }] : [];
     });
   });
 }
@@ -46,16 +46,18 @@ function drawPair(state) {
 
 function reasonSums(found, state) {
   const sums = new Map();
-  for (const { reason, units } of found) {
+  for (const { reason, cost } of found) {
     const sum = sums.get(reason) ?? { dearer: 0, more: 0, cheaper: 0, less: 0 };
-    if (units > 0) { sum.dearer += 1; sum.more += units; } else { sum.cheaper += 1; sum.less += units; }
+    if (cost > 0) { sum.dearer += 1; sum.more += cost; } else { sum.cheaper += 1; sum.less += cost; }
     sums.set(reason, sum);
   }
-  const total = found.reduce((sum, one) => sum + one.units, 0);
+  const total = found.reduce((sum, one) => sum + one.cost, 0);
+  const most = Math.max(...[...sums.values()].map((sum) => Math.max(sum.more, -sum.less)));
+  const amount = (value) => text.signed(value, (size) => (figures.cost_in === "money" ? text.money(size, most) : text.short(size)));
   const rows = [...sums].sort(([, one], [, other]) => other.more - other.less - one.more + one.less)
-    .map(([reason, sum]) => [REASONS[reason], sum.cheaper ? text.whole(sum.cheaper) : "–", sum.less ? text.signed(sum.less) : "–", sum.dearer ? text.whole(sum.dearer) : "–", sum.more ? text.signed(sum.more) : "–"]);
+    .map(([reason, sum]) => [REASONS[reason], sum.cheaper ? text.whole(sum.cheaper) : "–", sum.less ? amount(sum.less) : "–", sum.dearer ? text.whole(sum.dearer) : "–", sum.more ? amount(sum.more) : "–"]);
   return [
-    el("p", { class: "total" }, el("b", {}, state.second), ` costs ${text.short(Math.abs(total))} base tokens ${total > 0 ? "more" : "less"} than `, el("b", {}, state.first), ` over ${text.counted(found.length, "call")} that cost differently.`),
+    el("p", { class: "total" }, el("b", {}, state.second), ` costs ${text.total(Math.abs(total))} ${total > 0 ? "more" : "less"} than `, el("b", {}, state.first), ` over ${text.counted(found.length, "call")} that cost differently.`),
     table({ caption: "Differences by cause", heads: ["why the dearer one is", `${state.second} cheaper at`, "by", `${state.second} dearer at`, "by"], numbers: [1, 2, 3, 4], rows, kind: "reasons" }),
   ];
 }
@@ -79,8 +81,9 @@ function drawDifferences(state) {
   found.sort(SORTS[view.sort]);
   const linked = found.findIndex((one) => one.recording === state.recording && one.call === state.call);
   const rows = found.slice(0, Math.max(view.rows, linked + 1));
-  const cells = (run, call) => (run.refused[call] ? [run.refused[call], "", "", "", text.whole(run.spent[call])]
-    : [run.tokens, run.read, run.written, run.uncached, run.spent].map((column) => text.whole(column[call])));
+  const most = found.reduce((size, one) => Math.max(size, Math.abs(one.cost)), 0);
+  const cells = (run, call) => [...(run.refused[call] ? [run.refused[call], "", "", ""]
+    : [run.tokens, run.read, run.written, run.uncached].map((column) => text.whole(column[call]))), text.cost(run.paid[call], most)];
   const detail = linked < 0 ? null : [found[linked]].flatMap(({ recording, call, first, second }) =>
     [[state.first, first], [state.second, second]].map(([name, run]) => el("p", {}, el("b", {}, name), " ", readout(run, figures.recordings[recording], call))));
   const each = ["tokens", "read", "written", "uncached", "cost"];
@@ -91,8 +94,8 @@ function drawDifferences(state) {
     numbers: [1, 3, ...Array.from({ length: 10 }, (_, place) => place + 5)], marked: linked < 0 ? [] : [linked], detail,
     rows: rows.map((one) => [
       titleOf(one.recording), el("a", { href: choices.link({ ...state, recording: one.recording, call: one.call, show: [...new Set([...state.show, state.first, state.second])] }), id: `call-${one.recording}-${one.call}` }, String(one.call + 1)),
-      text.time(timeOf(figures.recordings[one.recording], one.call)), el("b", { class: one.units < 0 ? "less" : "more" }, text.signed(one.units, text.whole)),
-      el("span", { title: happened(one.units < 0 ? one.first : one.second, one.call) }, REASONS[one.reason]), ...cells(one.first, one.call), ...cells(one.second, one.call),
+      text.time(timeOf(figures.recordings[one.recording], one.call)), el("b", { class: one.cost < 0 ? "less" : "more" }, text.signed(one.cost, (size) => text.cost(size, most))),
+      el("span", { title: happened(one.cost < 0 ? one.first : one.second, one.call) }, REASONS[one.reason]), ...cells(one.first, one.call), ...cells(one.second, one.call),
     ]),
   });
   const more = found.length > rows.length ? el("button", { type: "button", class: "further", onclick: () => { view.rows = rows.length + STEP; drawDifferences(state); } }, `Show more: ${text.whole(found.length - rows.length)} are left`) : null;

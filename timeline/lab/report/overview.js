@@ -25,9 +25,9 @@ function drawAnswer(here) {
   const widest = inside.reduce((one, other) => (other.mean_visible > one.mean_visible ? other : one));
   const breaks = Object.values(best.collapses).reduce((sum, count) => sum + count, 0);
   const cards = [
-    ["cost", best.priced ? text.money(best.money) : text.short(best.units) + " base tokens",
+    ["cost", text.total(best.cost),
       best === first ? "the others are held against it"
-        : `${best.priced ? text.money(first.money) : text.short(first.units)} with ${first.policy}${first.keeps ? "" : ", which does not keep to the limit"}`],
+        : `${text.total(first.cost, best.cost)} with ${first.policy}${first.keeps ? "" : ", which does not keep to the limit"}`],
     ["in sight", text.short(best.mean_visible) + " tokens",
       widest === best ? "in the mean over the calls: the most of those that keep to the limit" : `in the mean over the calls; ${text.short(widest.mean_visible)} with ${widest.policy}, the most within the limit`],
     ["files out of sight when needed", `${text.whole(best.hidden_needs)} of ${text.whole(best.needs)}`, needs(best, inside)],
@@ -50,6 +50,8 @@ function warnings(here) {
   const told = [
     ...over.map((row) => `${row.policy} sends ${text.counted(row.over_limit, "call")} above the limit.`),
     ...refused.map((row) => `${row.policy} refuses calls (${text.counts(row.refused)}) and does not pay for them: its cost compares with nothing.`),
+    ...here.rows.filter((row) => row.failed).map((row) => `${row.policy} failed on ${text.counted(row.failed, "recording")} that other policies did not fail on: its cost compares with nothing.`),
+    figures.cost_in === "money" ? null : `There is no price for ${figures.unpriced.join(", ")}: costs are compared in base tokens, in which a token of a dear model counts no more than one of a cheap one.`,
     here.capped ? "The system prompt and tools would not leave room within this limit, and count less than they did." : null,
     ...figures.failures,
   ].filter(Boolean);

@@ -17,7 +17,7 @@ function drawRecordings(state) {
   const here = figures.limits[state.limit];
   const names = here.rows.map((row) => row.policy);
   const rows = figures.recordings.map((recording, place) => {
-    const units = names.map((name) => here.runs.find((run) => run.recording === place && figures.policies[run.policy] === name)?.units);
+    const units = names.map((name) => here.runs.find((run) => run.recording === place && figures.policies[run.policy] === name)?.cost);
     const link = el("a", { id: `recording-${place}`, href: choices.link({ recording: place }), "aria-current": place === state.recording ? "true" : null }, titleOf(place));
     return [link, recording.subagent ? "subagent" : "", text.time(recording.start), text.whole(recording.at.length),
       ...units.map((value) => (units[0] && value !== undefined ? (value / units[0]).toFixed(3) : "–"))];
@@ -43,7 +43,7 @@ function happened(run, call) {
 
 function readout(run, recording, call) {
   if (call === null || call === undefined || run.read[call] === undefined) return "Point at a call to read it; drag to enlarge, double-click to go back.";
-  const sent = run.refused[call] ? "" : `${text.whole(run.tokens[call])} tokens: read ${text.whole(run.read[call])}, written ${text.whole(run.written[call])}, uncached ${text.whole(run.uncached[call])}; cost ${text.whole(run.spent[call])}`;
+  const sent = run.refused[call] ? "" : `${text.whole(run.tokens[call])} tokens: read ${text.whole(run.read[call])}, written ${text.whole(run.written[call])}, uncached ${text.whole(run.uncached[call])}; cost ${text.cost(run.paid[call])}`;
   return [`Call ${call + 1}, ${text.time(timeOf(recording, call))}`, sent, happened(run, call)].filter(Boolean).join(" · ");
 }
 
@@ -155,7 +155,7 @@ function drawCharts(state) {
   const boxes = runs.map(([name, run]) => {
     const said = el("p", { class: "readout" }, readout(run, recording, state.call));
     const frame = el("div", { class: "frame", role: "img", "aria-label": described(name, run) });
-    return { run, frame, said, box: el("figure", {}, el("figcaption", {}, el("b", {}, name), ` ${text.short(run.units)} base tokens`), frame, said, eventList(run, recording, state)) };
+    return { run, frame, said, box: el("figure", {}, el("figcaption", {}, el("b", {}, name), ` ${text.total(run.cost)}`), frame, said, eventList(run, recording, state)) };
   });
   readouts = runs.map(([, run]) => (call) => readout(run, recording, call));
   put("charts", boxes.map((one) => one.box));
