@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 
 def signature(block: Block) -> str:
-    """Return what a block says, as a hash: two blocks of one signature say the same to a model."""
-    said: list[Any] = [block.type, block.text, block.data]
+    """Return what a block says, as a hash: two blocks of one signature say the same to a model.
+
+    White space at the end of an answer is nothing that is said: frameworks strip it, and so does a wire that must.
+    """
+    text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
+    said: list[Any] = [block.type, text, block.data]
     if isinstance(block, ToolCall | ToolResult):
         said.append(block.call_id)
     if isinstance(block, ToolCall):

@@ -30,6 +30,12 @@ def check_anthropic(body: dict[str, Any]) -> None:
     assert sorted(results) == sorted(seen)
 
 
+def closing_text(body: dict[str, Any]) -> str:
+    """Return the text that a request to Anthropic ends with, where it is an answer's; else nothing."""
+    last = body["messages"][-1] if body["messages"] else {"role": "user"}
+    return str(last["content"][-1].get("text", "")) if last["role"] == "assistant" else ""
+
+
 def check_openai_chat(body: dict[str, Any]) -> None:
     """Each assistant message with calls is followed at once by a tool message for each of them, in order."""
     messages = body["messages"]
@@ -48,9 +54,17 @@ def check_openai_chat(body: dict[str, Any]) -> None:
 
 
 def check_grown(before: RenderedContext, after: RenderedContext) -> None:
-    """Both requests begin alike: all parts of the older one, and all of its messages but the last, are in the newer."""
-    older, newer = (_parts(context.to_anthropic()) for context in (before, after))
-    assert newer[: len(older)] == older
+    """Both requests begin alike: all parts of the older one, and all of its messages but the last, are in the newer.
+
+    An answer that was the last word has its white space back when something follows.
+    """
+    requests = [context.to_anthropic() for context in (before, after)]
+    older, newer = map(_parts, requests)
+    kept = newer[: len(older)]
+    if closing := closing_text(requests[0]):
+        assert kept.pop()[1]["text"].rstrip() == closing
+        older.pop()
+    assert kept == older
     said, says = (context.to_openai_chat()["messages"] for context in (before, after))
     settled = said[:-1]
     assert says[: len(settled)] == settled

@@ -49,6 +49,13 @@ def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_signature() -> 
     assert signature(call("a", arguments={"x": 1})) != signature(call("a", arguments={"x": 2}))
 
 
+def test_white_space_at_the_end_of_an_answer_is_nothing_that_is_said() -> None:
+    """It is taken off where the answer is a request's last word, and comes back in that form."""
+    assert signature(answer(text="x \n")) == signature(answer(text="x"))
+    assert signature(answer(text=" x")) != signature(answer(text="x"))
+    assert signature(prompt(text="x ")) != signature(prompt(text="x"))
+
+
 def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
     """A cut call stands at the end of its response, behind the calls that came whole."""
     mark: dict[str, Any] = {

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from anthropic.types import MessageParam
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.invariants.wires import closing_text
 from tests.wire.entries import (
     KINDS,
     PICTURE,
@@ -54,6 +56,11 @@ def results(message: dict[str, Any]) -> list[str]:
     return [p["tool_use_id"] for p in message["content"] if p["type"] == "tool_result"]
 
 
+def followed(context: NeutralContext) -> NeutralContext:
+    """Return a context that the user has the last word of."""
+    return context.model_copy(update={"ephemeral": (prompt("Go on."),)})
+
+
 def check_legal(body: dict[str, Any]) -> None:
     """Check what the Messages API demands of every request."""
     said = body["messages"]
@@ -71,6 +78,7 @@ def check_legal(body: dict[str, Any]) -> None:
             assert types[-1] != "thinking"
     if said:
         assert not uses(said[-1])
+        assert not closing_text(body)[-1:].isspace()
     every = [id_ for message in said for id_ in uses(message)]
     assert len(set(every)) == len(every)
     assert markers({k: v for k, v in body.items() if k != "tools"}) + markers(body.get("tools", [])) <= 4
@@ -98,7 +106,21 @@ def test_a_projection_gives_a_legal_request_that_says_everything(context: Neutra
 @given(contexts(hostile_entries()))
 def test_every_text_is_sent_unless_it_is_reasoning(context: NeutralContext) -> None:
     """Even among entries that do not fit one another no text is lost."""
-    assert_all_is_said(context, encode(context)["messages"])
+    assert_all_is_said(context, encode(followed(context))["messages"])
+
+
+@given(contexts(hostile_entries()), st.text(min_size=1), st.text(" \t\n\u3000", max_size=3))
+def test_an_answer_ends_in_no_white_space_where_it_is_the_last_word(
+    context: NeutralContext, said: str, space: str
+) -> None:
+    """The API refuses it there, and nowhere else: every other byte is what it is when something follows."""
+    spoken = context.model_copy(update={"entries": (*context.entries, answer(said + space)), "ephemeral": ()})
+    body = encode(spoken)
+    check_legal(body)
+    sent, before = ([p for m in b["messages"] for p in m["content"]] for b in (body, encode(followed(spoken))))
+    if closing_text(body):
+        sent[-1]["text"] += before[-2]["text"][len(sent[-1]["text"]) :]
+    assert sent == before[:-1]
 
 
 @given(legal_entries())

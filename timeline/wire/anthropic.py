@@ -1,8 +1,8 @@
 """Anthropic's Messages API: a context into ``system``, ``tools`` and ``messages``, and messages into blocks.
 
 What the API demands: the first message is the user's, roles alternate, every `tool_use` is answered by a `tool_result`
-at the head of the very next message, no text is blank, and reasoning is sent as it was signed or not at all. Where
-cache markers go is `markers`' business.
+at the head of the very next message, no text is blank, a final answer does not end in white space, and reasoning is
+sent as it was signed or not at all. Where cache markers go is `markers`' business.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     system = placed_markers(context, writer.parts, writer.place)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
+    writer.end()
     body = {"system": system, "tools": list(context.tools), "messages": writer.messages}
     return {key: value for key, value in body.items() if key == "messages" or (value and not _is_blank(value))}
 
@@ -78,6 +79,14 @@ class _Writer:
             return
         for part in _user_parts(item.entry):
             self._write("user", part, item.number)
+
+    def end(self) -> None:
+        """Take the white space off the end of a final answer: the model would go on from it, and the API refuses that.
+
+        It stays on every text that something follows, and comes back when something follows this one.
+        """
+        if self.messages and self.messages[-1]["role"] == "assistant" and self.parts[-1]["type"] == "text":
+            self.parts[-1]["text"] = self.parts[-1]["text"].rstrip()
 
     def _add_response(self, response: Response) -> None:
         said = [(part, number) for number, part in self._said(response)]
