@@ -1,17 +1,19 @@
-"""What a recorded render appends: the context's event, and what changed before it that costs the provider's cache."""
+"""What a recorded render appends: the context's event, with what changed before it; or that it was refused."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Final, Literal
 
+from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
 from timeline.frozen import compact_json, sha256_hex
-from timeline.notice_events import PrefixChanged, ToolsChanged
+from timeline.notice_events import ContextOverflowed, PrefixChanged, ToolsChanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from timeline.errors import BudgetImpossible
     from timeline.events import Payload
     from timeline.fold.window import Recorded
     from timeline.projection.context import RenderedContext
@@ -57,6 +59,15 @@ def context_events(
     )
     values = {hashes[name]: text for name, text in stored.items() if text is not None}
     return [*_changes(context.conversation, known, rendered), rendered], values
+
+
+def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverflowed:
+    """Return what is recorded of a render that was refused, for whoever follows the log."""
+    return ContextOverflowed(
+        tokens=refusal.account["total"],
+        limit=refusal.account["limit"],
+        reason="messages" if isinstance(refusal, ContextOverflow) else "fixed_part",
+    )
 
 
 def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:

@@ -14,7 +14,7 @@ from timeline.attempt_events import CompactionFailed, CompactionStarted, Failure
 from timeline.blocks import Instant
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.frozen import Frozen
-from timeline.notice_events import ContextOverflowed
+from timeline.notice_events import ContextOverflowed, OverflowReason
 from timeline.planning.budget import CRITICAL_PERCENT, WARNING_PERCENT
 
 if TYPE_CHECKING:
@@ -188,19 +188,24 @@ class ContextOverflowEvent(Happened):
     """A context was refused: it is above the limit, and nothing makes it smaller. Somebody has to act.
 
     Attributes:
-        current_tokens: all that was held against the limit: system prompt, tools, messages and reserves.
+        current_tokens: all that was held against the limit: system prompt, tools, messages and reserves; without
+            messages where these are not the reason.
         limit: in tokens.
-        percent_used: of the limit; above 100 here.
+        percent_used: of the limit; above 100, save where the fixed part is the reason: that is refused from the trigger
+            on, since it leaves no room for a summary and the newest messages.
+        reason: ``messages``, or ``fixed_part``: system prompt, tools and reserves alone leave no room.
     """
 
     type: Literal["context-overflow"] = "context-overflow"
     current_tokens: int
     limit: int
     percent_used: float
+    reason: OverflowReason = "messages"
 
     def line(self) -> str:
         """Tell it in one line."""
-        return f"Overflow: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %)"
+        what = ", without any messages" if self.reason == "fixed_part" else ""
+        return f"Overflow: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){what}"
 
 
 class ContextUsageEvent(Happened):
@@ -259,9 +264,8 @@ def lifecycle_of(event: Event) -> list[LifecycleEvent]:
             return [_completed(completed, own)]
         case CompactionFailed() as failed:
             return [_failed(failed, own)]
-        case ContextOverflowed(tokens=tokens, limit=limit):
-            percent = _percent(tokens, limit)
-            return [ContextOverflowEvent(**own, current_tokens=tokens, limit=limit, percent_used=percent)]
+        case ContextOverflowed() as refused:
+            return [_overflow(refused, own)]
         case ContextRendered() as rendered:
             return [_usage(rendered, own)]
         case _:
@@ -330,6 +334,16 @@ def _failed(failed: CompactionFailed, own: dict[str, Any]) -> CompactionErrorEve
         reason=failed.reason,
         can_retry=failed.reason in _TRANSIENT,
         suggest_new_session=failed.reason in _HELPLESS and failed.over_limit,
+    )
+
+
+def _overflow(refused: ContextOverflowed, own: dict[str, Any]) -> ContextOverflowEvent:
+    return ContextOverflowEvent(
+        **own,
+        current_tokens=refused.tokens,
+        limit=refused.limit,
+        percent_used=_percent(refused.tokens, refused.limit),
+        reason=refused.reason,
     )
 
 

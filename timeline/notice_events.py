@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from timeline.events import Payload
 
@@ -30,15 +30,21 @@ class HookFailed(Payload):
     error: str
 
 
+OverflowReason: TypeAlias = Literal["messages", "fixed_part"]
+"""Why a render was refused: nothing makes the messages fit; or what stands beside them leaves no room for any."""
+
+
 class ContextOverflowed(Payload):
     """A render was refused: the context is above the limit, and nothing makes it smaller.
 
-    ``tokens`` is what was held against ``limit``, reserves included.
+    ``tokens`` is what was held against ``limit``, reserves included. Where the fixed part alone leaves no room for a
+    conversation, it is what that takes, which may be below the limit, and is above what starts a compaction.
     """
 
     type: Literal["context.overflowed"] = "context.overflowed"
     tokens: int
     limit: int
+    reason: OverflowReason = "messages"
 
 
 class PrefixChanged(Payload):

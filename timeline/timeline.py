@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline import arguments
 from timeline.blocks import Block, RangeSummary, parse_block
-from timeline.context_events import context_events
+from timeline.context_events import context_events, overflow_event
 from timeline.dry import DryLog
 from timeline.equipment import Equipment, policy_in_force
-from timeline.errors import ContextOverflow, ContextRefused, ConversationNotFound, InvalidBlock, VersionConflict
+from timeline.errors import (
+    BudgetImpossible,
+    ContextOverflow,
+    ContextRefused,
+    ConversationNotFound,
+    InvalidBlock,
+    VersionConflict,
+)
 from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
 from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.looping import Looping
-from timeline.notice_events import ContextOverflowed
 from timeline.observer import Observer
 from timeline.policy.seeds import cut_point
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
@@ -189,7 +195,7 @@ class Timeline(Looping):
                 context = await self._renderer.render(
                     log, compactor, system=system, tools=tools, ephemeral=tail, now=now
                 )
-            except ContextOverflow as refusal:
+            except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
                     await self._tell_overflow(refusal, now)
                 raise
@@ -205,9 +211,9 @@ class Timeline(Looping):
             self._injected = self._injected[len(injected) :]
         return context
 
-    async def _tell_overflow(self, refusal: ContextOverflow, now: datetime) -> None:
+    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
         """Record a refused render for whoever follows the log, unless it is what the log ends with."""
-        told = ContextOverflowed(tokens=refusal.account["total"], limit=refusal.account["limit"])
+        told = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
         if [event.payload for event in newest] != [told]:
             await self._log.commit([told], at=now)

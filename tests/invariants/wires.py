@@ -32,8 +32,9 @@ def check_anthropic(body: dict[str, Any]) -> None:
 
 def closing_text(body: dict[str, Any]) -> str:
     """Return the text that a request to Anthropic ends with, where it is an answer's; else nothing."""
-    last = body["messages"][-1] if body["messages"] else {"role": "user"}
-    return str(last["content"][-1].get("text", "")) if last["role"] == "assistant" else ""
+    if not body["messages"] or body["messages"][-1]["role"] != "assistant":
+        return ""
+    return str(body["messages"][-1]["content"][-1].get("text", ""))
 
 
 def check_openai_chat(body: dict[str, Any]) -> None:

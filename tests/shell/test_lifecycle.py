@@ -15,7 +15,14 @@ from store.memory import MemoryStore
 from tests.scenes import FULL, Interrupted, Mute, Scribe, answer, exchange, log_of, opened, prompt, small_policy, turn
 from timeline import Hooks, Skip, Timeline, open_store, policies
 from timeline.encoding import decode_payload
-from timeline.errors import ContextOverflow, ConversationNotFound, InvalidArgument, StoreClosed, SummarizerFailed
+from timeline.errors import (
+    BudgetImpossible,
+    ContextOverflow,
+    ConversationNotFound,
+    InvalidArgument,
+    StoreClosed,
+    SummarizerFailed,
+)
 from timeline.frozen import compact_json
 from timeline.lifecycle import (
     CompactionCompleteEvent,
@@ -204,6 +211,26 @@ async def test_a_context_that_cannot_be_made_to_fit_suggests_a_new_session() -> 
     assert isinstance(overflow, ContextOverflowEvent)
     assert (overflow.current_tokens, overflow.limit) == (caught.value.account["total"], 1_000)
     assert overflow.percent_used == pytest.approx(123)
+    assert overflow.reason == "messages"
+
+
+async def test_a_prompt_that_leaves_no_room_is_told_like_any_overflow() -> None:
+    """Once, with the figures of the fixed part, and until a render succeeds."""
+    timeline = await talk(small_policy(max_tokens=1_000), prompt(30))
+    for _ in range(2):
+        with pytest.raises(BudgetImpossible) as caught:
+            await timeline.render(system="Be brief. " * 400)
+    with pytest.raises(BudgetImpossible):
+        await timeline.render(system="Be brief. " * 400, record=False)
+    [overflow] = await told(timeline._store)
+    assert isinstance(overflow, ContextOverflowEvent)
+    account = caught.value.account
+    assert (overflow.reason, overflow.current_tokens, overflow.limit) == ("fixed_part", account["total"], 1_000)
+    assert overflow.line().endswith("%), without any messages")
+    await timeline.render(system="Be brief.")
+    progress = Progress().after(overflow)
+    assert progress.overflow is overflow
+    assert progress.after((await told(timeline._store))[-1]).overflow is None
 
 
 async def test_a_dry_run_that_overflows_tells_nothing() -> None:
