@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,19 +14,41 @@ from timeline.ports import name_of, reported_usage
 from timeline.refusals import cause_of
 
 if TYPE_CHECKING:
-    from timeline.events import WrittenBy
+    from timeline.events import Usage, WrittenBy
     from timeline.planning.requests import Requests
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Summarizer, Summary, SummaryRequest
 
 
-async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> tuple[SummaryParts, WrittenBy]:
+@dataclass(slots=True)
+class Asked:
+    """What the requests of one compaction came to so far, also for the record of one that is broken off.
+
+    Attributes:
+        spent: what all answers that came were reported to have taken, used or not; None where nobody reported any.
+        unanswered: how many requests were broken off. A provider may well count them, and tells their usage to nobody:
+            it stands in the answer that never came.
+    """
+
+    spent: Usage | None = None
+    unanswered: int = 0
+
+    def answered(self, usage: Usage | None) -> None:
+        """Take in that a request was answered, by an error too."""
+        self.spent = total_usage((self.spent, usage))
+        self.unanswered -= 1
+
+
+async def ask(
+    summarizer: Summarizer, requests: Requests, form: SummaryForm, asked: Asked
+) -> tuple[SummaryParts, WrittenBy]:
     """Ask for the parts of a summary; this is where time passes, and no lock is held.
 
     Args:
         summarizer: who is asked.
         requests: what about.
         form: puts its heading before the summary, so that a heading in an answer is taken off.
+        asked: is told of each request and each answer.
 
     Raises:
         SummarizerFailed: there is no usable answer to one of them: an error of whatever kind, a text that is empty, or
@@ -34,7 +57,7 @@ async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> 
     answers: dict[str, Summary] = {}
 
     async def answer(request: SummaryRequest) -> None:
-        answers[request.kind] = await _judged(summarizer, request)
+        answers[request.kind] = await _judged(summarizer, request, asked)
 
     try:
         async with anyio.create_task_group() as group:
@@ -45,10 +68,9 @@ async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> 
         failed = errors.subgroup(SummarizerFailed)
         if failed is None or len(failed.exceptions) != len(errors.exceptions):
             raise
-        failures = [error for error in failed.exceptions if isinstance(error, SummarizerFailed)]
-        told = [failure.usage for failure in failures] + [summary.usage for summary in answers.values()]
-        failures[0].usage = total_usage(told)
-        raise failures[0] from None
+        failure = next(error for error in failed.exceptions if isinstance(error, SummarizerFailed))
+        failure.usage = asked.spent
+        raise failure from None
     parts = SummaryParts(
         history=unheaded(answers["history"].text, form) if "history" in answers else requests.kept.history,
         turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
@@ -56,16 +78,21 @@ async def ask(summarizer: Summarizer, requests: Requests, form: SummaryForm) -> 
     return parts, written_by(list(answers.values()))
 
 
-async def _judged(summarizer: Summarizer, request: SummaryRequest) -> Summary:
+async def _judged(summarizer: Summarizer, request: SummaryRequest, asked: Asked) -> Summary:
     """Ask a summarizer; what an application's raises, and what it answers, is judged as in a chain of several."""
+    asked.unanswered += 1
     try:
         summary = await summarizer.summarize(request)
-    except SummarizerFailed:
+    except SummarizerFailed as failure:
+        asked.answered(failure.usage)
         raise
     except Exception as error:
+        asked.answered(None)
         raised = f"{name_of(summarizer)}: {type(error).__name__}: {error}"
         raise SummarizerFailed([raised], cause=cause_of(error)) from error
+    usage = reported_usage(summary)
+    asked.answered(usage)
     problem = request.problem_with(summary)
     if problem is not None:
-        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"], usage=reported_usage(summary))
+        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"], usage=usage)
     return summary

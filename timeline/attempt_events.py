@@ -41,7 +41,7 @@ class CompactionFailed(Payload):
 
     No new try under that policy follows until the visible tokens grew by ``retry_after``. ``cause`` says why no
     summarizer had an answer, where that is the reason; ``usage`` is what the answers that came were reported to have
-    taken.
+    taken, and ``unanswered`` is how many requests were broken off, whose usage nobody was told.
     """
 
     type: Literal["compaction.failed"] = "compaction.failed"
@@ -56,3 +56,4 @@ class CompactionFailed(Payload):
     """Version of the `CompactionStarted` that it ends."""
     cause: Cause | None = None
     usage: Usage | None = None
+    unanswered: int = 0

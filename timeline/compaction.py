@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.announcing import BEFORE, Announced, call_hook
-from timeline.asking import ask
+from timeline.asking import Asked, ask
 from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import RangeSummary
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
@@ -22,7 +22,6 @@ from timeline.events import (
     Pruned,
     SummaryParts,
     WrittenBy,
-    total_usage,
 )
 from timeline.hiding import as_pruned
 from timeline.lease import begin, holds, release, take_turn, within
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     from timeline.attempt_events import FailureReason
     from timeline.errors import Cause
-    from timeline.events import CompactReason, Payload, Usage
+    from timeline.events import CompactReason, Payload
     from timeline.fold.window import Window
     from timeline.log import Log
     from timeline.planning.budget import FixedPart
@@ -121,7 +120,7 @@ class Compactor:
         *,
         lease: int | None = None,
         cause: Cause | None = None,
-        spent: Usage | None = None,
+        asked: Asked | None = None,
     ) -> None:
         """Record a refusal or failure, unless it is the very one that is on record.
 
@@ -146,7 +145,8 @@ class Compactor:
             over_limit=account(window.items, fixed, self.policy).available < 0,
             lease=lease,
             cause=cause,
-            usage=spent,
+            usage=None if asked is None else asked.spent,
+            unanswered=0 if asked is None else asked.unanswered,
         )
         await log.commit([failed], at=now)
 
@@ -156,8 +156,8 @@ class _Compaction:
     """One compaction under way.
 
     ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
-    ``committed`` is the version of its first event once it is in the log; ``spent`` is what all summaries took so far,
-    used or not.
+    ``committed`` is the version of its first event once it is in the log; ``asked`` is what all requests for
+    summaries came to so far.
     """
 
     compactor: Compactor
@@ -174,7 +174,7 @@ class _Compaction:
     own_summary: str = ""
     committed: int = 0
     before: Window | None = None
-    spent: Usage | None = None
+    asked: Asked = field(default_factory=Asked)
 
     async def run(self, *, wait: bool) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
@@ -195,7 +195,7 @@ class _Compaction:
                         return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
-            await release(self.log, self.lease, error, self.now, spent=self.spent)
+            await release(self.log, self.lease, error, self.now, asked=self.asked)
             raise
         raise CompactionSuperseded(
             "The log changed inside the planned range while the summary was written. "
@@ -246,7 +246,7 @@ class _Compaction:
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        own: Any = {"lease": self.lease, "cause": cause, "spent": self.spent}
+        own: Any = {"lease": self.lease, "cause": cause, "asked": self.asked}
         await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, **own)
 
     async def _ask_application(self, plan: Plan) -> None:
@@ -311,20 +311,18 @@ class _Compaction:
         policy, counter = self.compactor.policy, self.compactor.counter
         requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
         try:
-            parts, who = await ask(self.compactor.summarizer, requests, policy.form)
+            parts, who = await ask(self.compactor.summarizer, requests, policy.form, self.asked)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
-            self.spent = total_usage((self.spent, failure.usage))
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
-                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.spent)
+                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.asked.spent)
                 return notice, who, requests.round
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
-        self.spent = total_usage((self.spent, who.usage))
-        return parts, who.model_copy(update={"usage": self.spent}), requests.round
+        return parts, who.model_copy(update={"usage": self.asked.spent}), requests.round
 
     def _warn(self, problem: str) -> None:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from timeline.asking import Asked
     from timeline.attempt_events import CompactionStarted
-    from timeline.events import Usage
     from timeline.log import Log
 
 LEASE: Final = timedelta(seconds=120)
@@ -104,11 +104,11 @@ def holds(log: Log, lease: int | None) -> bool:
 
 
 async def release(
-    log: Log, lease: int | None, error: BaseException, now: datetime, *, spent: Usage | None = None
+    log: Log, lease: int | None, error: BaseException, now: datetime, *, asked: Asked | None = None
 ) -> None:
     """Give a lease back that an error or a cancellation ended, out of reach of the cancellation itself.
 
-    ``spent`` is what summaries took that it leaves behind.
+    ``asked`` is what its requests for summaries came to.
 
     Where the store cannot record that now, a full disk for example, it is done when this log is next compacted; for
     everybody else the lease expires by itself.
@@ -120,7 +120,8 @@ async def release(
         reason="cancelled" if cancelled else "failed",
         detail="" if cancelled else f"{type(error).__name__}: {error}",
         lease=lease,
-        usage=spent,
+        usage=None if asked is None else asked.spent,
+        unanswered=0 if asked is None else asked.unanswered,
     )
 
     try:

@@ -267,7 +267,7 @@ async def test_a_context_that_cannot_be_made_to_fit_is_an_overflow_with_its_fact
 
 
 async def test_a_fixed_part_that_leaves_no_room_is_an_error_with_its_facts() -> None:
-    """No compaction can help against a system prompt; nothing is asked and nothing is written."""
+    """No compaction can help against a system prompt; nothing is asked, and nothing is covered."""
     store, scribe = MemoryStore(), Scribe()
     timeline = await opened(store, policy=small_policy(max_tokens=1_000, output_reserve=400), summarizer=scribe)
     await timeline.append(*turn(100))
@@ -276,7 +276,8 @@ async def test_a_fixed_part_that_leaves_no_room_is_an_error_with_its_facts() -> 
         await timeline.render(system=words(400), tools=[words(100)])
     assert (caught.value.account["fixed"], caught.value.account["limit"]) == (900, 1_000)
     assert caught.value.account["reserved"] == 400
-    assert (timeline.version, scribe.asked) == (version, [])
+    assert scribe.asked == []
+    assert [event.type for event in (await log_of(store))[version:]] == ["context.overflowed"]
 
 
 async def test_the_policy_none_never_compacts() -> None:
@@ -460,6 +461,35 @@ async def test_a_cancelled_compaction_leaves_the_conversation_as_it_was() -> Non
     assert timeline.window.items == before
     assert [d.kind for d in await timeline.compact()] == ["compacted"]
     assert (await timeline.verify()).ok
+
+
+class HalfAnswered(Scribe):
+    """A summarizer that answers for the history, and never for the turn's prefix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = anyio.Event()
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Answer, or wait for ever."""
+        if request.kind == "turn_prefix":
+            await self.answered.wait()
+            await anyio.sleep_forever()
+        self.answered.set()
+        return Summary(text="- done", summarizer="half", usage=Usage(input_tokens=50))
+
+
+async def test_a_cancelled_compaction_says_what_is_known_of_its_requests() -> None:
+    """What the answered one took is counted; of the one that was broken off nobody is told, and the log says so."""
+    store, summarizer = MemoryStore(), HalfAnswered()
+    timeline = await split(store, summarizer=summarizer)
+    async with anyio.create_task_group() as group:
+        group.start_soon(timeline.compact)
+        await summarizer.answered.wait()
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    [failed] = await payloads_of(store, "compaction.failed")
+    assert (failed.reason, failed.usage, failed.unanswered) == ("cancelled", Usage(input_tokens=50), 1)
 
 
 # What happens while the summary is written

@@ -249,6 +249,7 @@ async def test_a_cancelled_compaction_frees_its_lease(tmp_path: Path) -> None:
             group.cancel_scope.cancel()
         [failed] = await payloads_of(store, "compaction.failed")
         assert (failed.reason, failed.lease) == ("cancelled", 8)
+        assert (failed.unanswered, failed.usage) == (1, None)
         assert timeline.window.lease is None
         slow.may_answer.set()
         await timeline.compact(wait=False, now=AT)
