@@ -174,6 +174,16 @@ def test_a_providers_messages_hold_the_whole_conversation(
     assert any(len(messages) >= 6 for messages in body.values())
 
 
+def test_a_request_of_the_responses_api_is_read_again(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """It says the same when it is exported from the copy."""
+    file = tmp_path / "items.json"
+    run("export", simulated["id"], "--wire", "openai-responses", "-o", file)
+    [copy] = run("import", file, "--json").json
+    assert json.loads(file.read_text()) == run("export", copy["id"], "--wire", "openai-responses").json
+
+
 def test_a_providers_messages_of_the_window_are_what_it_would_be_sent(
     run: Callable[..., Done], simulated: dict[str, Any]
 ) -> None:

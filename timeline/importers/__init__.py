@@ -28,6 +28,7 @@ from timeline.importers.recording import (
     Recording,
     Report,
 )
+from timeline.importers.responses import is_responses, read_responses
 from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
 from timeline.wire.foreign import decode_value
 
@@ -50,6 +51,7 @@ FORMATS: Final = (
     "Codex rollouts (JSON Lines)",
     "OpenAI Agents SDK sessions (SQLite)",
     "OpenAI chat messages (JSON)",
+    "OpenAI Responses requests (JSON)",
     "Anthropic messages (JSON)",
     "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
@@ -77,6 +79,8 @@ def read_recording(path: Path | str) -> list[Recording]:
     document = _document(data)
     if is_ai_sdk(document):
         recordings = read_ai_sdk(document, name)
+    elif is_responses(document):
+        recordings = read_responses(document, name, sha256(data).hexdigest())
     elif messages_of(document) is not None:
         recordings = read_chat(document, name, sha256(data).hexdigest())
     elif is_gemini_cli(document):

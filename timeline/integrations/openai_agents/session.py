@@ -107,6 +107,9 @@ class TimelineSession:
         With a limit the newest ones, but none that a model could not be sent without an older one: no output without
         its call, nothing that a thought led to without the thought. So there may be fewer.
 
+        Without a limit the whole log is read: covered items are asked for as well, so that neither the window nor an
+        index can answer. With one the cost is that of the newest items.
+
         Args:
             limit: most items; that of the settings unless given, or all.
 

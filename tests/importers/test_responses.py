@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+
+from tests.importers.session import blocks, kinds
+from tests.wire.entries import contexts, legal_entries
+from timeline.importers import Recording, read_recording
+from timeline.importers.responses import is_responses, read_responses
+from timeline.wire.gather import OPENING_LINE
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_responses import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.blocks import Block
+    from timeline.wire.neutral import NeutralContext
+
+ITEMS: list[dict[str, Any]] = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List the files."}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl"},
+    {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"path":"."}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "a.py"},
+    {"type": "message", "role": "assistant", "content": "One file."},
+]
+
+
+def read(folder: Path, document: Any) -> Recording:
+    """Write a document, and read it as a recording."""
+    path = folder / "items.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return read_recording(path)[0]
+
+
+def said(read_blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return what blocks say, without where they stand."""
+    return [block.model_dump(exclude={"turn_id", "at", "path", "response_id"}) for block in read_blocks]
+
+
+def test_items_become_turns_of_blocks(tmp_path: Path) -> None:
+    """A request with its instructions, or the bare list; what the model gave without a break is one response."""
+    recording = read(tmp_path, {"model": "gpt-5", "instructions": "You list.", "input": ITEMS})
+    assert recording.report.format == "openai-responses"
+    assert recording.title == "List the files."
+    assert kinds(recording) == [
+        "system.message",
+        "user.prompt",
+        "assistant.reasoning",
+        "react.tool.call",
+        "react.tool.result",
+        "assistant.completion",
+    ]
+    found = blocks(recording)
+    assert (found[2].data, found[3].response_id) == (ITEMS[1], found[2].response_id)
+    assert found[5].response_id != found[3].response_id
+    assert said(blocks(read(tmp_path, ITEMS))) == said(found[1:])
+    assert read(tmp_path, ITEMS).id == read(tmp_path, ITEMS).id != recording.id
+
+
+@given(contexts(legal_entries()))
+def test_every_request_that_is_written_is_read_with_all_that_it_says(context: NeutralContext) -> None:
+    """Blocks come in the order of the items, and say what the wire itself reads of them."""
+    body = encode(context)
+    assert is_responses(body) == bool(body["input"])
+    found = [blocks(recording) for recording in read_responses(body, "items", "0" * 64)]
+    assert said([block for own in found for block in own]) == said(decode(body))
+
+
+def test_what_only_a_request_needs_was_said_by_nobody(tmp_path: Path) -> None:
+    """The line before an assistant that speaks first, and the result of a call that has none."""
+    opening = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": OPENING_LINE}]}
+    interrupted = {"type": "function_call_output", "call_id": "c1", "output": INTERRUPTED}
+    recording = read(tmp_path, {"input": [opening, ITEMS[2], interrupted]})
+    assert kinds(recording) == ["react.tool.call"]
+    assert recording.report.counts["unanswered_call"] == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param([{"role": "user", "content": "Hello."}], id="a chat"),
+        pytest.param([{"type": "message", "role": "user", "content": [{"type": "text", "text": "x"}]}], id="messages"),
+        pytest.param([{"type": [], "role": "user", "content": [{"type": {}}]}], id="types that are none"),
+        pytest.param({"input": []}, id="no items"),
+        pytest.param({"input": [ITEMS[0], "x"]}, id="no list of items"),
+        pytest.param({"input": [{"id": "i1"}]}, id="neither type nor role"),
+    ],
+)
+def test_what_shows_nothing_of_these_items_is_left_to_others(document: Any) -> None:
+    """A list of plain messages is one of Chat Completions."""
+    assert not is_responses(document)

@@ -1,0 +1,79 @@
+"""Requests of OpenAI's Responses API: one document of items, as the API takes them and `timeline export` writes them.
+
+Like all requests it has no times, and its responses have no names: keys and times are derived from the position, the id
+from the content. What this library put in for the API alone (the fixed opening line, the result of a call that has
+none) is left out.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import SystemMessage
+from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
+from timeline.importers.recording import Recording, Report, short_title
+from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
+from timeline.wire.foreign import text_of
+from timeline.wire.gather import OPENING_LINE
+from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_chat import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Item = dict[str, Any]
+
+FORMAT: Final = "openai-responses"
+_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | {"function_call_output", "custom_tool_call_output"}
+_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
+"""What only these items have. A list of nothing but messages with plain texts is one of Chat Completions, too."""
+
+
+def is_responses(document: Any) -> bool:
+    """Say whether a JSON document is a request with its ``input``, or a bare list of such items."""
+    items = document.get("input") if isinstance(document, dict) else document
+    if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
+        return False
+    if not all(isinstance(item.get("type"), str) or isinstance(item.get("role"), str) for item in items):
+        return False
+    return isinstance(document, dict) or any(map(_shows_its_form, items))
+
+
+def _shows_its_form(item: Item) -> bool:
+    parts = parts_of(item.get("content"))
+    return text_of(item, "type") in _ITEMS or any(text_of(part, "type") in _PARTS for part in parts)
+
+
+def read_responses(document: Any, name: str, digest: str) -> list[Recording]:
+    """Read a document that `is_responses` knows; the list is empty when nothing was said in it.
+
+    Args:
+        document: the decoded JSON.
+        name: the file's name without its extension, the beginning of the conversation's id.
+        digest: the hash of the file, the rest of it.
+    """
+    items = document["input"] if isinstance(document, dict) else document
+    report = Report(format=FORMAT, lines=len(items), records=len(items))
+    report.note("missing_time", 1, "times are derived from the position, a second an item")
+    builder = RecordingBuilder(report)
+    if text := _instructions(document):
+        builder.add(SystemMessage(text=text), Origin("system", 0, UNKNOWN_TIME))
+    reader = ItemReader(builder, report)
+    for number, item in _said(items):
+        reader.read(item, Origin(f"item-{number}", number, UNKNOWN_TIME + timedelta(seconds=number)))
+    events = builder.finish()
+    return [Recording(f"{name}-{digest[:12]}", events, report, short_title(builder.first_prompt))] if events else []
+
+
+def _instructions(document: Any) -> str:
+    told = document.get("instructions") if isinstance(document, dict) else None
+    return told if isinstance(told, str) and told.strip() else ""
+
+
+def _said(items: list[Item]) -> Iterator[tuple[int, Item]]:
+    """Number the items, and leave out those that a request needs and nobody said."""
+    for number, item in enumerate(items, start=1):
+        opening = number == 1 and [part.get("text") for part in parts_of(item.get("content"))] == [OPENING_LINE]
+        if not opening and item.get("output") != INTERRUPTED:
+            yield number, item
