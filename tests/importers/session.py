@@ -86,6 +86,13 @@ def use(id_: str, name: str = "Bash", **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": id_, "name": name, "input": arguments}
 
 
+def read_document(folder: Path, document: Any, name: str = "chat.json") -> Recording:
+    """Write a JSON document, and read it as a recording."""
+    path = folder / name
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return read_recording(path)[0]
+
+
 def block_of(event: RecordedEvent) -> Block | None:
     """Return an event's block, or None for another event."""
     return event.payload.block if isinstance(event.payload, BlockAppended) else None

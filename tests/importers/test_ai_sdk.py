@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.importers.session import blocks, kinds
+from tests.importers.session import blocks, kinds, read_document
 from tests.wire.sdk_schemas import check_ui_messages, is_model_message
 from timeline import open_store
 from timeline.blocks import ToolCall, ToolResult
@@ -58,13 +58,6 @@ def model_chat() -> list[dict[str, Any]]:
     ]
 
 
-def read(folder: Path, document: Any, name: str = "chat.json") -> Recording:
-    """Write a document, and read it as a recording."""
-    path = folder / name
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return read_recording(path)[0]
-
-
 def read_lines(folder: Path, messages: list[Any]) -> Recording:
     """Write messages as lines, and read them as a recording."""
     path = folder / "chat.jsonl"
@@ -75,7 +68,7 @@ def read_lines(folder: Path, messages: list[Any]) -> Recording:
 def test_an_interfaces_chat_becomes_turns_responses_and_results(tmp_path: Path) -> None:
     """Each step is a response, its results right behind it; a message of one response tells what it cost."""
     check_ui_messages(chat())
-    recording = read(tmp_path, {"id": "chat-7", "messages": chat(), "trigger": "submit-message"})
+    recording = read_document(tmp_path, {"id": "chat-7", "messages": chat(), "trigger": "submit-message"})
     assert kinds(recording) == [
         "user.prompt",
         *("assistant.completion", "react.tool.call", "react.tool.result"),
@@ -96,19 +89,19 @@ def test_an_interfaces_chat_becomes_turns_responses_and_results(tmp_path: Path) 
 def test_a_programs_chat_is_read_too(tmp_path: Path) -> None:
     """Times are derived, and the id follows from the first message, so that it stays as the list grows."""
     assert all(map(is_model_message, model_chat()))
-    recording = read(tmp_path, model_chat())
+    recording = read_document(tmp_path, model_chat())
     assert kinds(recording) == [
         *("user.prompt", "assistant.completion", "react.tool.call"),
         *("react.tool.result", "assistant.completion"),
     ]
     assert recording.report.format == "ai-sdk"
-    assert recording.id == read(tmp_path, {"messages": model_chat()[:2]}).id
+    assert recording.id == read_document(tmp_path, {"messages": model_chat()[:2]}).id
     assert recording.events == read_lines(tmp_path, model_chat()).events
 
 
 def test_lines_of_messages_are_read_like_a_document(tmp_path: Path) -> None:
     """A message a line, as a server appends them; torn and foreign lines cost no other."""
-    assert read_lines(tmp_path, chat()).events == read(tmp_path, chat()).events
+    assert read_lines(tmp_path, chat()).events == read_document(tmp_path, chat()).events
     path = tmp_path / "torn.jsonl"
     lines = [json.dumps(message) for message in chat()]
     path.write_text("\n".join([lines[0], '{"note": 1}', *lines[1:3], lines[3][:40]]), encoding="utf-8")
@@ -129,10 +122,10 @@ async def test_a_chat_that_grew_adds_what_is_new(tmp_path: Path) -> None:
     async with open_store("memory://") as store:
         added = []
         for messages in (early, chat(), chat()):
-            done = await import_recording(store, read(tmp_path, {"id": "chat-7", "messages": messages}))
+            done = await import_recording(store, read_document(tmp_path, {"id": "chat-7", "messages": messages}))
             added.append(done.events)
         texts = [event.payload.dump() async for event in store.read("chat-7", types=["block.appended"])]
-    whole = len(read(tmp_path, chat()).events)
+    whole = len(read_document(tmp_path, chat()).events)
     assert added[2] == 0
     assert added[0] + added[1] == whole
     assert len(texts) == 9
@@ -143,7 +136,7 @@ def test_parts_that_are_still_streamed_are_left_to_a_later_snapshot(tmp_path: Pa
     """Half a text would stay half, since what was imported is never changed."""
     messages = chat()
     messages[1]["parts"] = [STEP, {"type": "text", "text": "I lo", "state": "streaming"}, tool("c", "input-streaming")]
-    recording = read(tmp_path, messages)
+    recording = read_document(tmp_path, messages)
     assert len(blocks(recording)) == 3
     assert [f["kind"] for f in recording.report.findings if f["kind"] == "torn"] == ["torn"]
 
@@ -160,7 +153,7 @@ def test_a_message_that_was_written_again_counts_once(tmp_path: Path) -> None:
 def test_messages_of_no_known_role_are_reported(tmp_path: Path) -> None:
     """What is no message, or says nothing, costs nobody else."""
     odd = [7, {"role": "critic", "parts": []}, {"id": "e", "role": "user", "parts": []}]
-    recording = read(tmp_path, [*chat()[:2], *odd])
+    recording = read_document(tmp_path, [*chat()[:2], *odd])
     assert len(blocks(recording)) == 7
     assert recording.report.counts["unknown_record"] == 3
 
@@ -168,14 +161,14 @@ def test_messages_of_no_known_role_are_reported(tmp_path: Path) -> None:
 def test_a_chat_in_which_nothing_was_said_is_refused(tmp_path: Path) -> None:
     """The message says what to give."""
     with pytest.raises(ImportFailed, match="no message is in it"):
-        read(tmp_path, [{"id": "x", "role": "assistant", "parts": [STEP]}])
+        read_document(tmp_path, [{"id": "x", "role": "assistant", "parts": [STEP]}])
 
 
 def test_times_are_read_in_every_form_that_applications_write(tmp_path: Path) -> None:
     """Milliseconds, seconds and text; a time that is none is missing."""
     at: list[Any] = [1_767_225_600_000, 1_767_225_601, "2026-01-01T00:00:02Z", {"odd": 1}]
     messages = [{**message, "metadata": {"createdAt": told}} for message, told in zip(chat(), at, strict=True)]
-    recording = read(tmp_path, messages)
+    recording = read_document(tmp_path, messages)
     assert sorted({event.at.second for event in recording.events}) == [0, 1, 2, 3]
     assert recording.report.counts["missing_time"] == 1
 
@@ -218,7 +211,7 @@ def test_a_call_that_waits_for_an_approval_is_pending(tmp_path: Path) -> None:
     messages = chat()[:1]
     asked = tool("c", "approval-requested", approval={"id": "x"})
     messages.append({"id": "a1", "role": "assistant", "parts": [STEP, asked]})
-    [called] = [b for b in blocks(read(tmp_path, messages)) if isinstance(b, ToolCall)]
+    [called] = [b for b in blocks(read_document(tmp_path, messages)) if isinstance(b, ToolCall)]
     assert called.pending
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.importers.session import Session, blocks, kinds
+from tests.importers.session import Session, blocks, kinds, read_document
 from timeline.errors import ImportFailed
 from timeline.events import ModelCalled, Usage
-from timeline.importers import FORMATS, Recording, read_recording
+from timeline.importers import FORMATS, read_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,16 +53,9 @@ ANTHROPIC = {
 }
 
 
-def read(folder: Path, document: Any, name: str = "chat.json") -> Recording:
-    """Write a document, and read it as a recording."""
-    path = folder / name
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
-    return read_recording(path)[0]
-
-
 def test_an_openai_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
     """Roles, calls, raw arguments, results in their order, usage and turns are all there."""
-    recording = read(tmp_path, OPENAI)
+    recording = read_document(tmp_path, OPENAI)
     assert kinds(recording) == [
         "system.message",
         "user.prompt",
@@ -83,7 +76,7 @@ def test_an_openai_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
 
 def test_a_long_first_prompt_gives_a_short_title(tmp_path: Path) -> None:
     """A title is one line, however much was asked."""
-    recording = read(tmp_path, [{"role": "user", "content": f"List {'many ' * 40}files.\nAnd more."}])
+    recording = read_document(tmp_path, [{"role": "user", "content": f"List {'many ' * 40}files.\nAnd more."}])
     assert recording.title.startswith("List many")
     assert recording.title.endswith("…")
     assert len(recording.title) <= 80
@@ -91,7 +84,7 @@ def test_a_long_first_prompt_gives_a_short_title(tmp_path: Path) -> None:
 
 def test_an_anthropic_conversation_becomes_turns_of_blocks(tmp_path: Path) -> None:
     """The system prompt beside the messages is the first block; a result is no prompt and opens no turn."""
-    recording = read(tmp_path, ANTHROPIC, "odd-name.jsonl")
+    recording = read_document(tmp_path, ANTHROPIC, "odd-name.jsonl")
     assert kinds(recording) == [
         "system.message",
         "user.prompt",
@@ -114,7 +107,7 @@ def test_contents_of_googles_become_turns_of_blocks(tmp_path: Path) -> None:
         {"role": "user", "parts": [answer]},
         {"role": "model", "parts": [{"text": "One file."}]},
     ]
-    recording = read(tmp_path, {"contents": contents, "systemInstruction": {"parts": [{"text": "You list."}]}})
+    recording = read_document(tmp_path, {"contents": contents, "systemInstruction": {"parts": [{"text": "You list."}]}})
     assert recording.report.format == "gemini"
     assert [(block.type, block.text) for block in blocks(recording)] == [
         ("system.message", "You list."),
@@ -123,21 +116,21 @@ def test_contents_of_googles_become_turns_of_blocks(tmp_path: Path) -> None:
         ("react.tool.result", "a.py"),
         ("assistant.completion", "One file."),
     ]
-    assert blocks(read(tmp_path, contents)) == blocks(recording)[1:]
+    assert blocks(read_document(tmp_path, contents)) == blocks(recording)[1:]
 
 
 def test_a_bare_list_of_messages_is_read_too(tmp_path: Path) -> None:
     """The list alone gives the same events as the document around it."""
-    assert read(tmp_path, OPENAI["messages"]).events == read(tmp_path, OPENAI).events
+    assert read_document(tmp_path, OPENAI["messages"]).events == read_document(tmp_path, OPENAI).events
 
 
 def test_reading_a_document_again_gives_the_same_recording(tmp_path: Path) -> None:
     """Id, keys and times are derived from content and position alone."""
-    first, second = read(tmp_path, OPENAI), read(tmp_path, OPENAI)
+    first, second = read_document(tmp_path, OPENAI), read_document(tmp_path, OPENAI)
     assert (first.id, first.events) == (second.id, second.events)
     assert len({e.key for e in first.events}) == len(first.events)
     assert [e.at for e in first.events] == sorted(e.at for e in first.events)
-    assert read(tmp_path, ANTHROPIC).id != first.id
+    assert read_document(tmp_path, ANTHROPIC).id != first.id
 
 
 @pytest.mark.parametrize(

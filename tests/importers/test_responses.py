@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 
-from tests.importers.session import blocks, kinds
+from tests.importers.session import blocks, kinds, read_document
 from tests.wire.entries import contexts, legal_entries
-from timeline.importers import Recording, read_recording
 from timeline.importers.responses import is_responses, read_responses
 from timeline.wire.gather import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED
@@ -30,13 +28,6 @@ ITEMS: list[dict[str, Any]] = [
 ]
 
 
-def read(folder: Path, document: Any) -> Recording:
-    """Write a document, and read it as a recording."""
-    path = folder / "items.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return read_recording(path)[0]
-
-
 def said(read_blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return what blocks say, without where they stand."""
     return [block.model_dump(exclude={"turn_id", "at", "path", "response_id"}) for block in read_blocks]
@@ -44,7 +35,7 @@ def said(read_blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 def test_items_become_turns_of_blocks(tmp_path: Path) -> None:
     """A request with its instructions, or the bare list; what the model gave without a break is one response."""
-    recording = read(tmp_path, {"model": "gpt-5", "instructions": "You list.", "input": ITEMS})
+    recording = read_document(tmp_path, {"model": "gpt-5", "instructions": "You list.", "input": ITEMS})
     assert recording.report.format == "openai-responses"
     assert recording.title == "List the files."
     assert kinds(recording) == [
@@ -58,8 +49,8 @@ def test_items_become_turns_of_blocks(tmp_path: Path) -> None:
     found = blocks(recording)
     assert (found[2].data, found[3].response_id) == (ITEMS[1], found[2].response_id)
     assert found[5].response_id != found[3].response_id
-    assert said(blocks(read(tmp_path, ITEMS))) == said(found[1:])
-    assert read(tmp_path, ITEMS).id == read(tmp_path, ITEMS).id != recording.id
+    assert said(blocks(read_document(tmp_path, ITEMS))) == said(found[1:])
+    assert read_document(tmp_path, ITEMS).id == read_document(tmp_path, ITEMS).id != recording.id
 
 
 @given(contexts(legal_entries()))
@@ -75,7 +66,7 @@ def test_what_only_a_request_needs_was_said_by_nobody(tmp_path: Path) -> None:
     """The line before an assistant that speaks first, and the result of a call that has none."""
     opening = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": OPENING_LINE}]}
     interrupted = {"type": "function_call_output", "call_id": "c1", "output": INTERRUPTED}
-    recording = read(tmp_path, {"input": [opening, ITEMS[2], interrupted]})
+    recording = read_document(tmp_path, {"input": [opening, ITEMS[2], interrupted]})
     assert kinds(recording) == ["react.tool.call"]
     assert recording.report.counts["unanswered_call"] == 1
 

@@ -27,7 +27,17 @@ from pydantic import BaseModel
 
 import timeline.sync
 from store.memory import MemoryStore
-from tests.integrations.working import ROUNDS, all_fine, bash, blocks_in, calls_in, compactions_in, small, working
+from tests.integrations.working import (
+    ROUNDS,
+    all_fine,
+    bash,
+    blocks_in,
+    calls_in,
+    compactions_in,
+    recalling,
+    small,
+    working,
+)
 from tests.providers import Answer, Call, FakeProvider, Trouble
 from timeline import Timeline, open_store
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult
@@ -40,7 +50,6 @@ if TYPE_CHECKING:
 
     from langchain_core.runnables import RunnableConfig
 
-    from tests.providers import Asked
     from timeline.ports import EventStore
 
 THREAD: Final[RunnableConfig] = {"configurable": {"thread_id": "t1"}, "recursion_limit": 200}
@@ -301,14 +310,7 @@ async def test_placeholders_of_langchains_own_are_not_imported() -> None:
 async def test_the_model_reads_back_what_is_covered() -> None:
     """The recall tool comes with the middleware, and finds the conversation by the thread."""
     store = MemoryStore()
-    work = working()
-
-    def model(asked: Asked) -> Answer:
-        if asked.number == 12:
-            return Answer(calls=(Call("recall", {"path": "ar:turn_1.user.prompt"}),))
-        return work(asked)
-
-    with FakeProvider(model) as provider:
+    with FakeProvider(recalling("ar:turn_1.user.prompt")) as provider:
         await agent_of(provider, TimelineMiddleware(store, policy=small())).ainvoke(FIX, THREAD)
     assert any("[ar:turn_1.user.prompt · user.prompt" in text for _, text in provider.asked[13].said)
     assert "recall" not in str(

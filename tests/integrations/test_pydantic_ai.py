@@ -21,7 +21,17 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 import timeline.sync
 from store.memory import MemoryStore
-from tests.integrations.working import ROUNDS, all_fine, bash, blocks_in, calls_in, compactions_in, small, working
+from tests.integrations.working import (
+    ROUNDS,
+    all_fine,
+    bash,
+    blocks_in,
+    calls_in,
+    compactions_in,
+    recalling,
+    small,
+    working,
+)
 from tests.providers import Answer, Call, FakeProvider, Trouble
 from timeline import Timeline, open_store
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult
@@ -34,7 +44,6 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from tests.providers import Asked
     from timeline.ports import EventStore
 
 
@@ -279,14 +288,7 @@ async def test_output_that_was_sent_back_is_told_with_its_reason() -> None:
 async def test_the_model_reads_back_what_is_covered() -> None:
     """The recall tool comes with the capability, and finds the conversation by the run."""
     store = MemoryStore()
-    work = working()
-
-    def model(asked: Asked) -> Answer:
-        if asked.number == 12:
-            return Answer(calls=(Call("recall", {"path": "ar:turn_1.user.prompt"}),))
-        return work(asked)
-
-    with FakeProvider(model) as provider:
+    with FakeProvider(recalling("ar:turn_1.user.prompt")) as provider:
         await agent_of(provider, store).run("Fix it.", conversation_id="c1")
         bare = TimelineCapability[None](store, recall=False)
         await agent_of(provider, store, capability=bare).run("Fix it.", conversation_id="c2")

@@ -50,6 +50,19 @@ def working(rounds: int = ROUNDS, says: str = "Step") -> Callable[[Asked], Answe
     return answer
 
 
+def recalling(path: str) -> Callable[[Asked], Answer]:
+    """Return a model that works, and reads a path back when its context has been compacted.
+
+    The request after it, number 13, has the answer.
+    """
+    work = working()
+
+    def answer(asked: Asked) -> Answer:
+        return Answer(calls=(Call("recall", {"path": path}),)) if asked.number == 12 else work(asked)
+
+    return answer
+
+
 async def blocks_in(store: EventStore, conversation: str) -> list[Block]:
     """Return all blocks that were appended to a conversation."""
     events = [event async for event in store.read(conversation)]

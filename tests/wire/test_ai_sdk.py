@@ -13,7 +13,6 @@ from tests.wire.entries import (
     THINKING,
     answer,
     assert_all_is_said,
-    assert_survives,
     call,
     contexts,
     hostile_entries,
@@ -88,16 +87,6 @@ def test_any_entries_give_a_request_that_the_sdk_takes(context: NeutralContext) 
     body = encode(context)
     check_legal(body)
     assert_all_is_said(context, body["messages"])
-
-
-@given(legal_entries())
-def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
-    """Calls with their arguments, results, prompts, answers and signed reasoning survive the way there and back."""
-    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
-    assert_survives(entries, blocks)
-    failed = {b.call_id: b.is_error for b in blocks if isinstance(b, ToolResult)}
-    assert failed == {e.call_id: e.is_error for e in entries if e.type == "react.tool.result"}
-    assert all(b.data == THINKING for b in blocks if isinstance(b, Reasoning))
 
 
 @given(legal_entries())

@@ -11,11 +11,9 @@ from tests.wire.entries import (
     PICTURE,
     answer,
     assert_all_is_said,
-    assert_survives,
     call,
     contexts,
     hostile_entries,
-    legal_entries,
     prompt,
     result,
     thought,
@@ -46,15 +44,6 @@ def test_any_entries_give_messages_that_the_sdk_takes(context: NeutralContext) -
     body = encode(context)
     check_ui_messages(body["messages"])
     assert_all_is_said(context, body["messages"])
-
-
-@given(legal_entries())
-def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
-    """Calls with their arguments, results, prompts and answers survive the way there and back."""
-    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
-    assert_survives(entries, blocks)
-    failed = {b.call_id: b.is_error for b in blocks if isinstance(b, ToolResult)}
-    assert failed == {e.call_id: e.is_error for e in entries if e.type == "react.tool.result"}
 
 
 def test_what_the_assistant_did_until_the_user_spoke_is_one_message() -> None:

@@ -16,7 +16,6 @@ from tests.wire.entries import (
     THINKING,
     answer,
     assert_all_is_said,
-    assert_survives,
     call,
     contexts,
     hostile_entries,
@@ -28,7 +27,7 @@ from tests.wire.entries import (
     validated,
     without_markers,
 )
-from timeline.blocks import Reasoning, ToolCall, ToolResult
+from timeline.blocks import ToolCall, ToolResult
 from timeline.wire import encoder
 from timeline.wire.anthropic import NO_OUTPUT, decode, encode
 from timeline.wire.gather import OPENING_LINE
@@ -121,16 +120,6 @@ def test_an_answer_ends_in_no_white_space_where_it_is_the_last_word(
     if closing_text(body):
         sent[-1]["text"] += before[-2]["text"][len(sent[-1]["text"]) :]
     assert sent == before[:-1]
-
-
-@given(legal_entries())
-def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
-    """Calls with their arguments, results, prompts, answers and signed reasoning survive the way there and back."""
-    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
-    assert_survives(entries, blocks)
-    failed = {b.call_id: b.is_error for b in blocks if isinstance(b, ToolResult)}
-    assert failed == {e.call_id: e.is_error for e in entries if e.type == "react.tool.result"}
-    assert all(b.data == THINKING for b in blocks if isinstance(b, Reasoning))
 
 
 @given(legal_entries())

@@ -15,7 +15,6 @@ from tests.wire.entries import (
     PICTURE_URL,
     answer,
     assert_all_is_said,
-    assert_survives,
     call,
     contexts,
     hostile_entries,
@@ -72,15 +71,6 @@ def test_any_entries_give_a_request_that_the_sdk_takes(context: NeutralContext) 
     body = encode(context)
     check_legal(body)
     assert_all_is_said(context, body["contents"])
-
-
-@given(legal_entries())
-def test_what_was_encoded_decodes_to_the_same_calls_and_texts(entries: list[Entry]) -> None:
-    """Calls with their arguments, results, prompts and answers survive the way there and back."""
-    blocks = decode(encode(NeutralContext(entries=tuple(entries))))
-    assert_survives(entries, blocks)
-    failed = {b.call_id: b.is_error for b in blocks if isinstance(b, ToolResult)}
-    assert failed == {e.call_id: e.is_error for e in entries if e.type == "react.tool.result"}
 
 
 @given(legal_entries())
