@@ -1,18 +1,19 @@
-"""Hooks that decide: a veto, and a summary that the application writes itself."""
+"""Hooks: a veto, a summary that the application writes itself, and what each of them is told."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, small_policy, turn, words
+from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, turn, words
+from tests.shell.compacting import FINISHED, POLICY
 from timeline import Hooks, Skip
 from timeline.errors import CompactionRefused, ContextRefused
 from timeline.refusals import ContextLimit
-
-POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 
 
 def saying(*answers: object) -> Hooks:
@@ -116,3 +117,71 @@ async def test_a_dry_run_asks_no_hook() -> None:
     await timeline.append(*FULL)
     assert [d.kind for d in (await timeline.render(now=AT, record=False)).decisions] == ["compacted"]
     assert [d.reason for d in (await timeline.render(now=AT)).decisions] == ["vetoed"]
+
+
+# What they are told
+
+
+@dataclass
+class Journal:
+    """Hooks that write down what they are given, or raise."""
+
+    entries: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    problem: Exception | None = None
+
+    def hooks(self) -> Hooks:
+        """Return the two hooks."""
+        return Hooks(on_before_compaction=self._before, on_after_compaction=self._after)
+
+    async def _before(self, facts: dict[str, Any]) -> None:
+        await self._note("before", facts)
+
+    async def _after(self, facts: dict[str, Any]) -> None:
+        await self._note("after", facts)
+
+    async def _note(self, name: str, facts: dict[str, Any]) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.entries.append((name, facts))
+        if self.problem is not None:
+            raise self.problem
+
+
+async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
+    """``{before_tokens}`` before; ``{before_tokens, after_tokens, compacted_tokens}`` after."""
+    journal = Journal()
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=journal.hooks())
+    await timeline.append(*FINISHED)
+    await timeline.render()
+    (first, before), (second, done) = journal.entries
+    assert (first, before) == ("before", {"before_tokens": 3_710})
+    assert second == "after"
+    assert list(done) == ["before_tokens", "after_tokens", "compacted_tokens"]
+    assert done["before_tokens"] == 3_710
+    assert done["after_tokens"] == timeline.window.tokens
+    assert done["compacted_tokens"] == 3_010
+
+
+async def test_no_hook_is_called_where_nothing_is_compacted() -> None:
+    """Neither under the limit nor for a refusal."""
+    journal = Journal()
+    timeline = await opened(MemoryStore(), policy=POLICY, hooks=journal.hooks())
+    await timeline.append(*turn(100))
+    await timeline.render()
+    with pytest.raises(CompactionRefused):
+        await timeline.compact()
+    assert journal.entries == []
+
+
+async def test_an_error_in_a_hook_is_recorded_and_not_fatal() -> None:
+    """The compaction goes on; the log says which hook failed and how."""
+    store, journal = MemoryStore(), Journal(problem=RuntimeError("no disk"))
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=journal.hooks())
+    await timeline.append(*FINISHED)
+    context = await timeline.render()
+    assert [d.kind for d in context.decisions] == ["compacted"]
+    failed = await payloads_of(store, "hook.failed")
+    assert [(f.hook, f.error) for f in failed] == [
+        ("on_before_compaction", "RuntimeError: no disk"),
+        ("on_after_compaction", "RuntimeError: no disk"),
+    ]
+    assert (await timeline.verify()).ok
