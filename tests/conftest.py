@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("here"), derandomize=True, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# Where the environment forbids bytecode, each worker and each process that a test starts compiles every SDK anew, which
+# is most of what collecting the tests costs. Python's own habit is kept for the tests: compile once, beside the source.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 outside.watch()
 
