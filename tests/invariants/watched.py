@@ -110,11 +110,12 @@ class Watched:
         return (await self.store.info(self.timeline.id)).version
 
     async def _check_context(self, context: RenderedContext) -> None:
+        log = await read_log(self.store, self.timeline.id)
         check_limit(context, self.timeline)
-        check_pairing(context.neutral, await read_log(self.store, self.timeline.id))
+        check_pairing(context.neutral, log)
         check_anthropic(context.to_anthropic())
         check_openai_chat(context.to_openai_chat())
-        await self.check_prefix(context)
+        self.check_prefix(context, log)
         await self.check_recall(context)
         self.last, self.last_version = context, self.timeline.version
 
@@ -125,11 +126,10 @@ class Watched:
         assert again.neutral.canonical() == context.neutral.canonical()
         assert again.fingerprint == context.fingerprint
 
-    async def check_prefix(self, context: RenderedContext) -> None:
+    def check_prefix(self, context: RenderedContext, log: Sequence[reference.LogLine]) -> None:
         """Without a decision since, the bytes before the previous tail are what they were."""
         if self.last is None:
             return
-        log = await read_log(self.store, self.timeline.id)
         if not any(line.payload.type in DECISIONS for line in log[self.last.version :]):
             earlier = [entry.canonical for entry in self.last.neutral.entries]
             assert [entry.canonical for entry in context.neutral.entries][: len(earlier)] == earlier
