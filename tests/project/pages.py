@@ -5,7 +5,9 @@
     <!-- no-run: why -->           right above a block: it is not run
     <!-- python … -->              a block that the reader does not see, for what the page's code needs around it
 
-Everything of a page runs in order, in a folder of its own that holds a recording, `session.jsonl`.
+Everything of a page runs in order, in a folder of its own that holds a recording, `session.jsonl`. A page's first
+command, and each one that needs a shell, has a process of its own; the others run in this one, which is what most of
+them took their time to start.
 """
 
 from __future__ import annotations
@@ -15,13 +17,19 @@ import asyncio
 import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from tests.project.sources import ROOT
+from timeline.cli import main
 
 FENCE: Final = re.compile(
     r"^(?P<hidden><!-- python\n(?P<unseen>.*?)^-->$)|^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$",
@@ -30,6 +38,9 @@ FENCE: Final = re.compile(
 NO_RUN: Final = re.compile(r"<!-- no-run: *(?P<reason>.*?) *-->\s*\Z")
 TEST_NAME: Final = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)*")
 """How a page names a test."""
+QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+FOR_A_SHELL: Final = re.compile(r"[^\w\s./:=,@%+-]")
+"""What stands outside of quotes where a command is more than words: a pipe, a file that is written to, a pattern."""
 
 
 class CodeBlock(NamedTuple):
@@ -102,6 +113,7 @@ def _names_in(file: str) -> frozenset[str]:
 def run_page(text: str, name: str, folder: Path) -> None:
     """Run a page's blocks in order, in a folder; a failure names the page's line."""
     namespace: dict[str, Any] = {"__name__": "__page__"}
+    run = _in_a_shell
     with asyncio.Runner() as runner:
         for block in code_blocks(text):
             if block.no_run is not None:
@@ -110,7 +122,15 @@ def run_page(text: str, name: str, folder: Path) -> None:
                 _run_python(block, name, namespace, runner)
             elif block.language == "console":
                 for command in commands(block):
-                    _run_command(command, f"{name}, console block at line {block.line}", folder)
+                    code, said = (_in_a_shell if needs_a_shell(command) else run)(command, folder)
+                    where = f"{name}, console block at line {block.line}"
+                    assert code == 0, f"{where}: $ {command}\nexit status {code}\n{said}"
+                    run = _in_this_process
+
+
+def needs_a_shell(command: str) -> bool:
+    """Say whether a command is more than words, some of them in quotes."""
+    return FOR_A_SHELL.search(QUOTED.sub("", command)) is not None
 
 
 def _run_python(block: CodeBlock, name: str, namespace: dict[str, Any], runner: asyncio.Runner) -> None:
@@ -121,7 +141,7 @@ def _run_python(block: CodeBlock, name: str, namespace: dict[str, Any], runner: 
         runner.run(outcome)
 
 
-def _run_command(command: str, where: str, folder: Path) -> None:
+def _in_a_shell(command: str, folder: Path) -> tuple[int, str]:
     """Run a command as a reader would, with the tests' own environment first on the path and nobody's settings."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("TIMELINE_")}
     own |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}", "HOME": str(folder)}
@@ -129,4 +149,18 @@ def _run_command(command: str, where: str, folder: Path) -> None:
     done = subprocess.run(
         shell, cwd=folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, f"{where}: $ {command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.returncode, done.stdout + done.stderr
+
+
+def _in_this_process(command: str, folder: Path) -> tuple[int, str]:
+    """Run a command with what was imported and loaded for the one before; the lab starts no processes either."""
+    words = shlex.split(command)[1:]
+    if words[:1] == ["lab"] and "--validate" not in words:
+        words += ["--jobs", "1"]
+    said = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        for name in [name for name in os.environ if name.startswith("TIMELINE_")]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(folder))
+        patch.chdir(folder)
+        return main(words), said.getvalue()

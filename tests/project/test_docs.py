@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, pages, run_page, table_rows
+from tests.project.pages import (
+    TEST_NAME,
+    code_blocks,
+    commands,
+    is_defined,
+    needs_a_shell,
+    pages,
+    run_page,
+    table_rows,
+)
 from tests.project.recording import write_recording
 from tests.project.sources import ROOT
 
@@ -114,7 +123,23 @@ def test_a_page_runs_as_one_program(tmp_path: Path) -> None:
     assert commands(code_blocks(SAMPLE)[2]) == ["timeline --version      | cat"]
 
 
-@pytest.mark.parametrize("block", ["```python\nassert 1 == 2\n```", "```console\n$ timeline nonsense\n```"])
+@pytest.mark.parametrize(
+    "command", ["ls | cat", "ls > a", "mcp < /dev/null", "show $ID", "import *.jsonl", 'show "$ID"']
+)
+def test_a_command_that_is_more_than_words_is_given_to_a_shell(command: str) -> None:
+    """What a shell would do with a command is not guessed at."""
+    assert needs_a_shell(f"timeline {command}")
+    assert not needs_a_shell("timeline search 'card*' \"#11\" --since 2026-01-01T00:00:00Z --db try.db")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```python\nassert 1 == 2\n```",
+        "```console\n$ timeline nonsense\n```",
+        "```console\n$ timeline --version\n$ timeline nonsense\n```",
+    ],
+)
 def test_a_page_that_is_wrong_fails(tmp_path: Path, block: str) -> None:
     """Code that raises and commands that fail are errors of the document."""
     with pytest.raises(AssertionError):
