@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tests.lab.rows import row, run_of
 from tests.project.recording import write_recording
 from timeline.lab.comparison import cheapest, standings
 from timeline.lab.differences import differences
 from timeline.lab.library import lab_policy
 from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
-from timeline.lab.work import Options
+from timeline.lab.work import Options, Outcome, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
-
-    from timeline.lab.work import Outcome, Work
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 QUIET: Final = (
@@ -60,6 +59,7 @@ class Opened:
     """An open page, and what the browser said and asked for meanwhile."""
 
     page: Page
+    file: Path
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
@@ -112,13 +112,13 @@ def visit(browser: Browser, report: Report) -> Iterator[Callable[..., Opened]]:
     """Give a function that opens the page; at the end no page has said a word or asked for anything but itself."""
     visits: list[Opened] = []
 
-    def visit_(fragment: str = "", **options: Any) -> Opened:
+    def visit_(fragment: str = "", file: Path = report.file, **options: Any) -> Opened:
         context = browser.new_context(**options)
-        opened = Opened(context.new_page())
+        opened = Opened(context.new_page(), file)
         opened.page.on("console", lambda message: opened.said.append(message.text))
         opened.page.on("pageerror", lambda error: opened.said.append(str(error)))
         opened.page.on("request", lambda request: opened.asked.append(request.url.partition("#")[0]))
-        opened.page.goto(report.file.as_uri() + fragment)
+        opened.page.goto(file.as_uri() + fragment)
         visits.append(opened)
         return opened
 
@@ -126,7 +126,7 @@ def visit(browser: Browser, report: Report) -> Iterator[Callable[..., Opened]]:
     for opened in visits:
         assert opened.page.title() == "What would another policy have cost?"
         opened.page.context.close()
-        assert (opened.said, set(opened.asked)) == ([], {report.file.as_uri()})
+        assert (opened.said, set(opened.asked)) == ([], {opened.file.as_uri()})
 
 
 def test_the_headline_names_the_cheapest_policy_within_the_limit(report: Report, visit: Callable[..., Opened]) -> None:
@@ -153,8 +153,8 @@ def test_the_table_has_every_policy_with_its_figures(report: Report, visit: Call
     stands = [stand for stand in standings(report.works, report.outcomes) if stand.max_tokens == 12_000]
     rows = opened.rows("#policies")
     assert [row[0] for row in rows] == [stand.policy for stand in stands]
-    assert [row[4] for row in rows] == [f"{stand.totals.units:,.0f}" for stand in stands]
-    assert [row[2] for row in rows] == [f"{stand.relative:.3f}" for stand in stands]
+    assert [row[3] for row in rows] == [f"{stand.totals.units:,.0f}" for stand in stands]
+    assert [row[1] for row in rows] == [f"{stand.relative:.3f}" for stand in stands]
     assert f"none sends {stands[0].totals.over_limit} calls above the limit." in opened.text(".warnings")
     assert "bad.jsonl" in opened.text(".warnings")
 
@@ -293,6 +293,89 @@ def test_the_keyboard_stays_where_it_was(visit: Callable[..., Opened]) -> None:
         opened.page.focus(control)
         opened.page.keyboard.press("ArrowDown" if control != "#show-1" else "Space")
         opened.page.wait_for_function("name => document.activeElement === document.querySelector(name)", arg=control)
+
+
+def test_the_arrow_keys_go_from_call_to_call(visit: Callable[..., Opened]) -> None:
+    """What a pointer reads is read without one: each chart is a slider over the calls, and stays in focus."""
+    opened = visit("#limit=12000&show=none&show=balanced")
+    chart = opened.page.locator("#charts .frame").first
+    assert (chart.get_attribute("role"), chart.get_attribute("aria-valuetext")) == ("slider", "no call chosen")
+    chart.focus()
+    for key, call in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("End", 39),
+        ("ArrowRight", 39),
+        ("ArrowLeft", 38),
+        ("Home", 1),
+    ):
+        opened.page.keyboard.press(key)
+        opened.page.wait_for_url(re.compile(rf"&call={call}$"))
+    assert (chart.get_attribute("aria-valuetext") or "").startswith("Call 1, 2026-03-02 09:")
+    assert opened.page.evaluate("document.activeElement === document.querySelector('#charts .frame')")
+    for readout in opened.page.locator("#charts .readout").all_inner_texts():
+        assert readout.startswith("Call 1, ")
+
+
+def test_the_recordings_show_when_the_cache_broke(report: Report, visit: Callable[..., Opened]) -> None:
+    """A mark for each such call of the policy that is compared, with a text that says the same."""
+    opened = visit("#limit=12000&second=balanced")
+    for place, one in enumerate(report.runs(12_000, "balanced")):
+        strip = opened.page.locator(f"#recordings tbody tr:nth-child({place + 1}) svg")
+        broke = [row for row in one.rows if row.collapsed]
+        assert broke
+        assert strip.locator("rect").count() == 1 + len(broke)
+        said = ", ".join(f"{row.number} ({str(row.cause).replace('_', ' ')})" for row in broke)
+        assert strip.get_attribute("aria-label") == f"With balanced the cache broke at call {said}"
+
+
+@pytest.mark.parametrize(
+    ("policies", "headline", "scatter"),
+    [
+        ({"sole": {}}, "sole keeps all calls within 1,000 tokens.", "One policy alone was replayed."),
+        (
+            {"first": {"refused": "ContextOverflow"}, "second": {"refused": "ContextOverflow"}},
+            "No policy keeps all calls within 1,000 tokens.",
+            "No policy sent a call that another one's cost can be held against.",
+        ),
+        (
+            {"over": {"over_limit": True}},
+            "No policy keeps all calls within 1,000 tokens.",
+            "One policy alone was replayed.",
+        ),
+    ],
+    ids=["alone", "refuse all", "over the limit"],
+)
+def test_a_comparison_of_next_to_nothing_says_so(
+    visit: Callable[..., Opened], tmp_path: Path, policies: dict[str, Any], headline: str, scatter: str
+) -> None:
+    """Nothing is drawn of nothing, and no figure is one that is none."""
+    runs = {name: run_of(name, row(1, 0 if facts.get("refused") else 50, **facts)) for name, facts in policies.items()}
+    works = [Work(file="a.jsonl", policy=lab_policy("none", max_tokens=1000), name=name) for name in runs]
+    file = tmp_path / "small.html"
+    file.write_text(page(works, [Outcome(runs=(one,)) for one in runs.values()]), encoding="utf-8")
+    opened = visit(file=file)
+    assert opened.text("#headline") == headline
+    assert opened.text("#scatter") == scatter
+    assert not re.search("NaN|Infinity|undefined|null", opened.text("main"))
+
+
+def test_costs_are_told_in_base_tokens_where_a_model_has_no_price(visit: Callable[..., Opened], tmp_path: Path) -> None:
+    """The page says which model it is; no sum in dollars is anywhere."""
+    runs = [
+        run_of("first", row(1, 4000, model="nobody's", visible=9), priced=False),
+        run_of("second", row(1, 3000, model="nobody's", visible=9), priced=False),
+    ]
+    works = [Work(file="a.jsonl", policy=lab_policy("none", max_tokens=5000), name=run.policy) for run in runs]
+    file = tmp_path / "unpriced.html"
+    file.write_text(
+        page(works, [Outcome(runs=(run.model_copy(update={"max_tokens": 5000}),)) for run in runs]), "utf-8"
+    )
+    opened = visit(file=file)
+    assert opened.text("#headline") == "second is the cheapest policy within 5,000 tokens: 75.0 % of what first costs."
+    assert "There is no price for nobody's: costs are compared in base tokens" in opened.text(".warnings")
+    assert "3.0k base tokens\n4.0k base tokens with first" in opened.text(".cards")
+    assert "$" not in opened.text("main")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

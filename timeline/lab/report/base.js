@@ -5,7 +5,7 @@ const figures = JSON.parse(document.getElementById("figures").textContent);
 
 /** Make an element. Texts become text nodes, so that nothing a recording says is ever read as HTML. */
 function el(name, attributes = {}, ...children) {
-  const svg = ["svg", "g", "circle", "line", "path", "text", "title", "rect"].includes(name);
+  const svg = ["svg", "g", "circle", "line", "text", "title", "rect"].includes(name);
   const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "style") Object.assign(made.style, value);

@@ -38,6 +38,10 @@ function differencesOf(state) {
 
 function drawPair(state) {
   const names = figures.limits[state.limit].rows.map((row) => row.policy);
+  if (names.length < 2) {
+    put("pair");
+    return;
+  }
   const choose = (label, key) => el("label", {}, label, el("select", { id: key, onchange: (event) => choices.change({ [key]: event.target.value }) },
     names.map((name) => el("option", { value: name, selected: name === state[key] }, name))));
   put("pair", el("p", { class: "choose" }, choose("Compare ", "second"), choose(" with ", "first"),

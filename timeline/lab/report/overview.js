@@ -19,17 +19,16 @@ function drawAnswer(here) {
     put("answer", el("h1", { id: "headline" }, `No policy keeps all calls within ${limit} tokens.`), warnings(here));
     return;
   }
+  const alone = here.rows.length < 2;
   const cost = best === first || best.relative === null ? [] : [": ", el("b", {}, text.share(best.relative)), " of what ", el("em", {}, first.policy), " costs"];
-  const headline = el("h1", { id: "headline" }, el("em", { class: "policy" }, best.policy), ` is the cheapest policy within ${limit} tokens`, cost, ".");
+  const headline = el("h1", { id: "headline" }, el("em", { class: "policy" }, best.policy), ` ${alone ? "keeps all calls" : "is the cheapest policy"} within ${limit} tokens`, cost, ".");
   const inside = here.rows.filter((row) => row.keeps);
-  const widest = inside.reduce((one, other) => (other.mean_visible > one.mean_visible ? other : one));
   const breaks = Object.values(best.collapses).reduce((sum, count) => sum + count, 0);
   const cards = [
     ["cost", text.total(best.cost),
-      best === first ? "the others are held against it"
+      alone ? "one policy alone was replayed" : best === first ? "the others are held against it"
         : `${text.total(first.cost, best.cost)} with ${first.policy}${first.keeps ? "" : ", which does not keep to the limit"}`],
-    ["in sight", text.short(best.mean_visible) + " tokens",
-      widest === best ? "in the mean over the calls: the most of those that keep to the limit" : `in the mean over the calls; ${text.short(widest.mean_visible)} with ${widest.policy}, the most within the limit`],
+    ["in sight", text.short(best.mean_visible) + " tokens", sight(best, inside)],
     ["files out of sight when needed", `${text.whole(best.hidden_needs)} of ${text.whole(best.needs)}`, needs(best, inside)],
     ["the cache broke", text.counted(breaks, "time"), breaks ? text.counts(best.collapses) : "no call lost more than half of its prefix"],
   ];
@@ -37,10 +36,17 @@ function drawAnswer(here) {
     el("div", {}, el("dt", {}, name), el("dd", {}, el("b", {}, value), el("span", {}, more))))), warnings(here));
 }
 
+function sight(best, inside) {
+  const widest = inside.reduce((one, other) => (other.mean_visible > one.mean_visible ? other : one));
+  const most = inside.length < 2 ? "" : widest === best ? ", the most within the limit" : `; ${text.short(widest.mean_visible)} with ${widest.policy}, the most within the limit`;
+  return `in the mean over the calls${most}. ${text.counted(best.hides, "block")} hidden, ${text.counted(best.compactions, "summary", "summaries")} written`;
+}
+
 function needs(best, inside) {
   if (!best.needs) return "no tool call named a file again";
   const least = inside.reduce((one, other) => (other.hidden_needs < one.hidden_needs ? other : one));
   const share = `${text.share(best.hidden_needs / best.needs)} of what tool calls named again`;
+  if (inside.length < 2) return share;
   return least.hidden_needs === best.hidden_needs ? `${share}: the least within the limit` : `${share}; ${text.whole(least.hidden_needs)} with ${least.policy}`;
 }
 
@@ -58,13 +64,19 @@ function warnings(here) {
   return told.length ? el("ul", { class: "warnings" }, told.map((line) => el("li", {}, line))) : null;
 }
 
+/** The share of the first policy's cost; of one that does not keep to the limit it is faint, and says so. */
+function compared(row) {
+  const share = text.relative(row.relative);
+  return row.keeps ? share : el("span", { class: "apart", title: "does not keep to the limit: compares with nothing" }, share);
+}
+
 function drawPolicies(here) {
-  const heads = ["policy", "limit", "cost", "dollars", "base tokens", "written", "collapses", "compactions", "split", "hides", "visible", "at end", "needs hidden", "over limit", "orphans", "refused", "seconds"];
+  const heads = ["policy", "cost", "dollars", "base tokens", "written", "collapses", "compactions", "split", "hides", "visible", "at end", "needs hidden", "over limit", "orphans", "refused", "seconds"];
   put("policies", table({
     caption: `Policies within ${text.whole(here.limit)} tokens`, heads, marked: here.cheapest === null ? [] : [here.cheapest], kind: "policies",
     numbers: heads.flatMap((head, place) => (["policy", "collapses", "refused"].includes(head) ? [] : [place])),
     rows: here.rows.map((row) => [
-      row.policy, text.whole(here.limit), text.relative(row.relative), row.priced ? row.money.toFixed(2) : "–", text.whole(row.units),
+      row.policy, compared(row), row.priced ? row.money.toFixed(2) : "–", text.whole(row.units),
       text.share(row.write_share), text.counts(row.collapses), text.whole(row.compactions), text.whole(row.splits), text.whole(row.hides),
       text.whole(row.mean_visible), text.whole(row.mean_visible_at_end), `${text.whole(row.hidden_needs)} of ${text.whole(row.needs)}`,
       text.whole(row.over_limit), text.whole(row.orphans), text.counts(row.refused), row.seconds.toFixed(1),

@@ -18,14 +18,26 @@ function drawRecordings(state) {
   const names = here.rows.map((row) => row.policy);
   const rows = figures.recordings.map((recording, place) => {
     const units = names.map((name) => here.runs.find((run) => run.recording === place && figures.policies[run.policy] === name)?.cost);
-    const link = el("a", { id: `recording-${place}`, href: choices.link({ recording: place }), "aria-current": place === state.recording ? "true" : null }, titleOf(place));
-    return [link, recording.subagent ? "subagent" : "", text.time(recording.start), text.whole(recording.at.length),
+    const link = el("a", { id: `recording-${place}`, title: titleOf(place), href: choices.link({ recording: place }), "aria-current": place === state.recording ? "true" : null }, titleOf(place));
+    return [link, strip(runOf(here, figures.policies.indexOf(state.second), place), state.second), recording.subagent ? "subagent" : "", text.time(recording.start), text.whole(recording.at.length),
       ...units.map((value) => (units[0] && value !== undefined ? (value / units[0]).toFixed(3) : "–"))];
   });
   put("recordings", table({
-    caption: "Recordings, and the cost of each under each policy", heads: ["recording", "", "began (UTC)", "calls", ...names], kind: "recordings",
-    numbers: [3, ...names.map((_, place) => place + 4)], rows, marked: [state.recording],
+    caption: "Recordings, and the cost of each under each policy", heads: ["recording", ["the cache broke", el("br"), el("small", {}, state.second)], "", "began (UTC)", "calls", ...names], kind: "recordings",
+    numbers: [4, ...names.map((_, place) => place + 5)], rows, marked: [state.recording],
   }));
+}
+
+/** When the cache broke in a recording: a mark for each such call, first to last, in the colour of its cause. */
+function strip(run, policy) {
+  if (!run) return "";
+  const broke = run.collapsed.flatMap((collapsed, call) => (collapsed ? [call] : []));
+  const cause = (call) => figures.causes[run.cause[call] - 1];
+  const said = broke.map((call) => `${call + 1} (${text.cause(cause(call))})`).join(", ");
+  return el("svg", { class: "strip", viewBox: "0 0 150 16", role: "img", "aria-label": broke.length ? `With ${policy} the cache broke at call ${said}` : `With ${policy} the cache never broke` },
+    el("title", {}, broke.length ? `call ${said}` : "the cache never broke"),
+    el("rect", { x: 0, y: 7.5, width: 150, height: 1, style: { fill: "var(--edge)" } }),
+    broke.map((call) => el("rect", { x: 147 * (call / Math.max(1, run.read.length - 1)), y: 2, width: 3, height: 12, style: { fill: `var(--cause-${cause(call).replaceAll("_", "-")})` } })));
 }
 
 /** What happened at a call, in words. */
@@ -42,7 +54,7 @@ function happened(run, call) {
 }
 
 function readout(run, recording, call) {
-  if (call === null || call === undefined || run.read[call] === undefined) return "Point at a call to read it; drag to enlarge, double-click to go back.";
+  if (call === null || call === undefined || run.read[call] === undefined) return "Point at a call to read it, or go there with the arrow keys; drag to enlarge, double-click to go back.";
   const sent = run.refused[call] ? "" : `${text.whole(run.tokens[call])} tokens: read ${text.whole(run.read[call])}, written ${text.whole(run.written[call])}, uncached ${text.whole(run.uncached[call])}; cost ${text.cost(run.paid[call])}`;
   return [`Call ${call + 1}, ${text.time(timeOf(recording, call))}`, sent, happened(run, call)].filter(Boolean).join(" · ");
 }
@@ -55,6 +67,7 @@ function drawLanes(plot, run, limit) {
   ctx.save();
   ctx.font = `${10 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";
+  const mark = scale * Math.max(3, Math.min(8, bbox.width / scale / (most - least) - 1));
   LANES.forEach((lane, place) => {
     const middle = bbox.top - (LANES.length - place - 0.5) * LANE * scale - 3 * scale;
     ctx.textAlign = "right";
@@ -65,7 +78,7 @@ function drawLanes(plot, run, limit) {
     for (let call = Math.max(0, Math.ceil(least) - 1); call < Math.min(run.read.length, most); call++) {
       if (!lane.has(run, call)) continue;
       ctx.fillStyle = colour(lane.colour(run, call));
-      ctx.fillRect(plot.valToPos(call + 1, "x", true) - 1.5 * scale, middle - 4 * scale, 3 * scale, 8 * scale);
+      ctx.fillRect(plot.valToPos(call + 1, "x", true) - mark / 2, middle - 4 * scale, mark, 8 * scale);
     }
   });
   ctx.fillStyle = colour("refused");
@@ -154,11 +167,15 @@ function drawCharts(state) {
   const most = Math.max(1, ...runs.flatMap(([, run]) => [Math.max(...run.tokens)]));
   const boxes = runs.map(([name, run]) => {
     const said = el("p", { class: "readout" }, readout(run, recording, state.call));
-    const frame = el("div", { class: "frame", role: "img", "aria-label": described(name, run) });
+    const frame = el("div", {
+      class: "frame", role: "slider", tabindex: "0", "aria-label": described(name, run), "aria-valuemin": 1, "aria-valuemax": run.read.length,
+      onkeydown: (event) => stepTo(event, run.read.length),
+    });
     return { run, frame, said, box: el("figure", {}, el("figcaption", {}, el("b", {}, name), ` ${text.total(run.cost)}`), frame, said, eventList(run, recording, state)) };
   });
   readouts = runs.map(([, run]) => (call) => readout(run, recording, call));
   put("charts", boxes.map((one) => one.box));
+  sayCall();
   for (const { run, frame, said } of boxes) {
     const { data, ...options } = chart(run, recording, state, most, said);
     charts.push(new uPlot({ ...options, width: frame.clientWidth || 600 }, data, frame));
@@ -173,7 +190,25 @@ function drawCharts(state) {
 function markCall(call) {
   chosenCall = call;
   for (const plot of charts) plot.redraw(false);
-  document.querySelectorAll("#charts .readout").forEach((said, place) => { said.textContent = readouts[place](call); });
+  sayCall();
+}
+
+/** Say what the chosen call is, below each chart and to who does not see it. */
+function sayCall() {
+  document.querySelectorAll("#charts .readout").forEach((said, place) => { said.textContent = readouts[place](chosenCall); });
+  document.querySelectorAll("#charts .frame").forEach((frame, place) => {
+    frame.setAttribute("aria-valuenow", (chosenCall ?? 0) + 1);
+    frame.setAttribute("aria-valuetext", chosenCall === null ? "no call chosen" : readouts[place](chosenCall));
+  });
+}
+
+/** The arrow keys go from call to call, Home and End to the first and the last one. */
+function stepTo(event, calls) {
+  const { call } = choices.read(); // a key that is held is faster than the charts are
+  const steps = { ArrowLeft: (call ?? 1) - 1, ArrowRight: (call ?? -1) + 1, Home: 0, End: calls - 1 };
+  if (!(event.key in steps) || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  choices.change({ call: Math.max(0, Math.min(calls - 1, steps[event.key])) });
 }
 
 function fitCharts() {

@@ -45,7 +45,15 @@ function labels(points) {
 
 function drawScatter(here) {
   const { width, height, left, right, top, bottom } = SCATTER;
-  const told = here.rows.filter((row) => row.relative !== null);
+  if (here.rows.length < 2) {
+    put("scatter", el("p", {}, "One policy alone was replayed."));
+    return;
+  }
+  const told = here.rows.filter((row) => row.relative !== null && row.mean_visible > 0);
+  if (!told.length) {
+    put("scatter", el("p", {}, "No policy sent a call that another one's cost can be held against."));
+    return;
+  }
   const kept = told.filter((row) => row.keeps);
   const framing = kept.length > 1 ? kept : told;
   const [leastX, mostX] = span(framing.map((row) => row.mean_visible));
