@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from tests.lab.rows import row, run_of
 from tests.project.recording import write_recording
@@ -26,17 +23,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-QUIET: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-"""Without these a browser talks to its makers by itself."""
 HOSTILE: Final = "</script><img src=x onerror='document.title=1'>"
 LIMITS: Final = (20_000, 12_000)
 
@@ -74,19 +60,6 @@ class Opened:
             table,
         )
         return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start the machine's Chromium; checks of a submission must have one."""
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if program is None and not os.environ.get("CI"):
-        pytest.skip("there is no Chromium on this machine; Debian's package is called chromium")
-    assert program is not None, "there is no Chromium here, and the page is not checked without one"
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=QUIET)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

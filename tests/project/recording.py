@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 SESSION: Final = "flashcards"
@@ -20,16 +21,26 @@ TURNS: Final = {
 """Each prompt, and how many files the agent reads, changes or tests for it."""
 
 
-def write_recording(folder: Path) -> Path:
-    """Write `session.jsonl` into a folder and return its path."""
+def write_recording(folder: Path, turns: Mapping[str, int] = TURNS, *, idle: timedelta = timedelta(0)) -> Path:
+    """Write `session.jsonl` into a folder and return its path.
+
+    Args:
+        folder: that is there.
+        turns: each prompt, and the steps that the agent takes for it.
+        idle: between a turn's end and the next prompt, beyond the time of a step.
+    """
     rows: list[dict[str, Any]] = []
     calls = 0
-    for prompt, steps in TURNS.items():
+    for turn, (prompt, steps) in enumerate(turns.items()):
+        first = len(rows)
         _add(rows, "user", prompt)
         for step in range(steps):
             calls += 1
             _add_step(rows, calls, step)
         _add(rows, "assistant", [{"type": "text", "text": f"Done: {prompt.partition('.')[0].lower()}."}], usage=calls)
+        for number, row in enumerate(rows[first:], first + 1):
+            at = START + timedelta(seconds=20 * number) + turn * idle
+            row["timestamp"] = at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     file = folder / "session.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
@@ -60,7 +71,6 @@ def _add(rows: list[dict[str, Any]], role: str, content: Any, usage: int = 0) ->
     if role == "assistant":
         spent = {"input_tokens": 10, "cache_read_input_tokens": 700 * usage, "output_tokens": 80}
         message |= {"id": f"msg_{number:03}", "model": "claude-opus-4-5", "usage": spent, "stop_reason": None}
-    at = (START + timedelta(seconds=20 * number)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     parent = f"{SESSION}-{number - 1:03}" if rows else None
     row: dict[str, Any] = {"type": role, "message": message, "uuid": f"{SESSION}-{number:03}", "sessionId": SESSION}
-    rows.append({**row, "timestamp": at, "parentUuid": parent, "isSidechain": False, "version": "2.1.7"})
+    rows.append({**row, "parentUuid": parent, "isSidechain": False, "version": "2.1.7"})
