@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli.checking import INVARIANTS
 from timeline.cli.demo_script import steps
+from timeline.importers import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,3 +63,11 @@ def test_the_demo_can_be_kept_and_what_it_says_to_type_works(run: Callable[..., 
         assert "TypeError: '<=' not supported" in whole.out
         assert run("verify", id_, "--db", file).code == 0
     assert [row["id"] for row in run("ls", "--db", file, "--json").json] == ["demo", "demo~2"]
+
+
+def test_the_demo_ends_with_every_format_that_can_be_tried(run: Callable[..., Done]) -> None:
+    """Whoever has a recording of their own sees that it will be read, and by which commands."""
+    end = " ".join(run("demo").out.partition("\nNext\n")[2].split())
+    assert "timeline simulate FILE" in end
+    assert "timeline lab FILE" in end
+    assert [name for name in FORMATS if name.partition(" (")[0] not in end] == []

@@ -19,6 +19,7 @@ from timeline.cli.exits import Exit
 from timeline.cli.output import brief, paint, progress, write
 from timeline.cli.rows import read_rows
 from timeline.cli.strip import before, legend, strip
+from timeline.importers import FORMATS
 from timeline.log import free_id
 from timeline.policy.seeds import cut_point
 from timeline.timeline import Timeline
@@ -37,6 +38,8 @@ LIMIT: Final = 6_000
 _MARK: Final = 100
 """Tokens of one mark in a strip."""
 _COLUMNS: Final = 100
+_ASIDE: Final = " " * 37
+"""Before what is said of a command in the list of what to do next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,8 @@ def _tell_next(id_: str, db: str | None) -> None:
         write("  timeline demo --db demo.db         keep this conversation, then look at it:")
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
     write(f"  {where:<33}  also: render, read, digests, search, verify, export")
-    write("  timeline simulate FILE             try it on a recorded conversation of your own:")
-    write("                                     a session of Claude Code or pi, a Gemini CLI chat,")
-    write("                                     a SWE-agent trajectory, or chat messages as JSON")
+    write("  timeline simulate FILE             try it on a recorded conversation of your own,")
+    write("  timeline lab FILE                  or see what other policies would have cost on it:")
+    formats = ", ".join(name.partition(" (")[0] for name in FORMATS)
+    for line in wrap(formats, _COLUMNS - len(_ASIDE), break_on_hyphens=False):
+        write(_ASIDE + line)
