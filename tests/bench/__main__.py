@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.bench import append, hiding, timelines, together
+from tests.bench import append, hiding, replays, timelines, together
 
-rows = [*append.run(), *together.run(), *hiding.run(), *timelines.run()]
+rows = [*append.run(), *together.run(), *hiding.run(), *timelines.run(), *replays.run()]
 sys.stdout.write(json.dumps(rows, indent=2) + "\n")
 sys.exit(0 if all(row["ok"] for row in rows) else 1)

@@ -32,7 +32,7 @@ def cache_points(shown: Sequence[Item], rule: CachePointRule) -> tuple[CachePoin
     tail = len(shown) - 1
     points: dict[int, CachePoint] = {}
     current = shown[tail].block.turn_id
-    start = next((p for p, item in enumerate(shown) if not item.is_summary and item.block.turn_id == current), 0)
+    start = next((p for p, item in enumerate(shown) if item.block.turn_id == current and not item.is_summary), 0)
     if start > 0:
         points[start - 1] = CachePoint(kind="previous_turn", index=start - 1)
     ends = round_ends(shown)

@@ -1,0 +1,56 @@
+"""A replay in the lab: it takes twice as long for a recording of twice as many calls."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.bench.pairs import median_ratio, seconds
+from tests.project.recording import write_recording
+from timeline.lab.library import lab_policy
+from timeline.lab.prices import packaged_prices
+from timeline.lab.replay import replay
+from timeline.lab.work import measured_file
+
+if TYPE_CHECKING:
+    from timeline.lab.sizes import Measured
+
+BAR: Final = 2.4
+CALLS: Final = 240
+LIMIT: Final = 20_000
+"""Small, so that the shorter recording has been compacted several times."""
+PAIRS: Final = 3
+POLICIES: Final = ("balanced", "pi")
+_TURN: Final = 40
+
+
+def run() -> list[dict[str, Any]]:
+    """Return a row for each policy: a replay of 480 calls against one of 240."""
+    with TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        small, large = (_recording(Path(folder), calls) for calls in (CALLS, 2 * CALLS))
+        return [_row(runner, name, large, small) for name in POLICIES]
+
+
+def _row(runner: asyncio.Runner, name: str, large: Measured, small: Measured) -> dict[str, Any]:
+    ratio = median_ratio(partial(_replay, runner, name, large), partial(_replay, runner, name, small), PAIRS)
+    return {
+        "name": f"lab, {name}: replay of {2 * CALLS} calls / {CALLS}",
+        "ratio": round(ratio, 3),
+        "bar": BAR,
+        "ok": ratio <= BAR,
+    }
+
+
+def _recording(folder: Path, calls: int) -> Measured:
+    turns = {f"Now do part {turn}.": _TURN for turn in range(calls // _TURN)}
+    (measured,) = measured_file(str(write_recording(folder, turns, idle=timedelta(minutes=3))))
+    return measured
+
+
+def _replay(runner: asyncio.Runner, name: str, measured: Measured) -> float:
+    policy = lab_policy(name, max_tokens=LIMIT)
+    return seconds(lambda: runner.run(replay(measured, policy, packaged_prices().price_of)))
