@@ -23,6 +23,8 @@ from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from playwright.sync_api import Browser
 
 PICTURE: Final = ROOT / "docs" / "lab" / "report.webp"
@@ -43,10 +45,10 @@ _AS_WEBP: Final = """async (source) => {
 """A picture of text is half as large in the browser's WebP as in its PNG."""
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, policies: Sequence[str] = POLICIES) -> Path:
     """Write the report that the picture is of: a day's work with pauses, under what is published and ours."""
     session = write_recording(folder, dict.fromkeys(PROMPTS, STEPS), idle=IDLE)
-    works = plan([str(session)], [(name, lab_policy(name, max_tokens=LIMIT)) for name in POLICIES], Options())
+    works = plan([str(session)], [(name, lab_policy(name, max_tokens=LIMIT)) for name in policies], Options())
     report = folder / "report.html"
     report.write_text(page(works, run(works, jobs=1)), encoding="utf-8")
     return report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.lab.picture import PICTURE, picture, write_report
+from tests.lab.picture import PICTURE, POLICIES, picture, write_report
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
@@ -29,4 +29,4 @@ def test_the_document_shows_the_picture() -> None:
 
 def test_the_picture_can_be_made_again(browser: Browser, tmp_path: Path) -> None:
     """From a session of the project's own, by a command: python -m tests.lab.picture."""
-    assert is_small_webp(picture(browser, write_report(tmp_path)))
+    assert is_small_webp(picture(browser, write_report(tmp_path, POLICIES[:2])))
