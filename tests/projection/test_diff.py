@@ -266,8 +266,9 @@ async def test_a_summary_that_is_told_in_several_messages_counts_once() -> None:
     timeline = await opened(MemoryStore(), policy=policies.keep_ratio(message_tokens=0), summarizer=Scribe())
     await timeline.append(*turn(1_000), *turn(1_000), *turn(10), *turn(10))
     await timeline.compact()
+    await timeline.append(prompt(10))  # an answer at the end would be sent without its last blank
     before = await timeline.render()
-    await timeline.append(*turn(10))
+    await timeline.append(answer(10))
     await timeline.render()
     found = await timeline.diff()
     assert [entry.type for entry in before.neutral.entries][:2] == ["conv.range.summary"] * 2
