@@ -219,6 +219,18 @@ def test_a_late_result_takes_its_place_on_the_wire_only() -> None:
     assert "interrupted" in wire.first_difference.before
 
 
+def test_an_answer_that_was_the_last_word_has_its_white_space_back() -> None:
+    """Anthropic is sent it without: nothing was decided, and it is told as what it is, both ways."""
+    fold = fold_of(prompt(5), answer(text="Done. \n"))
+    before = seen(fold)
+    grow(fold, prompt(6))
+    for found in (diff(before, seen(fold)), diff(seen(fold), before)):
+        wire = found.prefixes[1]
+        assert (wire.cause.kind, wire.cause.version) == ("last_word", None)
+        assert wire.first_difference is not None
+        assert wire.first_difference.before_path == wire.first_difference.after_path == "ar:turn_1.assistant.completion"
+
+
 def test_void_signatures_are_told_by_the_decision_that_voided_them() -> None:
     """Signed reasoning behind a hidden block is another entry, and the first difference is the hide."""
     signed = Reasoning(data={"type": "thinking", "thinking": "hm", "signature": "c2ln"}, response_id="m")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
@@ -20,6 +23,14 @@ class Piece(NamedTuple):
     text: str
     path: str | None = None
 
+    @property
+    def closed(self) -> str:
+        """The text as it is where the piece is the last one: Anthropic is sent no answer with white space at its end."""
+        value = json.loads(self.text) if self.text.startswith('["assistant",{') else None
+        if value is None or not isinstance(said := value[1].get("text"), str):
+            return self.text
+        return compact_json([value[0], {**value[1], "text": said.rstrip()}])
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -27,7 +38,7 @@ class Cause:
 
     Attributes:
         kind: ``same``, ``appended``, ``tools``, ``system``, ``compaction``, ``undo``, ``hide``, ``reveal``,
-            ``redaction``, ``late_result``, ``shortened`` or ``unknown``.
+            ``redaction``, ``late_result``, ``last_word``, ``shortened`` or ``unknown``.
         text: the same in words.
         version: of the event that decided it, where one did.
     """
@@ -47,6 +58,8 @@ def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: P
     for kind, words in (("tool", "the tools changed"), ("system", "the system prompt changed")):
         if was.place.startswith(kind) or now.place.startswith(kind):
             return Cause("tools" if kind == "tool" else "system", words)
+    if was.closed == now.closed:
+        return Cause("last_word", "an answer that is the last word is sent without the white space at its end")
     return (
         _compaction(before.window, after.window, was)
         or _undo(before.window, after.window)

@@ -307,7 +307,7 @@ def _at(
 
     def complete(count: int) -> bool:
         partial = pieces_of(neutral.model_copy(update={"entries": neutral.entries[:count]}))
-        return len(partial) > index and partial[index].text == piece.text
+        return len(partial) > index and partial[index].closed == piece.closed
 
     count = bisect_left(range(len(neutral.entries) + 1), True, key=complete)
     return piece._replace(path=neutral.entries[count - 1].path if count else None)
