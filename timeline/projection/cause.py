@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
     @property
     def closed(self) -> str:
-        """The text as it is where the piece is the last one: Anthropic is sent no answer with white space at its end."""
+        """The text as it is where the piece is the last: Anthropic is sent no answer with white space at its end."""
         value = json.loads(self.text) if self.text.startswith('["assistant",{') else None
         if value is None or not isinstance(said := value[1].get("text"), str):
             return self.text
