@@ -62,7 +62,7 @@ async def test_a_plain_list_of_every_form_is_compacted_in_that_form(wire: str) -
         for n in range(40)
         for block in (
             prompt(text=f"Question {n}. " + "More. " * 200),
-            answer(text=f"Answer {n}. " + "So. " * 300, response_id=f"r{n}"),
+            answer(text=f"Answer {n}." + " So." * 300, response_id=f"r{n}"),
         )
     ]
     body = (await (await talk(*said)).render(now=after(2))).to_wire(wire)
