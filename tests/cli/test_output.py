@@ -109,6 +109,20 @@ def test_a_table_is_cut_at_the_edge_of_a_terminal_only() -> None:
     assert pipe.getvalue().count("word") == 30
 
 
+def test_the_numbers_of_a_table_stand_on_the_right() -> None:
+    """Decimals, shares and signs too, and a dash where there is none; a column of words stands on the left."""
+    pipe = io.StringIO()
+    with writing_to(pipe):
+        output.table(
+            ("dollars", "share", "change", "why"), [("13.83", "7.5%", "-5", "gap 10"), ("-", "11.3%", "+1,204", "-")]
+        )
+    assert pipe.getvalue().splitlines() == [
+        "dollars  share  change  why",
+        "  13.83   7.5%      -5  gap 10",
+        "      -  11.3%  +1,204  -",
+    ]
+
+
 def test_progress_is_silent_unless_standard_error_is_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

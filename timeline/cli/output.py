@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ _SHOWN: Final = {code: 0x2400 + code for code in range(32) if code not in {9, 10
 _SHOWN_ALL: Final = _SHOWN | dict.fromkeys(range(128, 160), 0xFFFD)
 """Control characters and the pictures that stand for them; tabs and line ends stay."""
 
+_FIGURE: Final = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?%?")
+"""A cell of a table that is a number."""
 STATE_COLOURS: Final = {
     "visible": typer.colors.GREEN,
     "carried": typer.colors.CYAN,
@@ -170,10 +173,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: 
         colours: one a row, or none at all.
     """
     cells = [["" if cell is None else _cell(cell) for cell in row] for row in (headers, *rows)]
-    right = [
-        len(cells) > 1 and all(line[column].replace(",", "").isdigit() for line in cells[1:] if line[column])
-        for column in range(len(headers))
-    ]
+    right = [_are_figures([line[column] for line in cells[1:]]) for column in range(len(headers))]
     widths = [max(cell_len(line[column]) for line in cells) for column in range(len(headers))]
     room = width() - sum(widths[:-1]) - 2 * (len(widths) - 1)
     for number, line in enumerate(cells):
@@ -182,6 +182,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: 
         text = "  ".join([*texts, brief(last, max(room, 8)) if not right[-1] else last]).rstrip()
         colour = colours[number - 1] if number and colours else None
         write(paint(text, colour, dim=not number) if colour or not number else text)
+
+
+def _are_figures(cells: Sequence[str]) -> bool:
+    """Say whether a column is of numbers; a dash, or nothing, is where there is none."""
+    told = [cell for cell in cells if cell not in {"", "-"}]
+    return bool(told) and all(_FIGURE.fullmatch(cell) for cell in told)
 
 
 def _cell(value: object) -> str:
