@@ -117,6 +117,47 @@ def test_lab_validates_its_prices(run: Callable[..., Done], session: Path) -> No
     assert set(found["conversations"][0]["errors"]) == {"read", "written", "units"}
 
 
+def test_lab_shows_the_calls_that_its_prices_miss(run: Callable[..., Done], session: Path) -> None:
+    """Each with what was predicted and reported, and the likely cause: the calls of the JSON."""
+    [conversation] = run("lab", "--validate", session, "--json").json["conversations"]
+    lines = [line.split() for line in run("lab", "--validate", session, "--calls").out.splitlines()]
+    place = next(n for n, line in enumerate(lines) if line[-2:] == ["likely", "cause"])
+    expected = [
+        [
+            "flashcards",
+            *(f"{missed[name]:,}" for name in ("number", "context", "predicted", "recorded")),
+            f"{missed['idle']:.0f}",
+            *missed["cause"].split("_"),
+        ]
+        for missed in conversation["missed"]
+    ]
+    assert expected
+    assert lines[place + 1 : place + 1 + len(expected)] == expected
+    assert "likely cause" not in run("lab", "--validate", session).out
+
+
+@pytest.mark.parametrize("option", [("--policy", "none"), ("--main-only",), ("--html", "x.html")])
+def test_lab_has_no_use_for_a_policy_where_it_validates(
+    run: Callable[..., Done], session: Path, option: tuple[str, ...]
+) -> None:
+    """What would change nothing is refused rather than passed over."""
+    run("lab", "--validate", session, *option).fails(Exit.USAGE, "--validate", option[0])
+
+
+def test_lab_says_where_nothing_can_be_replayed_or_compared(
+    run: Callable[..., Done], session: Path, tmp_path: Path
+) -> None:
+    """A conversation that no model was called in; alone it is wrong usage, beside others it is only named."""
+    asked = tmp_path / "asked.json"
+    asked.write_text('[{"role": "user", "content": "hello"}]', encoding="utf-8")
+    run("lab", asked, "--policy", "none", "--jobs", 1).fails(Exit.USAGE, "asked.json", "no model call")
+    run("lab", "--validate", asked).fails(Exit.USAGE, "asked.json", "usage")
+    done = run("lab", asked, session, "--policy", "none", "--jobs", 1)
+    assert (done.code, done.err.count("\n")) == (Exit.OK, 1)
+    assert "1 file, 1 conversation, 39 model calls" in done.out
+    assert run("lab", "--validate", asked, session).code == Exit.OK
+
+
 def test_lab_reports_a_bad_file_and_runs_the_others(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
     """One line on standard error; the code says that something was not read."""
     bad = tmp_path / "bad.jsonl"

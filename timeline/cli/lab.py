@@ -1,15 +1,13 @@
-"""`timeline lab`: recordings under several policies, priced; and the price model held against what was recorded."""
+"""`timeline lab`: recordings under several policies, priced."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab_calls import MOST_CALLS, print_differences
 from timeline.cli.output import note, paint, progress, write
-from timeline.errors import ImportFailed
 from timeline.lab.comparison import comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.keeping import Kept
@@ -18,8 +16,7 @@ from timeline.lab.on_dask import dask_executor
 from timeline.lab.prices import read_prices
 from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
-from timeline.lab.validation import Check, check, check_together
-from timeline.lab.work import Options, measured_file
+from timeline.lab.work import Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +77,7 @@ def compare(
 ) -> int:
     """Replay recordings under policies, and print what each would have cost.
 
-    Of several files a bad one is reported, and the others are run.
+    Of several files a bad one is reported, and the others are run; so is one that holds no model call.
 
     Raises:
         UsageProblem: the folder of the page is not there.
@@ -121,7 +118,9 @@ def compare(
         note(f"the report is in {html}")
     for failure in failures:
         note(failure["message"])
-    return Exit.USAGE if failures else Exit.OK
+    for file in _without_calls(works, outcomes):
+        note(f"{file}: no model call is recorded in it, so there is nothing to replay.")
+    return Exit.OK if runs and not failures else Exit.USAGE
 
 
 def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -132,6 +131,12 @@ def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[s
         if outcome.failure is not None
     }
     return list(told.values())
+
+
+def _without_calls(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the files that could be read and hold nothing to replay."""
+    told = zip(works, outcomes, strict=True)
+    return list(dict.fromkeys(work.file for work, outcome in told if outcome.failure is None and not outcome.runs))
 
 
 def _row(stand: Standing) -> LabRow:
@@ -204,70 +209,3 @@ def _cells(row: LabRow) -> tuple[object, ...]:
         ", ".join(f"{kind} {count:,}" for kind, count in row["refused"].items()) or "-",
         f"{row['seconds']:.1f}",
     )
-
-
-def validate(files: Sequence[Path], prices: Path | None, *, as_json: bool) -> int:
-    """Print what the price model predicts for the calls that were recorded, beside what they reported.
-
-    Raises:
-        InvalidPrices: the file of prices does not hold.
-    """
-    table = read_prices(prices)
-    checks: list[Check] = []
-    worst = Exit.OK
-    for file in files:
-        try:
-            measured = measured_file(str(file))
-        except ImportFailed as error:
-            note(str(error))
-            worst = Exit.USAGE
-            continue
-        checks += [found for one in measured if (found := check(one, table.price_of, file=str(file))).calls]
-    if as_json:
-        output.write_json({"conversations": [one.dump() for one in checks], "total": _total(checks).dump()})
-    elif checks:
-        _print_checks(checks)
-    return worst
-
-
-def _total(checks: Sequence[Check]) -> Check:
-    return check_together(checks).model_copy(update={"missed": ()})
-
-
-def _print_checks(checks: Sequence[Check]) -> None:
-    heads = (
-        "conversation",
-        "calls",
-        "read",
-        "recorded",
-        "error",
-        "written",
-        "recorded",
-        "error",
-        "cost",
-        "what is off",
-    )
-    whole = check_together(checks)
-    output.table(heads, [*(_checked(one, one.conversation) for one in checks), _checked(whole, "all")])
-    write()
-    write("read, written: millions of tokens; cost: error of the input's cost; what is off: calls, and why.")
-
-
-def _checked(one: Check, name: str) -> tuple[object, ...]:
-    told: Counter[str] = Counter({cause: found["calls"] for cause, found in one.causes.items()})
-    return (
-        name,
-        one.calls,
-        f"{one.predicted.read / 1e6:.2f}",
-        f"{one.recorded.read / 1e6:.2f}",
-        _percent(one.errors["read"]),
-        f"{one.predicted.written / 1e6:.2f}",
-        f"{one.recorded.written / 1e6:.2f}",
-        _percent(one.errors["written"]),
-        _percent(one.errors["units"]),
-        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in told.most_common()) or "-",
-    )
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:+.2%}"

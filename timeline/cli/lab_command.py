@@ -57,7 +57,10 @@ def lab(
     ] = None,
     calls: Annotated[
         bool,
-        typer.Option("--calls", help="Show where a policy differs most from the first; with --json, every call, too."),
+        typer.Option(
+            "--calls",
+            help="Show where a policy differs most from the first, with --json every call; of --validate, what is off.",
+        ),
     ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots, for a browser.")
@@ -74,7 +77,23 @@ def lab(
     from timeline.cli import lab as command
 
     if validate:
-        return command.validate(files, prices, as_json=as_json)
+        from timeline.cli.exits import UsageProblem
+        from timeline.cli.lab_validation import validate as compare_with_usage
+
+        others = {
+            "--policy": policy,
+            "--max-tokens": max_tokens,
+            "--price-as": price_as,
+            "--fixed-tokens": fixed is not None,
+            "--main-only": main_only,
+            "--recorded-summaries": recorded_summaries,
+            "--dask": cluster,
+            "--resume": resume,
+            "--html": html,
+        }
+        if named := [name for name, given in others.items() if given]:
+            raise UsageProblem(f"--validate replays no policy. Leave out {', '.join(named)}.")
+        return compare_with_usage(files, prices, calls=calls, as_json=as_json)
     wanted = command.Wanted(
         policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries
     )
