@@ -170,11 +170,12 @@ def test_lab_reports_a_bad_file_and_runs_the_others(run: Callable[..., Done], se
 
 
 def test_lab_refuses_what_it_cannot_use_in_a_line(run: Callable[..., Done], session: Path, tmp_path: Path) -> None:
-    """A policy that nobody has, and prices that do not hold."""
+    """A policy that nobody has, prices that do not hold, and a model that has none."""
     run("lab", session, "--policy", "gose").fails(Exit.USAGE, "gose", "goose")
     prices = tmp_path / "prices.toml"
     prices.write_text("prices = 1", encoding="utf-8")
     run("lab", session, "--prices", prices).fails(Exit.USAGE, "prices.toml")
+    run("lab", session, "--price-as", "claude-opus-55").fails(Exit.USAGE, "claude-opus-55", "claude-opus-5-5")
 
 
 def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: Path) -> None:

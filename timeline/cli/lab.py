@@ -17,6 +17,7 @@ from timeline.lab.prices import read_prices
 from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
+from timeline.policy.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +55,15 @@ class Wanted(NamedTuple):
 
         Raises:
             InvalidPrices: the file of prices does not hold.
+            UsageProblem: there is no price of the model that every call should be priced as.
         """
+        table = read_prices(self.prices)
+        if self.price_as and not table.price_of(self.price_as).known:
+            names = {name for price in table.prices for name in price.models}
+            close = nearest(self.price_as, names)
+            raise UsageProblem(f"No model {self.price_as!r} has a price{close}. Give it one with --prices.")
         return Options(
-            prices=None if self.prices is None else read_prices(self.prices),
+            prices=None if self.prices is None else table,
             price_as=self.price_as,
             fixed=self.fixed,
             subagents=self.subagents,
@@ -80,7 +87,7 @@ def compare(
     Of several files a bad one is reported, and the others are run; so is one that holds no model call.
 
     Raises:
-        UsageProblem: the folder of the page is not there.
+        UsageProblem: the folder of the page is not there, or a model has no price.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
         InvalidPrices: the file of prices does not hold.
         MissingExtra: a cluster is named, and ``distributed`` is not installed.
