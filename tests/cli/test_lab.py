@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,6 +74,17 @@ def test_lab_writes_a_page(run: Callable[..., Done], session: Path, tmp_path: Pa
     first = file.read_text(encoding="utf-8")
     assert first.startswith("<!doctype html>")
     assert run("lab", session, "--policy", "none", "--jobs", 1, "--html", file, "--json").json["failures"] == []
+
+
+def test_lab_writes_the_page_though_nobody_reads_the_table(session: Path, tmp_path: Path, command: list[str]) -> None:
+    """`timeline lab … --html report.html | head -1` leaves the page behind: it took long to work out."""
+    file = tmp_path / "report.html"
+    words = [*command, "lab", str(session), "--policy", "none", "--jobs", "1", "--html", str(file)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == Exit.PIPE
+    assert file.exists()
 
 
 def test_lab_writes_no_page_where_there_is_nothing_to_say_or_no_place(

@@ -108,6 +108,9 @@ def compare(
     stands = standings(works, outcomes)
     runs = [one for outcome in outcomes for one in outcome.runs]
     differing = against_the_first(runs) if calls else {}
+    if html is not None and runs:  # before the table: who reads that may go away
+        html.write_text(page(works, outcomes), encoding="utf-8")
+        note(f"the report is in {html}")
     if as_json:
         told = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
         found: LabTable = {
@@ -120,9 +123,6 @@ def compare(
     elif runs:
         _print([_row(stand) for stand in stands], runs)
         print_differences(differing, comparable(runs))
-    if html is not None and runs:
-        html.write_text(page(works, outcomes), encoding="utf-8")
-        note(f"the report is in {html}")
     for failure in failures:
         note(failure["message"])
     for file in _without_calls(works, outcomes):
