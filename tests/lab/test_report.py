@@ -88,6 +88,16 @@ def test_of_a_path_the_page_holds_what_tells_it_from_the_others() -> None:
     assert page_data([work(file="/secret/bad.jsonl")], [failed])["failures"] == ["bad.jsonl: the format is not known."]
 
 
+def test_of_a_policys_path_the_page_holds_its_name() -> None:
+    """As of a recording's; what is no file keeps its name."""
+    tried = ("none", "/secret/one/mine.toml", "/secret/two/mine.toml")
+    outcomes = [Outcome(runs=(run_of(name, row(1, 1)),)) for name in tried]
+    data = page_data([work(name) for name in tried], outcomes)
+    assert data["policies"] == ["none", "one/mine.toml", "two/mine.toml"]
+    assert [line["policy"] for line in data["limits"][0]["rows"]] == data["policies"]
+    assert "secret" not in page([work(tried[1])], outcomes[1:2])
+
+
 def test_nothing_that_a_recording_says_can_be_taken_for_html() -> None:
     """No tag, no entity, no end of a program: between the figures' tags is JSON without any of their letters."""
     evil = "</script><script>alert(1)</script><!-- &lt; \u2028 \ud800 ${x} $name"

@@ -50,11 +50,14 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
     recordings = list({(run.file, run.conversation): run for run in runs}.values())
     all_files = list(dict.fromkeys(work.file for work in works))
     names = dict(zip(all_files, _short(all_files), strict=True))
+    called = _called(policies)
     places = {(run.file, run.conversation): place for place, run in enumerate(recordings)}
     limits = []
     for limit in dict.fromkeys(stand.max_tokens for stand in stands):
         here = [run for run in runs if run.max_tokens == limit]
         limits.append(_limit(limit, [stand for stand in stands if stand.max_tokens == limit], here, price_of))
+        for line in limits[-1]["rows"]:
+            line["policy"] = called[line["policy"]]
         limits[-1]["runs"] = [
             {
                 "policy": policies.index(run.policy),
@@ -72,7 +75,7 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
         "version": timeline.__version__,
         "causes": CAUSES,
         "parts": PARTS,
-        "policies": policies,
+        "policies": list(called.values()),
         "cost_in": cost_in,
         "unpriced": sorted({row.model for run in recordings for row in run.rows if not price_of(row.model).known}),
         "recordings": [
@@ -180,6 +183,12 @@ def _pairs(values: Sequence[int]) -> list[int]:
 
 def _rounded(value: float) -> float:
     return value if isinstance(value, int) else float(f"{value:.10g}")
+
+
+def _called(policies: Sequence[str]) -> dict[str, str]:
+    """Return what the page calls each policy: one that is a file by as little of its path as tells it from others."""
+    files = [name for name in policies if name.endswith(".toml")]
+    return {name: name for name in policies} | dict(zip(files, _short(files), strict=True))
 
 
 def _short(files: Sequence[str]) -> list[str]:
