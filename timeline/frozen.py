@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from operator import is_
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class Frozen(BaseModel):
@@ -35,6 +36,11 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
     object.__setattr__(value, "__pydantic_extra__", None)
     object.__setattr__(value, "__pydantic_private__", None)
     return value
+
+
+def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
+    """Say whether values begin with the very objects of others: what is known of frozen ones then holds of these."""
+    return values is known or (len(values) >= len(known) and all(map(is_, known, values)))
 
 
 # Kept, since json.dumps would make an encoder at every call: these run several times a block.

@@ -15,7 +15,7 @@ from timeline.cli.database import reading
 from timeline.cli.output import JsonList, pad, paint, state_colour, write
 from timeline.cli.rows import read_rows
 from timeline.cli.tree import Node, drawn
-from timeline.projection.cache_points import cache_points
+from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector
 from timeline.projection.rules import counted, spaced
 from timeline.replay import recorded_policy
@@ -62,7 +62,7 @@ def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
     if policy is None:
         return {}
     _, shown = Projector().entries(listing.window)
-    return {shown[point.index].version: point.kind for point in cache_points(shown, policy.cache_points)}
+    return {shown[point.index].version: point.kind for point in cache_points(Shown(shown), policy.cache_points)}
 
 
 class _Tree:

@@ -7,12 +7,13 @@ system prompt.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from timeline.wire.neutral import CachePoint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from timeline.fold.window import Item
     from timeline.policy.model import CachePointRule
@@ -20,22 +21,58 @@ if TYPE_CHECKING:
 MOST_POINTS: Final = 3
 
 
-def cache_points(shown: Sequence[Item], rule: CachePointRule) -> tuple[CachePoint, ...]:
+class Shown:
+    """What is shown, in order: a cache point's index is a position in it. What is added costs no look at the rest.
+
+    Args:
+        items: for each entry, the item that it shows.
+
+    Attributes:
+        items: the same.
+        round_ends: the last position of each round, oldest first: a response with its calls and their results.
+    """
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self.items: list[Item] = []
+        self.round_ends: list[int] = []
+        self._end_of: dict[int, int] = {}
+        self._start_of: dict[str, int] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Show one entry more, of an item."""
+        position = len(self.items)
+        self.items.append(item)
+        if not item.is_summary:
+            self._start_of.setdefault(item.block.turn_id, position)
+        if item.response:
+            if (before := self._end_of.get(item.response)) is not None:
+                del self.round_ends[bisect_left(self.round_ends, before)]
+            self._end_of[item.response] = position
+            self.round_ends.append(position)
+
+    @property
+    def current_turn(self) -> int:
+        """Position where the turn of the last entry begins; 0 where nothing but a summary is of that turn."""
+        return self._start_of.get(self.items[-1].block.turn_id, 0)
+
+
+def cache_points(shown: Shown, rule: CachePointRule) -> tuple[CachePoint, ...]:
     """Place the cache points.
 
     Args:
-        shown: the items that have an entry, in order; a point's index is a position in it.
+        shown: what has an entry.
         rule: the policy's figures.
     """
-    if not shown:
+    if not shown.items:
         return ()
-    tail = len(shown) - 1
+    tail = len(shown.items) - 1
     points: dict[int, CachePoint] = {}
-    current = shown[tail].block.turn_id
-    start = next((p for p, item in enumerate(shown) if item.block.turn_id == current and not item.is_summary), 0)
+    start = shown.current_turn
     if start > 0:
         points[start - 1] = CachePoint(kind="previous_turn", index=start - 1)
-    ends = round_ends(shown)
+    ends = shown.round_ends
     if len(ends) >= rule.min_rounds and len(ends) > rule.offset_rounds:
         index = ends[-1 - rule.offset_rounds]
         points.setdefault(index, CachePoint(kind="pre_tail", index=index))
@@ -43,15 +80,6 @@ def cache_points(shown: Sequence[Item], rule: CachePointRule) -> tuple[CachePoin
     if len(points) < MOST_POINTS:
         _add_lagging(points, rule.lookback_blocks)
     return tuple(points[index] for index in sorted(points))[-MOST_POINTS:]
-
-
-def round_ends(shown: Sequence[Item]) -> list[int]:
-    """Return the last position of each round: a response with its calls and their results, oldest first."""
-    last: dict[int, int] = {}
-    for position, item in enumerate(shown):
-        if item.response:
-            last[item.response] = position
-    return sorted(last.values())
 
 
 def _add_lagging(points: dict[int, CachePoint], lookback: int) -> None:

@@ -6,11 +6,11 @@ recorded replacements, then the cache points are placed on what is left (seed 00
 
 from __future__ import annotations
 
-from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import ToolCall, ToolResult
-from timeline.projection.cache_points import cache_points
+from timeline.frozen import begins_with
+from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.forms import entries_of
 from timeline.projection.signatures import Signatures
 from timeline.wire.neutral import Entry, NeutralContext
@@ -48,13 +48,15 @@ class _Whole:
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
         self.entries: list[Entry] = []
-        self.shown: list[Item] = []
+        self.shown = Shown()
 
     def is_continued_by(self, items: Sequence[Item]) -> bool:
         """Say whether a window begins with the very items of this one, and nothing behind them is omitted."""
-        known = len(self.items)
-        same = len(items) >= known and all(map(is_, self.items, items))
-        return same and not any(item.omitted for item in items[known:])
+        return begins_with(items, self.items) and not any(item.omitted for item in items[len(self.items) :])
+
+    def shows_call(self, version: int | None) -> bool:
+        """Say whether a call of a version is shown; None is no call."""
+        return version in self.calls and version not in self.gone
 
 
 class Projector:
@@ -88,21 +90,26 @@ class Projector:
             tools: tool schemas, as the provider takes them.
             ephemeral: texts for the uncached tail, said as the user and kept nowhere.
         """
-        entries, shown = self.entries(window)
-        return NeutralContext(
+        whole = self._of(window)
+        beside = NeutralContext(
             system=system,
             tools=tuple(tools),
-            entries=tuple(entries),
-            cache_points=cache_points(shown, rule),
+            cache_points=cache_points(whole.shown, rule),
             ephemeral=tuple(
                 Entry(path="", type="ephemeral", role="user", text=text) for text in ephemeral if text.strip()
             ),
             policy=policy,
             model=window.model,
         )
+        return beside.model_copy(update={"entries": tuple(whole.entries)})  # checked when they were made, once each
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
         """Return the entries of a window, and for each the item that it shows."""
+        whole = self._of(window)
+        return [*whole.entries], [*whole.shown.items]
+
+    def _of(self, window: Window) -> _Whole:
+        """Project all of a window, from the last one on where it goes on behind it."""
         whole = self._whole
         if not whole.is_continued_by(window.items):
             whole = _Whole()
@@ -110,11 +117,10 @@ class Projector:
         # A call whose result is omitted goes with it: without its result it would be told as interrupted.
         whole.gone.update(i.answers for i in new if i.omitted)
         whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
-        calls = whole.calls - whole.gone if whole.gone else whole.calls
         signatures = whole.signatures = whole.signatures.over(window.items)
         made: dict[int, _Made] = {}
         for item in new:
-            loose = isinstance(item.block, ToolResult) and item.answers not in calls
+            loose = isinstance(item.block, ToolResult) and not whole.shows_call(item.answers)
             rewritten_at = signatures.rewritten_at(item)
             in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)
             form = (loose, rewritten_at > 0, in_loop)
@@ -126,10 +132,11 @@ class Projector:
                 one = _Made(item, form, said)
             made[item.version] = one
             whole.entries += one.entries
-            whole.shown += [item] * len(one.entries)
+            for _ in one.entries:
+                whole.shown.add(item)
         if whole.items:
             self._made |= made
         else:
             self._made = made
         whole.items, self._whole = window.items, whole
-        return [*whole.entries], [*whole.shown]
+        return whole
