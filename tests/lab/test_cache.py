@@ -25,7 +25,7 @@ def price_of(model: str) -> Price:
 def asked(names: str, at: float = 0.0, *, took: float = 10.0, model: str = "m", **fields: Any) -> Request:
     """Return a request of segments of 100 tokens, a letter each; markers on the first and the last unless given."""
     markers = fields.pop("markers", tuple(sorted({0, len(names) - 1})))
-    segments = [Segment(ord(name), 100) for name in names]
+    segments = tuple(Segment(ord(name), 100) for name in names)
     return Request(at, at + took, model, segments, fields.pop("tools", 0), 1, markers, **fields)
 
 
@@ -91,7 +91,7 @@ def test_a_lost_prefix_has_its_cause(request_: Request, cause: str) -> None:
 
 def test_a_request_below_the_least_prefix_is_not_kept() -> None:
     """It pays in full, and what was there before counts as lost."""
-    short = Request(20, 30, "m", [Segment(1, 60)], 0, 1, (0,))
+    short = Request(20, 30, "m", (Segment(1, 60),), 0, 1, (0,))
     assert paid(short) == [(0, 0, 60)]
     assert last(asked("sabcd"), short).cause == "below_minimum"
 

@@ -56,7 +56,7 @@ class Request:
     start: float
     end: float
     model: str
-    segments: Sequence[Segment]
+    segments: tuple[Segment, ...]
     tools: int = 0
     system: int = 0
     markers: tuple[int, ...] = ()
@@ -96,13 +96,27 @@ class Charge:
 
 @dataclass(slots=True)
 class _Before:
-    """The request before: its prefixes, and how much of it was left in the cache."""
+    """The request before: its prefixes, which the next one goes on with, and how much of it was left in the cache.
+
+    Attributes:
+        least: tokens of its shortest prefix that is kept, where the provider keeps each of them by itself; None where
+            it keeps those that carry a marker.
+    """
 
     request: Request
     chain: list[int]
     sums: list[int]
     cached: int
     kept_until: float
+    least: int | None
+
+    def keeps(self, place: int) -> bool:
+        """Say whether the prefix up to a place is kept by itself."""
+        return self.least is not None and self.sums[place] >= self.least
+
+    def kept_with(self, request: Request, same: int) -> int:
+        """Return how many of the prefixes that the next request shares are kept without being noted one by one."""
+        return same if self.least is not None and self.request.model == request.model else 0
 
 
 @dataclass(slots=True)
@@ -124,12 +138,12 @@ class PromptCache:
         total = sums[-1] if sums else 0
         by_markers = price.rule.match == "markers"
         places = request.markers[-price.rule.markers :] if by_markers and price.rule.markers else ()
-        found = self._found(request, price, chain, places) if by_markers else self._longest(request, chain)
+        found = self._found(request, price, chain, places) if by_markers else self._longest(request, chain, same)
         read = 0 if found < 0 else sums[found] - sums[found] % price.rule.granularity
         if read < price.minimum:
             found, read = -1, 0
-        kept = [p for p in (places if by_markers else range(len(chain))) if sums[p] >= price.minimum]
-        last = sums[kept[-1]] if kept else 0
+        kept = [p for p in places if sums[p] >= price.minimum]
+        last = (sums[kept[-1]] if kept else 0) if by_markers else (total if total >= price.minimum else 0)
         written = max(0, last - read) if by_markers else 0
         uncached = total - read - written
         until = request.end + price.rule.seconds(long=request.long)
@@ -140,19 +154,18 @@ class PromptCache:
         lost = expected - read if expected - read > price.rule.granularity else 0
         cause = self._cause(request, price, same, total) if lost else None
         cached = last if by_markers else last - last % price.rule.granularity
-        self._before = _Before(request, chain, sums, cached, until)
+        self._before = _Before(request, chain, sums, cached, until, None if by_markers else price.minimum)
         collapsed = lost * 2 > expected
         return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed)
 
     def _prefixes(self, request: Request) -> tuple[list[int], list[int], int]:
         """Return the hash and the tokens of each prefix, and how many segments are those of the request before."""
         segments, before = request.segments, self._before
-        same = 0
+        same = 0 if before is None else _same(segments, before.request.segments)
+        chain, sums = ([], []) if before is None else (before.chain, before.sums)
         if before is not None:
-            pairs = zip(segments, before.request.segments, strict=False)
-            shorter = min(len(segments), len(before.request.segments))
-            same = next((n for n, (new, old) in enumerate(pairs) if new != old), shorter)
-        chain, sums = ([], []) if before is None else (before.chain[:same], before.sums[:same])
+            self._note(before, before.kept_with(request, same))
+        del chain[same:], sums[same:]
         link, tokens = (chain[-1], sums[-1]) if same else (0, 0)
         for segment in segments[same:]:
             link = hash((link, segment.hash))
@@ -160,6 +173,12 @@ class PromptCache:
             chain.append(link)
             sums.append(tokens)
         return chain, sums, same
+
+    def _note(self, before: _Before, first: int) -> None:
+        """Note the prefixes of a request from one on: those that the next request does not keep along with its own."""
+        for place in range(first, len(before.chain)):
+            if before.keeps(place):
+                self._kept[before.request.model, before.chain[place]] = before.kept_until
 
     def _found(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> int:
         """Return the place of the longest prefix that a marker finds by walking back; -1 for none."""
@@ -169,9 +188,14 @@ class PromptCache:
             best = next((p for p in range(place, least, -1) if self._holds(chain[p], request)), best)
         return best
 
-    def _longest(self, request: Request, chain: Sequence[int]) -> int:
+    def _longest(self, request: Request, chain: Sequence[int], same: int) -> int:
         """Return the place of the longest prefix that is in the cache; -1 for none."""
-        return next((p for p in range(len(chain) - 1, -1, -1) if self._holds(chain[p], request)), -1)
+        before = self._before
+        shared = 0 if before is None else before.kept_with(request, same)
+        noted = next((p for p in range(len(chain) - 1, shared - 1, -1) if self._holds(chain[p], request)), -1)
+        if noted >= 0 or before is None or not shared:
+            return noted
+        return shared - 1 if before.keeps(shared - 1) and request.start <= before.kept_until else -1
 
     def _holds(self, link: int, request: Request) -> bool:
         until = self._kept.get((request.model, link))
@@ -193,6 +217,17 @@ class PromptCache:
         if same < max(request.tools + request.system, before.request.tools + before.request.system):
             return "system"
         return next((change for change in CHANGES if change in request.changes), "other")
+
+
+def _same(segments: tuple[Segment, ...], before: tuple[Segment, ...]) -> int:
+    """Return how many segments are those of another request; what differs mostly stands near the end."""
+    shorter = same = min(len(segments), len(before))
+    step = 1
+    while segments[:same] != before[:same]:
+        same, step = max(0, same - step), 2 * step
+    while same < shorter and segments[same] == before[same]:
+        same += 1
+    return same
 
 
 def charges(requests: Iterable[Request], price_of: Callable[[str], Price]) -> list[Charge]:
