@@ -15,7 +15,8 @@ from timeline.errors import (
 )
 from timeline.events import FORCED
 from timeline.hiding import Course, hide_by_step
-from timeline.planning.budget import account, scaled
+from timeline.planning.budget import account
+from timeline.planning.costs import scaled
 from timeline.planning.plans import Refusal
 from timeline.planning.stage_data import stage_data
 from timeline.planning.steps import plan_step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
-from timeline.planning.budget import costs
+from timeline.planning.costs import costs
 from timeline.planning.steps import plan_hides
 from timeline.projection.context import Taken
 

@@ -10,7 +10,6 @@ from timeline.hiding import Course, hide_by_step
 from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.lifecycle import INTERVAL, follow
 from timeline.list_follower import ListFollower
-from timeline.planning.budget import account
 from timeline.policy.steps import ClearToolOutputs
 from timeline.relief import relieve
 from timeline.rendering import prepared
@@ -98,7 +97,9 @@ class Looping(Staging):
             blocks = await self._record_response(response, started_at, at)
         await self._catch_up()
         bill = self._next_request(system, tools)
-        decisions = await relieve(self._compactor, self._log, bill.fixed, at) if bill.over_trigger else []
+        decisions: list[Taken] = []
+        if bill.over_trigger:
+            decisions = await relieve(self._compactor, self._log, bill.fixed, at, self._renderer.ledger)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -112,8 +113,7 @@ class Looping(Staging):
 
     def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of the next request."""
-        fixed = self._renderer.fixed_beside(self.window, self._compactor, system=system, tools=tools)
-        return account(self.window.items, fixed, self.policy)
+        return self._renderer.next_account(self.window, self._compactor, system=system, tools=tools)
 
     def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
         """Follow what happens to the context: compactions begun, made and failed, overflows, usage (seed 004).

@@ -26,7 +26,6 @@ from timeline.events import (
 from timeline.fold.fold import Fold
 from timeline.messages import placed_in_turns, read_messages, read_system, wire_of
 from timeline.paths import stem
-from timeline.planning.budget import account
 from timeline.planning.summary import form_meta
 from timeline.policy.model import Policy
 from timeline.ports import SystemClock
@@ -114,8 +113,7 @@ async def compact_messages(
     log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), whole=earlier is None)
     renderer = Renderer()
     system = prompt if system is None else system
-    fixed = renderer.fixed_beside(log.fold.window, compactor, system=system, tools=tools)
-    before = account(log.fold.window.items, fixed, compactor.policy)
+    before = renderer.next_account(log.fold.window, compactor, system=system, tools=tools)
     context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at)
     result = CompactedMessages(
         messages, before.sent, context.account.sent, context.window.rounds, decisions=context.decisions

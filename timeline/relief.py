@@ -22,7 +22,6 @@ from timeline.events import BlocksHidden
 from timeline.hiding import Course, hidden_by
 from timeline.lease import take_turn
 from timeline.log import addressed_block
-from timeline.planning.budget import account
 from timeline.planning.clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
 from timeline.planning.plans import Hides
@@ -37,17 +36,17 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload
     from timeline.fold.window import Setback, Window
     from timeline.log import Log
-    from timeline.planning.budget import Account, FixedPart
+    from timeline.planning.budget import Account, FixedPart, Ledger
     from timeline.planning.clock import Cold
 
 
-async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime) -> list[Taken]:
+async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> list[Taken]:
     """Bring a context down where it is due; refusals and failures are recorded and returned, not raised.
 
     A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
     next render then has nothing left to decide.
     """
-    relief = _Relief(compactor, log, fixed, now)
+    relief = _Relief(compactor, log, fixed, now, ledger)
     if relief.policy.hiding is not None:
         await relief.hide(relief.policy.hiding)
     await relief.fold()
@@ -57,9 +56,9 @@ async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetim
 class _Relief:
     """One pass under way."""
 
-    def __init__(self, compactor: Compactor, log: Log, fixed: FixedPart, now: datetime) -> None:
+    def __init__(self, compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> None:
         self.compactor, self.policy = compactor, compactor.policy
-        self.log, self.fixed, self.now = log, fixed, now
+        self.log, self.fixed, self.now, self.ledger = log, fixed, now, ledger
         self.taken: list[Taken] = []
         clock = self.policy.hiding or Hiding()  # a policy that never hides may still fold when cold
         self.cold: Cold | None = coldness(log.fold.window, clock, now)
@@ -68,7 +67,7 @@ class _Relief:
     @property
     def account(self) -> Account:
         """The account of the window as it is now."""
-        return account(self.log.fold.window.items, self.fixed, self.policy)
+        return self.ledger.account(self.log.fold.window.items, self.fixed, self.policy)
 
     @property
     def _setback(self) -> Setback | None:

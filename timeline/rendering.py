@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import arguments
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
-from timeline.planning.budget import account, fixed_part, scaled
+from timeline.planning.budget import Ledger, account, fixed_part
+from timeline.planning.costs import scaled
 from timeline.planning.stage_data import stage_data
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from timeline.compaction import Compactor
     from timeline.fold.window import Window
     from timeline.log import Log
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.budget import Account, FixedPart
     from timeline.policy.model import Policy
     from timeline.projection.context import Taken
 
@@ -31,9 +32,14 @@ _MOST_KEPT_COUNTS: Final = 200
 
 
 class Renderer:
-    """Renders the contexts of one conversation; what it remembers saves work and changes nothing."""
+    """Renders the contexts of one conversation; what it remembers saves work and changes nothing.
+
+    Attributes:
+        ledger: draws up the accounts.
+    """
 
     def __init__(self) -> None:
+        self.ledger = Ledger()
         self._projector = Projector()
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -62,7 +68,7 @@ class Renderer:
         empty = account((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
-        decisions = await relieve(compactor, log, fixed, now)
+        decisions = await relieve(compactor, log, fixed, now, self.ledger)
         if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
@@ -73,10 +79,10 @@ class Renderer:
             raise ContextOverflow(context.account.facts(), largest[:10])
         return context
 
-    def fixed_beside(
+    def next_account(
         self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
-    ) -> FixedPart:
-        """Count what the next request has beside the messages of a window, as `render` would.
+    ) -> Account:
+        """Draw up the account of the next request of a window, as `render` would.
 
         Raises:
             InvalidArgument: system prompt or tools cannot be sent.
@@ -84,7 +90,8 @@ class Renderer:
         policy = compactor.policy
         system, tools, _ = prepared(system, tools, ())
         system = joined_system(system, policy.system_parts)
-        return self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
+        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
+        return self.ledger.account(window.items, fixed, policy)
 
     def fixed(
         self,
@@ -119,7 +126,7 @@ class Renderer:
         ephemeral: Sequence[str],
     ) -> RenderedContext:
         window, policy = log.fold.window, compactor.policy
-        bill = account(window.items, fixed, policy)
+        bill = self.ledger.account(window.items, fixed, policy)
         return RenderedContext(
             conversation=window.conversation,
             version=window.version,

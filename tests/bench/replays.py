@@ -24,7 +24,8 @@ CALLS: Final = 240
 LIMIT: Final = 20_000
 """Small, so that the shorter recording has been compacted several times."""
 PAIRS: Final = 3
-POLICIES: Final = ("balanced", "pi")
+POLICIES: Final = ("none", "balanced", "pi")
+"""The first never compacts: its window is all of the recording."""
 _TURN: Final = 40
 
 

@@ -12,8 +12,8 @@ from tests.scenes import answer, apply, fold_of, prompt, window_of
 from timeline import policies
 from timeline.blocks import AssistantCompletion, Attachment, UserPrompt
 from timeline.events import BlocksPinned, BlocksRevealed
-from timeline.planning.budget import costs
 from timeline.planning.chitchat import is_chitchat, plan_chitchat
+from timeline.planning.costs import costs
 from timeline.policy.steps import StripChitchat
 
 if TYPE_CHECKING:

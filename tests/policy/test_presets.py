@@ -9,7 +9,8 @@ import pytest
 from tests.scenes import COUNTER, call, prompt, result, turn, window_of, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
-from timeline.planning.budget import FixedPart, account, costs, fixed_part, lines
+from timeline.planning.budget import FixedPart, account, fixed_part, lines
+from timeline.planning.costs import costs
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import (

@@ -25,7 +25,7 @@ PICTURE = {
     "wire": "vocabulary",
     "importers": "vocabulary wire",
     "planning": "vocabulary fold policy",
-    "projection": "vocabulary fold policy wire planning.budget",
+    "projection": "vocabulary fold policy wire planning.budget planning.costs",
     "shell": BELOW_THE_SHELL,
     "portable": "vocabulary fold importers shell",
     "integrations": f"{BELOW_THE_SHELL} shell",

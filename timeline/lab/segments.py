@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from operator import is_
 from typing import TYPE_CHECKING, Final
 
-from timeline.frozen import canonical_json
+from timeline.frozen import begins_with, canonical_json
 from timeline.lab.cache import Segment
-from timeline.planning.budget import INTERRUPTED_TOKENS, LOOSE_TOKENS
+from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
 from timeline.wire.gather import Response, gather
 from timeline.wire.neutral import INTERRUPTED
@@ -59,7 +58,7 @@ class Segmenter:
     def _known(self, context: RenderedContext) -> tuple[int, int]:
         """Return how many entries, and segments, are finished and as they were in the context before."""
         entries, (finished, _) = context.neutral.entries, self._finished
-        same = len(entries) >= finished and all(map(is_, self._entries[:finished], entries))
+        same = begins_with(entries, self._entries[:finished])
         return self._finished if same and context.neutral.model == self._model else (0, 1)
 
     def _write(self, entries: Sequence[Entry], first: int, items: Sequence[Item]) -> None:

@@ -5,37 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from timeline.frozen import Frozen, canonical_json
-from timeline.planning.messages import messages
+from timeline.frozen import Frozen, begins_with, canonical_json
+from timeline.planning.costs import Costs, costs_of
 from timeline.policy.triggers import Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pydantic import JsonValue
 
     from timeline.fold.window import Item
     from timeline.policy.model import Policy
     from timeline.policy.steps import CutPoint
-
-CATEGORIES: Final = {
-    "user.prompt": "prompts",
-    "user.attachment": "prompts",
-    "turn.header": "prompts",
-    "assistant.completion": "completions",
-    "assistant.reasoning": "reasoning",
-    "react.tool.call": "calls",
-    "react.tool.result": "results",
-    "conv.range.summary": "summaries",
-}
-"""The account's line of each block type; every other type is in ``other``."""
-
-
-INTERRUPTED_TOKENS: Final = 15
-"""What the wire's stand-in for a missing result costs."""
-LOOSE_TOKENS: Final = 40
-"""What the wire's label of a result without its call costs: two words and a path."""
-
 
 _LEAST_PREVIEW: Final = 64
 _GROWTH: Final = 0.1
@@ -134,13 +115,6 @@ class Account(Frozen):
         }
 
 
-def scaled(tokens: int, policy: Policy) -> int:
-    """Add the policy's margin to a count."""
-    if not policy.margin:
-        return tokens
-    return tokens + math.ceil(round(tokens * policy.margin, 6))
-
-
 def fixed_part(
     policy: Policy,
     count: Callable[[str], int],
@@ -170,29 +144,24 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def costs(items: Sequence[Item], policy: Policy) -> list[int]:
-    """Return what each item costs as shown: its own tokens, and those of the label or stand-in that the wire adds."""
-    answered = {item.answers for item in items if item.answers is not None}
-    gone = {item.answers for item in items if item.omitted}
-    tokens: list[int] = []
-    for item in items:
-        own = 0 if item.version in gone else item.shown_tokens
-        if not item.omitted and item.block.type == "react.tool.call" and item.version not in answered:
-            own += INTERRUPTED_TOKENS
-        elif not item.omitted and item.block.type == "react.tool.result" and item.answers is None:
-            own += LOOSE_TOKENS
-        tokens.append(scaled(own, policy))
-    if policy.message_tokens or policy.response_tokens:
-        for message in messages(items):
-            extra = policy.response_tokens if message.role == "assistant" else 0
-            tokens[message.indices[0]] += policy.message_tokens + extra
-    return tokens
+class Ledger:
+    """Draws up the accounts of one conversation's windows; what it remembers saves work and changes nothing.
 
+    A window that begins with the very items of the one before it costs what is new in it.
+    """
 
-def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> int:
-    """Return what showing some items otherwise frees in the account; ``changed`` holds them, by version."""
-    after = [changed.get(item.version, item) for item in items]
-    return sum(costs(items, policy)) - sum(costs(after, policy))
+    def __init__(self) -> None:
+        self._items: Sequence[Item] = ()
+        self._costs: Costs | None = None
+
+    def account(self, items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
+        """Draw up the account of a window, as `account` does."""
+        costs = self._costs
+        if costs is None or costs.policy is not policy or not begins_with(items, self._items):
+            costs, self._items = Costs(policy), ()
+        costs.take(items[len(self._items) :])
+        self._items, self._costs = items, costs
+        return _drawn_up(costs, fixed, lines(policy, fixed))
 
 
 def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
@@ -204,18 +173,19 @@ def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: in
         policy: says what it may cost.
         most: hold it against this figure for once, instead of the policy's limit, trigger and target.
     """
-    by_category: dict[str, int] = {}
-    for item, tokens in zip(items, costs(items, policy), strict=True):
-        category = "hidden" if item.replacement is not None else CATEGORIES.get(item.block.type, "other")
-        by_category[category] = by_category.get(category, 0) + tokens
-    limit, trigger, target = lines(policy, fixed) if most is None else (most, most, most)
+    held_against = lines(policy, fixed) if most is None else (most, most, most)
+    return _drawn_up(costs_of(items, policy), fixed, held_against)
+
+
+def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]) -> Account:
+    limit, trigger, target = held_against
     return Account(
         limit=limit,
         trigger=trigger,
         target=target,
         fixed=fixed,
-        messages=sum(by_category.values()),
-        by_category=by_category,
+        messages=sum(costs.by_category.values()),
+        by_category={**costs.by_category},
     )
 
 

@@ -22,8 +22,8 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.planning.ages import ages
-from timeline.planning.budget import costs, freed_by
 from timeline.planning.contents import newest_contents
+from timeline.planning.costs import costs, freed_by
 from timeline.planning.replacements import replacement_of
 
 if TYPE_CHECKING:
@@ -96,8 +96,10 @@ def owes_notice(window: Window) -> bool:
     """
     hides = (item.hide for item in window.items if item.hide is not None)
     newest = max((hide.version for hide in hides if hide.reason in _AUTOMATIC), default=0)
-    settled = max((item.version for item in window.items if item.is_summary or is_notice(item.block)), default=0)
-    return newest > settled and needs_notice(window)
+    if not newest:
+        return False
+    since = (item for item in window.items if item.version > newest)
+    return not any(item.is_summary or is_notice(item.block) for item in since) and needs_notice(window)
 
 
 def is_notice(block: Block) -> bool:

@@ -30,19 +30,34 @@ class Message:
     indices: tuple[int, ...]
 
 
+class Starts:
+    """Says of each item of a window, in turn, whether a message begins with it."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._prompted = False
+
+    def at(self, item: Item, position: int) -> bool:
+        """Say whether a message begins with an item; asked once for each that is not omitted, in order."""
+        before, self._key = self._key, _key(item, position)
+        is_prompt = type(item.block) is UserPrompt
+        # A second prompt is a message of its own, even without an answer in between.
+        begins = before != self._key or (is_prompt and self._prompted)
+        self._prompted = is_prompt or (self._prompted and not begins)
+        return begins
+
+
 def messages(items: Sequence[Item]) -> list[Message]:
     """Part the items into messages, by first position."""
     parts: list[tuple[Role, list[int]]] = []
-    key: object = None
+    starts = Starts()
     for position, item in enumerate(items):
         if item.omitted:
             continue
-        before, key = key, _key(item, position)
-        # A second prompt is a message of its own, even without an answer in between.
-        if before == key and not (type(item.block) is UserPrompt and _holds_prompt(items, parts[-1][1])):
-            parts[-1][1].append(position)
-        else:
+        if starts.at(item, position):
             parts.append((role_of(item.block), [position]))
+        else:
+            parts[-1][1].append(position)
     return [Message(role, tuple(indices)) for role, indices in parts]
 
 
@@ -62,7 +77,3 @@ def _key(item: Item, position: int) -> object:
     if isinstance(item.block, _OPENING):
         return ("opening", item.block.turn_id)
     return ("single", position)
-
-
-def _holds_prompt(items: Sequence[Item], positions: Sequence[int]) -> bool:
-    return any(type(items[p].block) is UserPrompt for p in positions)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.budget import Account, costs, least_progress, preview_cap, scaled
+from timeline.planning.budget import Account, least_progress, preview_cap
+from timeline.planning.costs import costs, scaled
 from timeline.planning.cut import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.spill import can_spill, spill

@@ -9,7 +9,7 @@ from timeline.blocks import RangeSummary, instant_text
 from timeline.events import CompactionCompleted, Covers, WrittenBy, total_usage
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
-from timeline.planning.budget import costs
+from timeline.planning.costs import costs
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
 from timeline.planning.requests import joined, superseded
 from timeline.policy.steps import BLOCK_FORM, FORM_KEY

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from timeline.planning.budget import costs
+from timeline.planning.costs import costs
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext

@@ -1,0 +1,63 @@
+"""Costs and the ledger: what the wire adds to an item, and what later items change of it."""
+
+from __future__ import annotations
+
+from tests.scenes import apply, call, compact_fold, exchange, fold_of, grow, prompt, result, small_policy, turn
+from timeline.events import BlocksHidden, Replacement
+from timeline.planning.budget import FixedPart, Ledger, account
+from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS, Costs, costs
+
+POLICY = small_policy()
+
+
+def test_a_call_without_a_result_costs_its_stand_in_and_a_result_without_a_call_its_label() -> None:
+    """That is what the wire sends with them."""
+    items = fold_of(prompt(5), call("a"), result("lost", 5)).window.items
+    assert costs(items, POLICY) == [5, items[1].tokens + INTERRUPTED_TOKENS, 5 + LOOSE_TOKENS]
+
+
+def test_a_call_goes_with_its_omitted_result() -> None:
+    """Neither is sent, so neither costs anything."""
+    fold = fold_of(prompt(5), *exchange("a"))
+    apply(fold, 5, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=4),)))
+    assert costs(fold.window.items, POLICY) == [5, 0, 0]
+
+
+def test_an_answer_that_is_taken_in_later_takes_the_stand_in_back() -> None:
+    """The figures are those of all items at once, in whatever pieces they came."""
+    fold = fold_of(prompt(5), *exchange("a"), call("b"), call("c"), result("c", 5), result("b", 5))
+    apply(fold, 9, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=7),)))
+    items = fold.window.items
+    for policy in (POLICY, small_policy(margin=0.1), small_policy(message_tokens=2, response_tokens=3)):
+        for pieces in range(1, len(items)):
+            carried_on = Costs(policy)
+            for start in range(0, len(items), pieces):
+                carried_on.take(items[start : start + pieces])
+            assert carried_on.tokens == costs(items, policy)
+            assert sum(carried_on.by_category.values()) == sum(carried_on.tokens)
+
+
+def test_a_ledger_costs_only_what_is_new_in_a_window_that_goes_on() -> None:
+    """The first account takes in all of it, the next one the blocks behind."""
+    fold, ledger = fold_of(*turn(), *exchange("a")), Ledger()
+    before = ledger.account(fold.window.items, FixedPart(), POLICY)
+    kept = ledger._costs
+    grow(fold, *turn())
+    after = ledger.account(fold.window.items, FixedPart(), POLICY)
+    assert ledger._costs is kept
+    assert after.messages == before.messages + 10
+    assert after == account(fold.window.items, FixedPart(), POLICY)
+
+
+def test_a_ledger_begins_anew_where_the_window_does_or_the_policy_is_another() -> None:
+    """A hide, a summary, an earlier window and another margin are each costed by themselves."""
+    fold, ledger = fold_of(*turn(), *turn(), *exchange("a")), Ledger()
+    earlier = fold.window.items
+    ledger.account(earlier, FixedPart(), POLICY)
+    apply(fold, 8, BlocksHidden(reason="ttl", blocks=(Replacement(version=3, text="x", tokens=1),)))
+    hidden = fold.window.items
+    compact_fold(fold, 5)
+    for items in (hidden, fold.window.items, earlier, earlier[:3]):
+        for policy in (POLICY, small_policy(margin=0.1)):
+            fixed = FixedPart(system=3)
+            assert ledger.account(items, fixed, policy) == account(items, fixed, policy)
