@@ -163,7 +163,7 @@ class PromptCache:
         segments, before = request.segments, self._before
         same = 0 if before is None else _same(segments, before.request.segments)
         chain, sums = ([], []) if before is None else (before.chain, before.sums)
-        if before is not None:
+        if before is not None and before.least is not None:
             self._note(before, before.kept_with(request, same))
         del chain[same:], sums[same:]
         link, tokens = (chain[-1], sums[-1]) if same else (0, 0)
