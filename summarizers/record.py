@@ -24,6 +24,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.frozen import canonical_json
+from timeline.ports import HIDDEN_KEY
 
 from .ranking import FACT, Point, Section
 from .text import clip, head_and_tail, one_line, sentences, terms
@@ -202,10 +203,16 @@ def _result(found: Gathered, result: ToolResult, order: int) -> None:
         found.worked[key] = order
         return
     status = f" (exit {result.exit_status})" if result.exit_status else ""
-    message = clip(one_line(telling_line(result.text)), _MESSAGE_LENGTH) or "failed without a message"
     where = f" [{result.path}]" if 0 < len(result.path) <= _PATH_LENGTH else ""
     found.failures.pop(key, None)
-    found.failures[key] = (order, f"{name} {_brief(key[1])}".strip() + f"{status}: {message}{where}")
+    found.failures[key] = (order, f"{name} {_brief(key[1])}".strip() + f"{status}: {_message(result)}{where}")
+
+
+def _message(result: ToolResult) -> str:
+    """Say what a failed call complained of; of one that is hidden, its replacement only says that it is."""
+    if HIDDEN_KEY in result.meta:
+        return "its message is hidden"
+    return clip(one_line(telling_line(result.text)), _MESSAGE_LENGTH) or "failed without a message"
 
 
 def target(call: ToolCall) -> str:

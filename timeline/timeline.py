@@ -23,7 +23,7 @@ from timeline.history import fold_past
 from timeline.log import Draft, StoredLog, free_id
 from timeline.looping import Looping
 from timeline.observer import Observer
-from timeline.policy.seeds import cut_point
+from timeline.policy.ours import balanced
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.refusals import context_limit
@@ -84,7 +84,7 @@ class Timeline(Looping):
         Args:
             store: where it lives; the caller closes it.
             conversation: its id.
-            policy: the one that `use_policy` put in force here unless given, or else `policies.cut_point()`.
+            policy: the one that `use_policy` put in force here unless given, or else `policies.balanced()`.
             summarizer: asked first; the extractive one answers when it fails, and when none is given.
             hooks: functions of the application around compactions.
             clock: where ``now`` comes from when a call gives none.
@@ -117,7 +117,7 @@ class Timeline(Looping):
                 raise
             opened = ConversationOpened(title=title, parent=parent, source=source)
             log = await _begun(store, conversation, opened, moment(now, clock))
-        policy = policy or await policy_in_force(store, log.fold.window.policy) or cut_point()
+        policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer())
         return cls(log, store, clock, equipment, policy)
 

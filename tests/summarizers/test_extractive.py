@@ -24,7 +24,7 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
-from timeline.ports import PromptName, SummaryKind, SummaryRequest
+from timeline.ports import HIDDEN_KEY, PromptName, SummaryKind, SummaryRequest
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -118,6 +118,14 @@ def test_a_failure_that_was_overcome_says_so() -> None:
     text = extract(_request(blocks))
     assert "error: second [tc:turn_1.b.result] (worked later)" in text
     assert "first" not in text
+
+
+def test_an_error_that_is_hidden_is_told_without_its_replacement() -> None:
+    """What stands for a hidden result says nothing of the failure: call, exit status and path do."""
+    hidden = _result("a", "[bash(make): 900 tokens, exit 2, hidden] tc:x", exit_status=2, meta={HIDDEN_KEY: "cold"})
+    text = extract(_request([_call("a", "bash", command="make"), hidden]))
+    assert "bash make (exit 2): its message is hidden [tc:turn_1.a.result]" in text
+    assert "900 tokens" not in text
 
 
 def test_an_earlier_error_goes_when_its_call_is_made_again() -> None:

@@ -109,7 +109,7 @@ def simulate(
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="A preset, or a file ending in .toml; cut_point unless given."),
+        typer.Option("--policy", metavar="NAME", help="A preset, or a file ending in .toml; balanced unless given."),
     ] = None,
     max_tokens: Annotated[
         list[int] | None,
@@ -131,7 +131,7 @@ def simulate(
     limits: list[int | None] = [*max_tokens] if max_tokens else [None]
     wishes = [
         Wish(policy=name, max_tokens=limit, model=model, system=system)
-        for name in policy or ["cut_point"]
+        for name in policy or ["balanced"]
         for limit in limits
     ]
     return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
@@ -171,7 +171,7 @@ def show(
 def render(
     id_: ConversationId,
     *,
-    policy: PolicyName = "cut_point",
+    policy: PolicyName = "balanced",
     max_tokens: MaxTokens = None,
     model: Model = None,
     system: System = None,
@@ -226,7 +226,7 @@ def diff(
 def compact(
     id_: ConversationId,
     *,
-    policy: PolicyName = "cut_point",
+    policy: PolicyName = "balanced",
     max_tokens: MaxTokens = None,
     model: Model = None,
     instructions: Annotated[

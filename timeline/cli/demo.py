@@ -21,7 +21,7 @@ from timeline.cli.rows import read_rows
 from timeline.cli.strip import before, legend, strip
 from timeline.importers import FORMATS
 from timeline.log import free_id
-from timeline.policy.seeds import cut_point
+from timeline.policy.ours import balanced
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def _store(db: str | None) -> AsyncIterator[EventStore]:
 
 async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:
     """Append the conversation as an agent would, rendering before each model call; return what happened."""
-    policy = cut_point(max_tokens=LIMIT)
+    policy = balanced(max_tokens=LIMIT)
     timeline = await Timeline.open(store, id_, policy=policy, title="A flashcard app", now=BEGAN)
     folds: list[Fold] = []
     calls = 0

@@ -10,7 +10,7 @@ import typer
 
 from timeline.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 
-_POLICIES: Final = ("none", "cut_point")
+_POLICIES: Final = ("none", "balanced")
 _LIMIT: Final = 200_000
 
 

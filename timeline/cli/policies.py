@@ -48,8 +48,8 @@ def list_policies(*, as_json: bool) -> None:
         ],
     )
     write()
-    write(paint("Next:", bold=True) + "  timeline policies show cut_point")
-    write("       timeline policies show cut_point keep_last")
+    write(paint("Next:", bold=True) + "  timeline policies show balanced")
+    write("       timeline policies show balanced keep_last")
 
 
 def show(wishes: Sequence[Wish], *, form: str | None) -> None:

@@ -1,0 +1,91 @@
+"""``python -m tests.frontier RECORDING…``: the search that docs/lab.md tells of, and its tables.
+
+Sorted by name, every other recording is searched with, and the rest is only looked at with what was found. Replays are
+kept in a folder, so that a search goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.frontier.points import answers, frontier, points
+from tests.frontier.settings import PUBLISHED, SETTINGS
+from timeline.lab.keeping import Kept
+from timeline.lab.library import lab_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.frontier.points import Answer, Point
+    from timeline.policy.model import Policy
+
+LIMITS: Final = (200_000, 100_000, 32_000)
+
+
+def main() -> None:
+    """Search, and print what was found as Markdown."""
+    options = _options()
+    files = sorted(options.recordings, key=lambda file: Path(file).name)
+    for title, chosen in (("searched", files[0::2]), ("not searched", files[1::2])):
+        found = _points(chosen, options)
+        sys.stdout.write(f"\n## Recordings that were {title} ({len(chosen)})\n")
+        for limit in options.limits:
+            at = [point for point in found if point.limit == limit]
+            _tell(limit, [p for p in at if p.policy in SETTINGS], [p for p in at if p.policy in PUBLISHED])
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.frontier", description=__doc__)
+    parser.add_argument("recordings", nargs="+")
+    parser.add_argument("--limit", dest="limits", type=int, action="append", help="tokens; 200k, 100k and 32k")
+    parser.add_argument("--kept", type=Path, default=Path(".frontier"), help="folder of the replays")
+    parser.add_argument("--jobs", type=int, help="processes; one a core")
+    options = parser.parse_args()
+    options.limits = options.limits or list(LIMITS)
+    return options
+
+
+def _points(files: Sequence[str], options: argparse.Namespace) -> list[Point]:
+    makers: dict[str, Callable[[int], Policy]] = {name: _published(name) for name in ("none", *PUBLISHED)}
+    makers |= SETTINGS
+    whole = len(files) * len(makers) * len(options.limits)
+
+    def told(done: int) -> None:
+        sys.stderr.write(f"\r{done} of {whole} replays")
+
+    return points(files, makers, options.limits, kept=Kept(options.kept), jobs=options.jobs, on_done=told)
+
+
+def _published(name: str) -> Callable[[int], Policy]:
+    return lambda limit: lab_policy(name, max_tokens=limit)
+
+
+def _tell(limit: int, ours: Sequence[Point], published: Sequence[Point]) -> None:
+    _table(f"Our settings that no other betters at {limit:,}", [_row(point) for point in frontier(ours)])
+    rows = [_answer(answer) for answer in answers(published, ours)]
+    _table(f"Published defaults at {limit:,}, and the cheapest of ours that shows no less and hides no more", rows)
+
+
+def _table(title: str, rows: Sequence[str]) -> None:
+    sys.stdout.write(f"\n### {title}\n\n" + "\n".join(rows) + "\n")
+
+
+def _row(point: Point) -> str:
+    return f"| `{point.policy}` | {_figures(point)} |"
+
+
+def _answer(answer: Answer) -> str:
+    ours = "-" if answer.ours is None else f"`{answer.ours.policy}` {_figures(answer.ours)}"
+    ratio = "-" if answer.ratio is None else f"{answer.ratio:.3f}"
+    return f"| `{answer.published.policy}` | {_figures(answer.published)} | {ours} | {ratio} |"
+
+
+def _figures(point: Point) -> str:
+    return f"{point.cost:.3f} · {point.visible / 1000:.0f}k · {point.need:.0%}"
+
+
+if __name__ == "__main__":
+    main()
