@@ -68,7 +68,7 @@ def recording(tmp_path: Path) -> Path:
 @pytest.fixture
 def simulated(run: Callable[..., Done], recording: Path) -> dict[str, Any]:
     """Simulate the small session under a limit that makes it compact; return the report."""
-    done = run("simulate", recording, "--max-tokens", 1500, "--json")
+    done = run("simulate", recording, "--policy", "cut_point", "--max-tokens", 1500, "--json")
     assert done.code == 0, done.err
     report: dict[str, Any] = done.json
     assert report["compactions"] >= 2

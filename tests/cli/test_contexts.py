@@ -84,7 +84,7 @@ def test_people_see_the_account_and_on_wish_every_block(run: Callable[..., Done]
 
 def test_explain_as_json_is_the_explanation(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Rules and figures of blocks and cache points, beside the account and the decisions."""
-    words = ("render", simulated["id"], "--max-tokens", 1500)
+    words = ("render", simulated["id"], "--policy", "cut_point", "--max-tokens", 1500)
     explained, context = run(*words, "--explain", "--json").json, run(*words, "--json").json
     for key in ("fingerprint", "blocks", "account", "decisions"):
         assert explained[key] == context[key]

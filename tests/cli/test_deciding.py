@@ -57,7 +57,7 @@ def test_undo_holds_under_the_policy_that_the_conversation_was_rendered_with(
 ) -> None:
     """A render under it only reports; one under another limit compacts."""
     run("undo", simulated["id"])
-    words = ("render", simulated["id"], "--now", "2026-01-05T08:10:00Z", "--json")
+    words = ("render", simulated["id"], "--policy", "cut_point", "--now", "2026-01-05T08:10:00Z", "--json")
     held = run(*words, "--max-tokens", 1500).json["decisions"]
     assert [taken["kind"] for taken in held] == ["held"]
     assert run(*words, "--max-tokens", 1200).json["decisions"][-1]["kind"] == "compacted"

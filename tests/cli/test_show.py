@@ -109,7 +109,8 @@ def test_blocks_stand_under_their_round_and_rounds_under_their_turn(
 
 def test_the_cache_points_of_the_newest_policy_are_marked(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Where the next context's markers go, by kind."""
-    points = run("render", simulated["id"], "--max-tokens", 1500, "--explain", "--json").json["cache_points"]
+    words = ("render", simulated["id"], "--policy", "cut_point", "--max-tokens", 1500)
+    points = run(*words, "--explain", "--json").json["cache_points"]
     marked = [line for line in run("show", simulated["id"]).out.splitlines() if "  ^ " in line]
     assert [line.split()[3] for line in marked] == [point["path"] for point in points]
     assert "^ tail" in marked[-1]

@@ -113,7 +113,7 @@ def test_one_of_several_runs_is_told_as_it_would_be_alone(run: Callable[..., Don
     """The same keys and figures; the keys of the row come on top."""
     alone = run("simulate", recording, "--max-tokens", 1500, "--json").json
     _, row = run(
-        "simulate", recording, "--policy", "none", "--policy", "cut_point", "--max-tokens", 1500, "--json"
+        "simulate", recording, "--policy", "none", "--policy", "balanced", "--max-tokens", 1500, "--json"
     ).json
     assert set(row) - set(alone) == {"file", "policy", "max_tokens", "seconds", "refusals"}
     assert {**alone, "id": row["id"]} == {key: row[key] for key in alone}
