@@ -112,9 +112,7 @@ def test_several_policies_and_limits_are_tried_in_every_combination(run: Callabl
 def test_one_of_several_runs_is_told_as_it_would_be_alone(run: Callable[..., Done], recording: Path) -> None:
     """The same keys and figures; the keys of the row come on top."""
     alone = run("simulate", recording, "--max-tokens", 1500, "--json").json
-    _, row = run(
-        "simulate", recording, "--policy", "none", "--policy", "balanced", "--max-tokens", 1500, "--json"
-    ).json
+    _, row = run("simulate", recording, "--policy", "none", "--policy", "balanced", "--max-tokens", 1500, "--json").json
     assert set(row) - set(alone) == {"file", "policy", "max_tokens", "seconds", "refusals"}
     assert {**alone, "id": row["id"]} == {key: row[key] for key in alone}
 

@@ -28,10 +28,10 @@ async def test_a_policy_that_is_put_in_force_is_recorded_with_its_text() -> None
 
 
 async def test_whoever_opens_the_conversation_without_a_policy_gets_the_one_in_force() -> None:
-    """Before one was put in force that is `cut_point`; a policy that is named goes before it."""
+    """Before one was put in force that is `balanced`; a policy that is named goes before it."""
     store = MemoryStore()
     timeline = await Timeline.open(store, "c")
-    assert timeline.policy == policies.cut_point()
+    assert timeline.policy == policies.balanced()
     await timeline.use_policy(policies.keep_ratio(max_tokens=30_000))
     assert (await Timeline.open(store, "c")).policy == policies.keep_ratio(max_tokens=30_000)
     assert (await Timeline.open(store, "c", policy=policies.none())).policy == policies.none()

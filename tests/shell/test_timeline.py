@@ -73,10 +73,10 @@ async def test_opening_without_creating_refuses_an_unknown_conversation() -> Non
         await store.info("c")
 
 
-async def test_the_policy_is_seed_002s_unless_given() -> None:
+async def test_the_policy_is_balanced_unless_given() -> None:
     """The default counts exactly."""
     timeline = await Timeline.open(MemoryStore(), "c")
-    assert timeline.policy == policies.cut_point()
+    assert timeline.policy == policies.balanced()
     assert timeline.counter.name == "o200k_base"
 
 
