@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.frontier.points import answers, frontier, points
-from tests.frontier.settings import PUBLISHED, SETTINGS
+from tests.frontier.settings import PUBLISHED, SETTINGS, named
 from timeline.lab.keeping import Kept
-from timeline.lab.library import lab_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +52,7 @@ def _options() -> argparse.Namespace:
 
 
 def _points(files: Sequence[str], options: argparse.Namespace) -> list[Point]:
-    makers: dict[str, Callable[[int], Policy]] = {name: _published(name) for name in ("none", *PUBLISHED)}
+    makers: dict[str, Callable[[int], Policy]] = {name: named(name) for name in ("none", *PUBLISHED)}
     makers |= SETTINGS
     whole = len(files) * len(makers) * len(options.limits)
 
@@ -61,10 +60,6 @@ def _points(files: Sequence[str], options: argparse.Namespace) -> list[Point]:
         sys.stderr.write(f"\r{done} of {whole} replays")
 
     return points(files, makers, options.limits, kept=Kept(options.kept), jobs=options.jobs, on_done=told)
-
-
-def _published(name: str) -> Callable[[int], Policy]:
-    return lambda limit: lab_policy(name, max_tokens=limit)
 
 
 def _tell(limit: int, ours: Sequence[Point], published: Sequence[Point]) -> None:

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from timeline.lab.keeping import Kept
     from timeline.policy.model import Policy
 
-Maker = "Callable[[int], Policy]"
-"""Makes a policy for a limit."""
-
 
 class Point(NamedTuple):
     """A policy at a limit over a set of recordings.
 
     Attributes:
-        cost: of all input and summaries, as a share of what no policy costs there.
+        cost: of all input and summaries in base tokens, as a share of what the first policy costs there.
         visible: tokens that are shown in full, mean over the calls.
         need: share of the files that a call names again which are out of sight.
         sound: nothing was refused, over the limit or orphaned; what is not sound compares with nothing.
@@ -74,12 +71,12 @@ def points(
     tried = [(name, make(limit)) for limit in limits for name, make in makers.items()]
     works = plan(files, tried, Options())
     stands = standings(works, run(works, jobs=jobs, kept=kept, on_done=on_done))
-    by_limit = {stand.max_tokens: stand.totals.units for stand in reversed(stands)}
+    first = {limit: next(stand.totals.units for stand in stands if stand.max_tokens == limit) for limit in limits}
     return [
         Point(
             stand.policy,
             stand.max_tokens,
-            stand.totals.units / by_limit[stand.max_tokens],
+            stand.totals.units / first[stand.max_tokens],
             stand.totals.mean_visible,
             stand.totals.hidden_need_share,
             stand.keeps_to_the_limit,

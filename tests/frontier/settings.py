@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import policies
-from timeline.lab.library import peers
+from timeline.lab.library import lab_policy, peers
 from timeline.policy.presets import SEEDS
 
 if TYPE_CHECKING:
@@ -105,14 +104,13 @@ _SEARCHED: Final = (
 )
 
 
-def _preset(make: Callable[..., Policy], limit: int) -> Policy:
-    return make(max_tokens=limit)
+def named(name: str) -> Callable[[int], Policy]:
+    """Return what makes a preset, or a published default, for a limit."""
+    return lambda limit: lab_policy(name, max_tokens=limit)
 
 
 SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
-    "balanced": partial(_preset, policies.balanced),
-    "gentle": partial(_preset, policies.gentle),
-    "economical": partial(_preset, policies.economical),
+    **{name: named(name) for name in ("balanced", "gentle", "economical")},
     **{setting.name: setting.policy for setting in _SEARCHED},
 }
 """Ours: the presets, and settings along the frontier; what was tried besides is of no use any more."""

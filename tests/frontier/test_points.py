@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.frontier.points import Point, answers, frontier, points
-from tests.frontier.settings import PUBLISHED, SETTINGS
+from tests.frontier.settings import PUBLISHED, SETTINGS, named
 from tests.project.recording import write_recording
 from timeline.lab.keeping import Kept
 from timeline.lab.library import lab_policy
@@ -42,7 +42,7 @@ def test_a_published_default_that_shows_more_than_any_of_ours_has_no_answer() ->
 def test_costs_are_told_by_the_first_policy_at_the_same_limit(tmp_path: Path) -> None:
     """Every other policy's cost is a share of what that one costs there, and is found again without a replay."""
     file = str(write_recording(tmp_path))
-    makers = {name: lambda limit, name=name: lab_policy(name, max_tokens=limit) for name in ("none", "balanced")}
+    makers = {name: named(name) for name in ("none", "balanced")}
     kept = Kept(tmp_path / "kept")
     found = points([file], makers, (12_000, 20_000), kept=kept, jobs=1)
     assert [(point.policy, point.limit, point.cost == 1) for point in found] == [

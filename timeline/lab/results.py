@@ -45,7 +45,7 @@ class CallRow(Frozen):
         summary_read, summary_written: tokens that their summarizer was given, and wrote.
         summary_units, summary_money: what that costs.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
-            in sight (`timeline.lab.needs`).
+            in sight (`timeline.lab.sight`).
         refused: the type of the error where the policy had no context to send; empty otherwise.
         over_limit: the input is above the limit, and was sent all the same.
         orphans: results without their call, or calls without a result, in what is sent.

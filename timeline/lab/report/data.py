@@ -55,10 +55,8 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
     limits = []
     for limit in dict.fromkeys(stand.max_tokens for stand in stands):
         here = [run for run in runs if run.max_tokens == limit]
-        limits.append(_limit(limit, [stand for stand in stands if stand.max_tokens == limit], here, price_of))
-        for line in limits[-1]["rows"]:
-            line["policy"] = called[line["policy"]]
-        limits[-1]["runs"] = [
+        at = _limit(limit, [stand for stand in stands if stand.max_tokens == limit], here, price_of, called)
+        at["runs"] = [
             {
                 "policy": policies.index(run.policy),
                 "recording": places[run.file, run.conversation],
@@ -66,6 +64,7 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
             }
             for run in here
         ]
+        limits.append(at)
     failed = [
         outcome.failure.message.replace(work.file, names[work.file])
         for work, outcome in zip(works, outcomes, strict=True)
@@ -90,18 +89,30 @@ def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, A
     }
 
 
-def _limit(limit: int, stands: Sequence[Standing], runs: Sequence[RunResult], price_of: PriceOf) -> dict[str, Any]:
+def _limit(
+    limit: int,
+    stands: Sequence[Standing],
+    runs: Sequence[RunResult],
+    price_of: PriceOf,
+    called: Mapping[str, str],
+) -> dict[str, Any]:
     best = cheapest(stands)
     return {
         "limit": limit,
         "cheapest": None if best is None else stands.index(best),
         "capped": any(run.fixed < run.measured_fixed for run in runs),
-        "rows": [_row(stand, [run for run in runs if run.policy == stand.policy], price_of) for stand in stands],
+        "rows": [
+            {
+                "policy": called[stand.policy],
+                **_row(stand, [run for run in runs if run.policy == stand.policy], price_of),
+            }
+            for stand in stands
+        ],
     }
 
 
 def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[str, Any]:
-    """Return a policy's line of the tables."""
+    """Return the figures of a policy's line of the tables."""
     totals = stand.totals
     figures = {name: _rounded(getattr(totals, name)) for name in (*_TOTALS, *_TOTALS_TOO)}
     parts = [0.0] * len(PARTS)
@@ -111,7 +122,6 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
             rate = _rate(price, stand.cost_in)
             parts = [total + part * rate for total, part in zip(parts, _parts(row, price), strict=True)]
     return {
-        "policy": stand.policy,
         "cost": _rounded(stand.cost),
         "relative": stand.relative,
         "failed": stand.failed,
