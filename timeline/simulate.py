@@ -217,7 +217,7 @@ def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
             called = payload.started_at or event.at
             if policy.hiding is None or policy.hiding.ttl is None:
                 usage = payload.usage
-                ttl = 3_600 if usage.cache_write_1h_tokens else 300 if usage.cache_write_5m_tokens else ttl
+                ttl = 300 if usage.cache_write_5m_tokens else 3_600 if usage.cache_write_1h_tokens else ttl
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
             hidden += len(payload.blocks) if (event.at - called).total_seconds() < ttl else 0
     return hidden

@@ -57,7 +57,8 @@ def _points(files: Sequence[str], options: argparse.Namespace) -> list[Point]:
     whole = len(files) * len(makers) * len(options.limits)
 
     def told(done: int) -> None:
-        sys.stderr.write(f"\r{done} of {whole} replays")
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{done} of {whole} replays")
 
     return points(files, makers, options.limits, kept=Kept(options.kept), jobs=options.jobs, on_done=told)
 

@@ -110,8 +110,8 @@ async def play(  # noqa: C901 - one case a kind of step
 async def _call(timeline: Timeline, call: Call, now: datetime) -> None:
     usage = Usage(
         input_tokens=7,
-        cache_write_5m_tokens=3 if call.wrote == "5m" else 0,
-        cache_write_1h_tokens=3 if call.wrote == "1h" else 0,
+        cache_write_5m_tokens=3 if call.wrote in {"5m", "both"} else 0,
+        cache_write_1h_tokens=3 if call.wrote in {"1h", "both"} else 0,
     )
     began = None if call.began is None else now - timedelta(seconds=call.began)
     reason = "error" if call.failed else None

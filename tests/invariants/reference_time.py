@@ -63,9 +63,9 @@ def touch(log: Sequence[LogLine]) -> tuple[datetime, int, bool] | None:
 
 
 def _kept(usage: Usage) -> int | None:
-    if usage.cache_write_1h_tokens:
-        return LONG
-    return SHORT if usage.cache_write_5m_tokens else None
+    if usage.cache_write_5m_tokens:
+        return SHORT
+    return LONG if usage.cache_write_1h_tokens else None
 
 
 def hold(log: Sequence[LogLine]) -> str | None:

@@ -86,7 +86,7 @@ class Wait:
 class Call:
     """Record a model call: what it wrote to the cache, how long ago it began, and whether it failed."""
 
-    wrote: Literal["", "5m", "1h"]
+    wrote: Literal["", "5m", "1h", "both"]
     began: int | None
     failed: bool
 
@@ -256,7 +256,10 @@ LATER: Final = st.builds(Later, st.none() | SHORT_TEXTS)
 WAITS: Final = st.sampled_from([1, 299, 359, 360, 361, 1_000, 3_659, 3_660, 10_000, 10_000, -400]).map(Wait)
 """Gaps around the times that providers keep a cache, and clocks that go back."""
 CALLS: Final = st.builds(
-    Call, st.sampled_from(["", "5m", "1h"]), st.sampled_from([None, 0, 30]), st.sampled_from([False, False, True])
+    Call,
+    st.sampled_from(["", "5m", "1h", "both"]),
+    st.sampled_from([None, 0, 30]),
+    st.sampled_from([False, False, True]),
 )
 """Model calls, with or without a word about the cache."""
 MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pin", "unpin"]), st.integers(0, 200))

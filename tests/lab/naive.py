@@ -40,6 +40,7 @@ class Naive:
     units: float = 0.0
     read: int = 0
     written: int = 0
+    written_long: int = 0
     compactions: int = 0
     fingerprints: tuple[str, ...] = ()
     reads: tuple[int, ...] = ()
@@ -50,6 +51,7 @@ class _Part:
     text: str
     tokens: int
     marked: bool
+    long: bool = False
 
 
 @dataclass
@@ -117,7 +119,8 @@ def _parts(context: RenderedContext) -> list[_Part]:
     marked = ["cache_control" in part for message in body["messages"] for part in message["content"]]
     tokens = _tokens_by_part(context, len(said))
     fixed = context.account.fixed
-    parts = [_Part(json.dumps(PROMPT), fixed.system + fixed.tools, True)]
+    marker = body["system"][-1]["cache_control"]
+    parts = [_Part(json.dumps(PROMPT), fixed.system + fixed.tools, True, marker.get("ttl") == "1h")]
     return parts + [_Part(text, count, mark) for text, count, mark in zip(said, tokens, marked, strict=True)]
 
 
@@ -190,16 +193,22 @@ def _pay(result: Naive, cache: list[_Entry], parts: list[_Part], call: RecordedC
         number = next(n for n in prefixes if prefixes[n][0] == len(entry.prefix))
         if any(0 <= mark - number <= (price.rule.lookback or len(parts)) for mark in marks):
             read = max(read, entry.tokens)
-    last = 0
+    last = long = 0
     for mark in marks:
         length, tokens = prefixes[mark]
         if tokens < price.minimum:
             continue
         last = tokens
+        seconds = price.rule.short
+        if parts[mark].long:
+            long, seconds = tokens, price.rule.long or price.rule.short
+        before = [entry.until for entry in cache if entry.prefix == whole[:length] and entry.model == model]
         cache[:] = [entry for entry in cache if entry.prefix != whole[:length] or entry.model != model]
-        cache.append(_Entry(whole[:length], tokens, end + price.rule.short, model))
+        cache.append(_Entry(whole[:length], tokens, max(end + seconds, *before, 0.0), model))
     written = max(0, last - read)
     result.read += read
     result.reads += (read,)
     result.written += written
-    result.units += price.units(read=read, written=written, uncached=total - read - written)
+    written_long = max(0, long - read)
+    result.written_long += written_long
+    result.units += price.units(read=read, written=written, uncached=total - read - written, written_long=written_long)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.scenes import AT
@@ -36,11 +37,13 @@ class Talk:
 
     Attributes:
         model: that is called.
-        long: the cache is asked to keep for an hour.
+        long: the cache is asked to keep all for an hour.
+        long_head: it is asked to keep system prompt and tools for an hour, and the rest for five minutes.
     """
 
     model: str = MODEL
     long: bool = False
+    long_head: bool = False
     fixed: int = FIXED
     events: list[RecordedEvent] = field(default_factory=list)
     context: int = 0
@@ -52,6 +55,11 @@ class Talk:
 
     def __post_init__(self) -> None:
         self.context = self.fixed
+
+    @property
+    def head(self) -> int:
+        """Tokens of system prompt and tools; the rest of the fixed part stands in the first message."""
+        return round(self.fixed * 0.78)
 
     def wait(self, seconds: float) -> None:
         """Let time go on."""
@@ -78,10 +86,18 @@ class Talk:
         self.responses += 1
         name = f"msg_{self.responses}"
         started, asked = self.seconds, self.context
-        kept = self.cached if self.responses > 1 and started - self.ended <= (3_600 if self.long else 300) else 0
+        idle = started - self.ended if self.responses > 1 else inf
+        head = self.head if self.long_head and idle <= 3_600 else 0
+        kept = self.cached if idle <= (3_600 if self.long else 300) else head
         written = asked - kept - UNCACHED
-        short = {"cache_write_1h_tokens" if self.long else "cache_write_5m_tokens": written}
-        usage = Usage(input_tokens=UNCACHED, output_tokens=50, cache_read_tokens=kept, **short)
+        hour = written if self.long else max(0, self.head - kept) if self.long_head else 0
+        usage = Usage(
+            input_tokens=UNCACHED,
+            output_tokens=50,
+            cache_read_tokens=kept,
+            cache_write_1h_tokens=hour,
+            cache_write_5m_tokens=written - hour,
+        )
         if thought:
             data: JsonValue = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk"}
             self.say(Reasoning(text=thought, data=data, response_id=name))
@@ -99,7 +115,7 @@ class Talk:
         """Let the recorded client compact; what it puts beside the summary is not told."""
         self._add(ImportedCompaction(summary, "auto", self.context))
         self.context = self.fixed + round(_COUNTER.count(summary) * RATIO)
-        self.cached = round(self.fixed * 0.78)
+        self.cached = self.head
 
     def recording(self, name: str = "talk", **fields: Any) -> Recording:
         """Return what was said so far."""

@@ -65,8 +65,24 @@ def test_a_read_keeps_the_prefix_for_another_lifetime() -> None:
 
 def test_the_long_lifetime_holds_an_hour_and_costs_more_to_write() -> None:
     """What was written for the long time is found after it."""
-    charge, later = charges([asked("sab", long=True), asked("sab", 3_600, long=True)], price_of)
+    charge, later = charges([asked("sab", long=2), asked("sab", 3_600, long=2)], price_of)
     assert (charge.units, later.read) == (600.0, 300)
+
+
+def test_a_head_that_is_kept_for_long_outlives_what_stands_behind_it() -> None:
+    """It is written at its own price, read behind a pause of the messages', and lost behind one of an hour."""
+    first, behind, later = charges(
+        [asked("sabc", long=1), asked("sxyz", 400, long=1), asked("sxyzq", 4_200, long=1)], price_of
+    )
+    assert (first.written, first.written_long, first.units) == (400, 100, 200 + 375)
+    assert (behind.read, behind.written, behind.written_long) == (100, 300, 0)
+    assert (behind.lost, behind.cause, behind.collapsed) == (300, "gap", True)
+    assert (later.read, later.written_long, later.cause) == (0, 100, "gap")
+
+
+def test_a_head_kept_for_long_stays_so_when_it_is_marked_for_the_short_time() -> None:
+    """What was written for an hour is there for an hour."""
+    assert last(asked("sab", long=1), asked("sabc", 20), asked("sx", 1_000)).read == 100
 
 
 @pytest.mark.parametrize(
@@ -128,6 +144,7 @@ REQUESTS = st.lists(
         st.sets(st.integers(0, 9), max_size=5),
         st.integers(0, 500),
         st.sampled_from(["m", "n", "automatic"]),
+        st.integers(0, 3),
     ),
     min_size=1,
     max_size=8,
@@ -139,11 +156,11 @@ def test_the_chain_finds_what_comparing_whole_prefixes_finds(drawn: list[Any]) -
     """Against a cache that keeps every written prefix as it is, and looks at all of them each time."""
     kept: list[tuple[str, str, float]] = []
     cache, now = PromptCache(price_of), 0.0
-    for said, places, pause, model in drawn:
+    for said, places, pause, model, long in drawn:
         now += pause
         names = "s" + said
         markers = tuple(sorted({0, *(p for p in places if p < len(names))}))
-        charge = cache.call(asked(names, now, took=5, model=model, markers=markers))
+        charge = cache.call(asked(names, now, took=5, model=model, markers=markers, long=long))
         price = price_of(model)
         by_markers = price.rule.match == "markers"
         marked = markers[-4:] if by_markers else tuple(range(len(names)))
@@ -159,8 +176,11 @@ def test_the_chain_finds_what_comparing_whole_prefixes_finds(drawn: list[Any]) -
         read = read if read >= price.minimum else 0
         tokens = list(accumulate([100] * len(names)))
         writes = [mark for mark in marked if tokens[mark] >= price.minimum]
-        kept += [(names[: mark + 1], model, now + 5 + 300) for mark in writes]
+        all_long = 0 < len(markers) <= long
+        stays = {mark: price.rule.seconds(long=mark in markers[:long] if by_markers else all_long) for mark in writes}
+        kept += [(names[: mark + 1], model, now + 5 + stays[mark]) for mark in writes]
         written = max(0, tokens[writes[-1]] - read) if writes and by_markers else 0
-        assert (charge.read, charge.written) == (read, written)
+        longest = max((tokens[mark] for mark in writes if mark in markers[:long]), default=0) if by_markers else 0
+        assert (charge.read, charge.written, charge.written_long) == (read, written, max(0, longest - read))
         assert charge.read + charge.written + charge.uncached == 100 * len(names)
         now += 5

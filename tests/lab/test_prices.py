@@ -48,7 +48,8 @@ def test_a_cost_is_told_in_base_tokens_and_in_dollars() -> None:
     """Read, written for either time, uncached and answered tokens each have their price."""
     price = packaged_prices().price_of("claude-opus-4-5")
     assert price.units(read=1_000, written=100, uncached=10, output=2) == pytest.approx(100 + 125 + 10 + 10)
-    assert price.units(written=100, long=True) == pytest.approx(200)
+    assert price.units(written=100, written_long=100) == pytest.approx(200)
+    assert price.units(written=100, written_long=40) == pytest.approx(60 * 1.25 + 40 * 2)
     assert price.money(1_000_000) == pytest.approx(5.0)
 
 
@@ -62,7 +63,7 @@ def test_above_the_tier_the_whole_call_is_dearer() -> None:
 def test_without_prices_for_writing_it_costs_as_much_as_input() -> None:
     """A provider that caches by itself takes nothing for it."""
     price = Price(model=ModelPrice(cache="x", input=2.0, read=1.0, output=8.0), rule=CacheRule(name="x"))
-    assert price.units(written=10) == price.units(written=10, long=True) == price.units(uncached=10)
+    assert price.units(written=10) == price.units(written=10, written_long=10) == price.units(uncached=10)
 
 
 def test_a_file_of_ones_own_goes_before_the_packaged_table(tmp_path: Path) -> None:

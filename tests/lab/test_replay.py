@@ -19,6 +19,7 @@ from timeline.lab.replay import as_replayed, fixed_part, replay
 from timeline.lab.segments import Segmenter
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import RecordedSummaries
+from timeline.policy.model import CachePointRule
 from timeline.simulate import simulate
 from timeline.tokens import get_counter
 from timeline.wire.anthropic import encode
@@ -48,6 +49,7 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
         ("none", 24_000),
         ("cut_point", 24_000),
         ("cut_point", 40_000),
+        ("balanced", 30_000),
         ("economical", 30_000),
         ("keep_last", 50_000),
         ("keep_ratio", 60_000),
@@ -72,6 +74,7 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(policy: str, 
     again = await naive(measured(), as_replayed(tried), counter, PRICE_OF)
     assert tuple(fingerprints) == again.fingerprints
     assert (found.totals.read, found.totals.written) == (again.read, again.written)
+    assert found.totals.written_long == again.written_long
     assert found.totals.units == pytest.approx(again.units, rel=1e-9)
     assert found.totals.compactions == again.compactions
 
@@ -85,6 +88,24 @@ async def test_a_policy_that_makes_room_costs_less_and_stays_in_the_limit() -> N
     assert ours.totals.mean_visible < none.totals.mean_visible
     assert (none.totals.hidden_needs, none.totals.compactions) == (0, 0)
     assert 0 < ours.totals.hidden_needs <= ours.totals.needs == none.totals.needs
+
+
+async def test_a_fixed_part_that_is_kept_for_an_hour_is_written_once_for_each_longer_pause() -> None:
+    """Of three pauses one is longer than an hour; for five minutes it is written behind each of them."""
+    rule = CachePointRule(fixed_part="long")
+    short, long = await ran("cut_point"), await ran("cut_point", cache_points=rule)
+    assert [row.written_long for row in long.rows if row.written_long] == [long.fixed, long.fixed]
+    assert sum(row.read == 0 for row in short.rows) == 1 + len(PAUSES)
+    assert sum(row.read == 0 for row in long.rows) == 2
+    assert [row.tokens for row in short.rows] == [row.tokens for row in long.rows]
+    assert long.totals.written == short.totals.written - 2 * long.fixed
+    assert short.totals.written_long == 0
+
+
+async def test_a_recording_that_was_cached_for_an_hour_is_replayed_so_under_any_policy() -> None:
+    """How long messages are kept is the runtime's choice, not the policy's."""
+    found = await ran("none", of=measured(long=True))
+    assert found.totals.written_long == found.totals.written > 0
 
 
 async def test_a_policy_that_never_makes_room_is_sent_whole_and_counted() -> None:

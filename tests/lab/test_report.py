@@ -50,7 +50,8 @@ def test_the_parts_of_a_cost_add_up_and_are_the_prices_own(model: str, tokens: i
     """Whatever the provider takes for writing, for how long, above which line; in dollars if there is a price."""
     price = packaged_prices().price_of(model)
     sums = {"read": tokens // 2, "written": tokens // 4, "uncached": tokens // 4}
-    units = price.units(read=sums["read"], written=sums["written"], uncached=sums["uncached"], long=long)
+    sums["written_long"] = sums["written"] if long else 0
+    units = price.units(**sums)
     call = row(1, units, tokens=tokens, model=model, summary_units=12.5, **sums)
     rate = price.money(1) if price.known else 1.0
     [told] = page_data([work()], [Outcome(runs=(run_of("none", call, priced=price.known),))])["limits"][0]["rows"]

@@ -80,6 +80,8 @@ def test_most_calls_say_how_long_the_cache_was_to_keep() -> None:
     """A replayed call writes as most recorded ones did."""
     assert measure(work(4, long=True).recording()).long
     assert not measure(work(4).recording()).long
+    assert not measure(work(4, long_head=True).recording()).long
+    assert measure(work(4, long_head=True).recording()).long_head
 
 
 def test_a_call_begins_before_the_events_that_answer_it() -> None:

@@ -37,6 +37,13 @@ def test_a_cache_of_an_hour_is_known_by_the_usage() -> None:
     assert found.errors["units"] == pytest.approx(0, abs=0.001)
 
 
+def test_a_head_that_was_cached_for_an_hour_is_known_by_the_usage() -> None:
+    """It is read behind a pause that loses the messages, and its writes have their own price."""
+    found = checked(work(24, pauses={10: 2_400.0, 18: 4_000.0}, long_head=True))
+    assert found.missed == ()
+    assert found.errors["units"] == pytest.approx(0, abs=0.001)
+
+
 def test_behind_a_compaction_of_the_client_the_head_is_read() -> None:
     """System prompt and tools survive it; what the client sends again beside its summary does not."""
     talk = work(16)

@@ -72,10 +72,11 @@ def test_a_call_that_only_read_keeps_the_ttl_that_was_known() -> None:
     assert is_cold(fold, 3_760)
 
 
-def test_a_call_that_wrote_for_both_counts_for_the_longer_time() -> None:
-    """The part that lives longest is the one that hiding would waste."""
+def test_a_call_that_wrote_for_both_counts_for_the_shorter_time() -> None:
+    """What is kept for an hour stands first, and hiding changes what stands behind it."""
     both = Usage(cache_write_1h_tokens=1, cache_write_5m_tokens=1)
-    assert not is_cold(folded((0, called(both))), 3_659)
+    assert is_cold(folded((0, called(both))), 360)
+    assert is_cold(folded((0, called(AN_HOUR)), (0, called(both))), 360)
 
 
 def test_a_ttl_of_the_policys_own_overrides_what_was_reported() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, prompt, result, turn, window_of
 from timeline.blocks import SystemMessage, TurnHeader
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
 
 
-def points(window: Window, **rule: int) -> list[tuple[str, str]]:
+def points(window: Window, **rule: Any) -> list[tuple[str, str]]:
     """Return the cache points of a window: kind, and the path of the entry that each stands behind."""
     context = Projector().project(window, CachePointRule(**rule))
     return [(p.kind, context.entries[p.index].path) for p in context.cache_points]

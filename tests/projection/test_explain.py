@@ -14,6 +14,7 @@ from tests.projection.test_context import every_form
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.blocks import Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, BlocksRevealed, Replacement, event_id
+from timeline.policy.model import CachePointRule
 from timeline.projection.rules import in_words
 from timeline.projection.table import explanation_lines
 
@@ -212,6 +213,7 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
         "fingerprint",
         "policy",
         "blocks",
+        "fixed_part",
         "cache_points",
         "ephemeral",
         "account",
@@ -232,6 +234,16 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
     }
     assert set(dump["cache_points"][0]) == {"kind", "path", "facts", "reason"}
     assert dump["ephemeral"] == 1
+
+
+async def test_the_table_says_that_the_fixed_part_is_kept_for_long() -> None:
+    """Where there is a system prompt, and the policy asks for it."""
+    rule = CachePointRule(fixed_part="long")
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, cache_points=rule))
+    await timeline.append(prompt(10))
+    told = "^ cache point (fixed part): system prompt and tools, for the provider's long time"
+    assert (await timeline.render(system=words(7))).explain().splitlines()[1].strip() == told
+    assert told not in (await timeline.render()).explain()
 
 
 async def test_the_table_has_a_line_a_block_then_the_account_then_the_decisions() -> None:

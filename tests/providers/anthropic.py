@@ -44,14 +44,25 @@ def _check(body: dict[str, Any]) -> None:
         raise BrokenRequest("messages: at least one message is required")
     if messages[0]["role"] != "user":
         raise BrokenRequest('messages: first message must use the "user" role')
-    if json.dumps(body).count('"cache_control"') > _MOST_MARKERS:
-        raise BrokenRequest(f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided.")
+    _check_markers(body)
     for number, message in enumerate(messages):
         _check_content(number, message["content"], optional=number == len(messages) - 1 and _is_answer(message))
     _check_pairs(messages)
     names = [tool["name"] for tool in body.get("tools", ())]
     if len(names) != len(set(names)):
         raise BrokenRequest("tools: Tool names must be unique.")
+
+
+def _check_markers(body: dict[str, Any]) -> None:
+    """At most four, and none for an hour behind one for five minutes, in the order of tools, system, messages."""
+    places = [*body.get("tools", ()), *_parts(body.get("system", ()))]
+    places += [part for message in body["messages"] for part in _parts(message["content"])]
+    markers = [place["cache_control"] for place in places if place.get("cache_control")]
+    if len(markers) > _MOST_MARKERS:
+        raise BrokenRequest(f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided.")
+    hours = [marker.get("ttl", "5m") == "1h" for marker in markers]
+    if hours != sorted(hours, reverse=True):
+        raise BrokenRequest("a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.")
 
 
 def _is_answer(message: dict[str, Any]) -> bool:

@@ -79,6 +79,11 @@ REFUSED: Final[dict[str, tuple[Wire, dict[str, Any], str]]] = {
         "must be unique",
     ),
     "anthropic five markers": (anthropic.WIRE, messages(user(*[_MARKED] * 5)), "A maximum of 4"),
+    "anthropic an hour behind five minutes": (
+        anthropic.WIRE,
+        messages(user(_MARKED, {**_MARKED, "cache_control": {"type": "ephemeral", "ttl": "1h"}})),
+        "must not come after",
+    ),
     "anthropic ends with a space": (
         anthropic.WIRE,
         messages(_ASKED, {"role": "assistant", "content": "x "}),

@@ -115,6 +115,20 @@ def test_a_marker_stands_at_each_cache_point_and_on_the_instructions() -> None:
     assert [b.text for b in decode(body) if isinstance(b, SystemMessage)] == ["Be brief."]
 
 
+def test_the_instructions_are_kept_for_an_hour_where_the_policy_says_so() -> None:
+    """The provider's long time stands in the options of the system message alone."""
+    context = NeutralContext(
+        system="Be brief.",
+        entries=(prompt("one"),),
+        cache_points=(CachePoint(kind="tail", index=0),),
+        fixed_part="long",
+    )
+    body = encode(context)
+    long = {"anthropic": {"cacheControl": {"type": "ephemeral", "ttl": "1h"}}}
+    assert body["instructions"] == [{"role": "system", "content": "Be brief.", "providerOptions": long}]
+    assert body["messages"][0]["content"][-1]["providerOptions"] == MARK
+
+
 def test_the_callers_own_markers_are_kept_and_push_out_the_oldest_of_ours() -> None:
     """With two markers of the caller's, only the two newest cache points are marked."""
     own: dict[str, JsonValue] = {"type": "text", "text": "own", "cache_control": {"type": "ephemeral", "ttl": "1h"}}

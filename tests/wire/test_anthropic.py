@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from anthropic.types import MessageParam
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,6 +56,14 @@ def results(message: dict[str, Any]) -> list[str]:
     return [p["tool_use_id"] for p in message["content"] if p["type"] == "tool_result"]
 
 
+def lifetimes(body: dict[str, Any]) -> list[str]:
+    """Return how long each marker asks for, in the order of the API: an hour may not stand behind five minutes."""
+    system = body.get("system", [])
+    places = [*body.get("tools", ()), *([] if isinstance(system, str) else system)]
+    places += [part for message in body["messages"] for part in message["content"]]
+    return [place["cache_control"].get("ttl", "5m") for place in places if "cache_control" in place]
+
+
 def followed(context: NeutralContext) -> NeutralContext:
     """Return a context that the user has the last word of."""
     return context.model_copy(update={"ephemeral": (prompt("Go on."),)})
@@ -82,6 +91,7 @@ def check_legal(body: dict[str, Any]) -> None:
     assert len(set(every)) == len(every)
     assert markers({k: v for k, v in body.items() if k != "tools"}) + markers(body.get("tools", [])) <= 4
     assert not any("cache_control" in p for m in said for p in m["content"] if "thinking" in p["type"])
+    assert lifetimes(body) == sorted(lifetimes(body))
 
 
 @given(contexts(hostile_entries()))
@@ -281,6 +291,38 @@ def test_the_callers_own_markers_push_out_the_oldest_of_ours() -> None:
     body = encode(context)
     assert [p["text"] for m in body["messages"] for p in m["content"] if "cache_control" in p] == ["two", "three"]
     assert body["system"] == [own, own]
+
+
+ASKED: NeutralContext = NeutralContext(
+    system="Be brief.",
+    tools=({"name": "bash", "input_schema": {"type": "object"}},),
+    entries=(prompt("one"), answer("two"), prompt("three")),
+    cache_points=(CachePoint(kind="previous_turn", index=1), CachePoint(kind="tail", index=2)),
+    fixed_part="long",
+)
+
+
+def test_the_fixed_part_is_kept_for_an_hour_where_the_policy_says_so() -> None:
+    """The system prompt's marker is for the tools in front of it, too; messages are kept for five minutes."""
+    body = encode(ASKED)
+    assert body["system"] == [
+        {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    ]
+    assert lifetimes(body) == ["1h", "5m", "5m"]
+    assert lifetimes(encode(ASKED.model_copy(update={"fixed_part": "short"}))) == ["5m", "5m", "5m"]
+
+
+@pytest.mark.parametrize(
+    ("own", "lifetime"),
+    [({"type": "ephemeral"}, "5m"), ({"type": "ephemeral", "ttl": "1h"}, "1h"), ("anything", "5m")],
+    ids=["five minutes", "an hour", "no marker that the API knows"],
+)
+def test_behind_a_tool_that_is_kept_for_five_minutes_nothing_is_kept_for_longer(own: JsonValue, lifetime: str) -> None:
+    """The API refuses an hour behind five minutes; the caller's own markers stay what they are."""
+    tool: dict[str, JsonValue] = {"name": "bash", "cache_control": own}
+    body = encode(ASKED.model_copy(update={"tools": (tool,), "cache_points": ASKED.cache_points[1:]}))
+    assert body["tools"] == [tool]
+    assert body["system"][0]["cache_control"].get("ttl", "5m") == lifetime
 
 
 @given(contexts(legal_entries()))

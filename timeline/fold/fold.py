@@ -263,16 +263,18 @@ class Fold:
     def _called(self, at: datetime, call: ModelCalled) -> None:
         """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told.
 
-        Calls may run side by side, and be recorded in another order than they began in.
+        A call that wrote for both times has the messages in the cache for the short one: what is kept for long stands
+        first in a request, which is the fixed part (`CachePointRule`). Calls may run side by side, and be recorded in
+        another order than they began in.
         """
         if call.finish_reason == "error":
             return
         began, before = call.started_at or at, self._touch
         ttl = CACHE_SECONDS if before is None else before.ttl
-        if call.usage.cache_write_1h_tokens:
-            ttl = LONG_CACHE_SECONDS
-        elif call.usage.cache_write_5m_tokens:
+        if call.usage.cache_write_5m_tokens:
             ttl = CACHE_SECONDS
+        elif call.usage.cache_write_1h_tokens:
+            ttl = LONG_CACHE_SECONDS
         self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
 
     def _end(self, lease: int | None) -> None:

@@ -52,6 +52,7 @@ class _Client:
         self._results: dict[str, int] = {}
         self._changes: set[Change] = set()
         self._tail = 0
+        self._long_head = measured.long_head
 
     def take(self, position: int) -> None:
         """Take in an event of the recording."""
@@ -78,12 +79,12 @@ class _Client:
         self._fit(call.context)
         segments = (self._head, *self._segments)
         tail = len(segments) - 1
-        markers = sorted({0, min(self._tail, tail), tail})
+        markers = tuple(sorted({0, min(self._tail, tail), tail}))
+        long = len(markers) if call.long else int(self._long_head)
         changes, self._changes = frozenset(self._changes), set()
         self._tail = tail
-        return Request(
-            call.start.timestamp(), call.end.timestamp(), call.model, segments, 0, 1, tuple(markers), call.long, changes
-        )
+        start, end = call.start.timestamp(), call.end.timestamp()
+        return Request(start, end, call.model, segments, 0, 1, markers, long, changes)
 
     def _fit(self, context: int) -> None:
         """Make what is sent as large as the reported context: something unrecorded came, or went, at the end."""

@@ -49,7 +49,7 @@ class Request:
         segments: tools, system prompt and messages, in the order of the wire.
         tools, system: how many of the first segments are tools, and how many behind them the system prompt.
         markers: positions of the segments that carry a cache marker, rising.
-        long: what is written is to be kept for the long time.
+        long: how many of the markers, from the first one on, ask for the long time: providers take them in this order.
         changes: what was decided since the request before it.
     """
 
@@ -60,13 +60,22 @@ class Request:
     tools: int = 0
     system: int = 0
     markers: tuple[int, ...] = ()
-    long: bool = False
+    long: int = 0
     changes: frozenset[Change] = frozenset()
 
     @property
     def tokens(self) -> int:
         """Tokens of the whole input."""
         return sum(segment.tokens for segment in self.segments)
+
+    @property
+    def all_long(self) -> bool:
+        """Whether everything is to be kept for the long time."""
+        return 0 < len(self.markers) <= self.long
+
+    def is_long(self, place: int) -> bool:
+        """Say whether the marker at a place asks for the long time."""
+        return place in self.markers[: self.long]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class Charge:
 
     Attributes:
         read: tokens that the cache answered.
-        written: tokens that it took in.
+        written: tokens that it took in; ``written_long`` of them for the long time.
         uncached: the other tokens of the input.
         units: the input's cost in base tokens, see `Price.units`.
         money: the same in US dollars.
@@ -92,6 +101,7 @@ class Charge:
     lost: int = 0
     cause: BreakCause | None = None
     collapsed: bool = False
+    written_long: int = 0
 
 
 @dataclass(slots=True)
@@ -146,17 +156,20 @@ class PromptCache:
         last = (sums[kept[-1]] if kept else 0) if by_markers else (total if total >= price.minimum else 0)
         written = max(0, last - read) if by_markers else 0
         uncached = total - read - written
-        until = request.end + price.rule.seconds(long=request.long)
         for place in kept:  # what is read is kept for longer, as is each marked prefix inside it
-            self._kept[request.model, chain[place]] = until
-        units = price.units(read=read, written=written, uncached=uncached, long=request.long)
+            key = request.model, chain[place]
+            until = request.end + price.rule.seconds(long=request.is_long(place))
+            self._kept[key] = max(until, self._kept.get(key, until))
+        until = request.end + price.rule.seconds(long=request.all_long)
+        written_long = max(0, max((sums[p] for p in kept if request.is_long(p)), default=0) - read)
+        units = price.units(read=read, written=written, uncached=uncached, written_long=written_long)
         expected = 0 if self._before is None else self._before.cached
         lost = expected - read if expected - read > price.rule.granularity else 0
         cause = self._cause(request, price, same, total) if lost else None
         cached = last if by_markers else last - last % price.rule.granularity
         self._before = _Before(request, chain, sums, cached, until, None if by_markers else price.minimum)
         collapsed = lost * 2 > expected
-        return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed)
+        return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed, written_long)
 
     def _prefixes(self, request: Request) -> tuple[list[int], list[int], int]:
         """Return the hash and the tokens of each prefix, and how many segments are those of the request before."""

@@ -110,7 +110,7 @@ class Price(Frozen):
         return self.rule.minimum if self.model.minimum is None else self.model.minimum
 
     def units(
-        self, *, read: int = 0, written: int = 0, uncached: int = 0, output: int = 0, long: bool = False
+        self, *, read: int = 0, written: int = 0, uncached: int = 0, output: int = 0, written_long: int = 0
     ) -> float:
         """Return what a call costs in base tokens: 1 is one token of input that no cache answers.
 
@@ -119,11 +119,12 @@ class Price(Frozen):
             written: tokens that it takes in.
             uncached: tokens of input besides.
             output: tokens of the answer.
-            long: what is written is to be kept for the long time.
+            written_long: how many of those that are written are to be kept for the long time.
         """
         price = self.model
         above = price.tier is not None and read + written + uncached > price.tier
-        asked = read * price.read + written * price.written(long=long) + uncached * price.input
+        write = (written - written_long) * price.written(long=False) + written_long * price.written(long=True)
+        asked = read * price.read + write + uncached * price.input
         said = output * price.output
         return (asked * (price.tier_input if above else 1) + said * (price.tier_output if above else 1)) / price.input
 

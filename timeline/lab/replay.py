@@ -143,7 +143,8 @@ class _Run:
         self.measured, self.limit = measured, policy.max_tokens
         self.fixed = fixed_part(measured.fixed, policy.max_tokens)
         self.rows: list[CallRow] = []
-        self.price_of, self.long = price_of, measured.long
+        self.price_of = price_of
+        self.long, self.long_head = measured.long, policy.cache_points.fixed_part == "long"
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
         compactor = Equipment(summarizer, counter=self.counter).under(as_replayed(policy))
         self.metered = Metered(compactor.summarizer, self.counter)
@@ -227,7 +228,8 @@ class _Run:
         segments, markers = self.segmenter.segments(context)
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()
-        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long=self.long, changes=changes)
+        long = len(markers) if self.long else int(self.long_head)
+        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes)
         charge = self.cache.call(request)
         return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}
 

@@ -17,7 +17,7 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Number of the result's format and of what the figures mean: results that were kept under another one are not used."""
 
 
@@ -32,6 +32,7 @@ class CallRow(Frozen):
         tokens: of the whole input that the policy sends; 0 where it refused.
         recorded: of the whole input that the recorded client sent; 0 where the recording does not say.
         read, written, uncached: of those ``tokens``, what the cache answered, took in, and neither.
+        written_long: of those ``written``, what it is to keep for its long time.
         units, money: cost of the input.
         lost: tokens that were in the cache and were not read, and
         cause: why.
@@ -59,6 +60,7 @@ class CallRow(Frozen):
     recorded: int = 0
     read: int = 0
     written: int = 0
+    written_long: int = 0
     uncached: int = 0
     units: float = 0.0
     money: float = 0.0
@@ -89,7 +91,7 @@ class Totals(Frozen):
         calls: recorded model calls; ``refused`` ones among them, by type of error.
         units, money: cost of all input and of the summaries.
         summary_units, summary_money: of that, the summaries.
-        read, written, uncached: tokens of all input.
+        read, written, written_long, uncached: tokens of all input, as in `CallRow`.
         collapses: calls at which more than half of the cached prefix was lost, by cause.
         lost: tokens that were lost, by cause, at any call.
         compactions, splits: summaries that were written, and how many of them cut inside a turn.
@@ -111,6 +113,7 @@ class Totals(Frozen):
     summary_money: float = 0.0
     read: int = 0
     written: int = 0
+    written_long: int = 0
     uncached: int = 0
     collapses: dict[str, int] = {}
     lost: dict[str, int] = {}
@@ -214,6 +217,7 @@ def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Total
         summary_money=sum(row.summary_money for row in rows),
         read=sum(row.read for row in sent),
         written=sum(row.written for row in sent),
+        written_long=sum(row.written_long for row in sent),
         uncached=sum(row.uncached for row in sent),
         collapses=_sorted(Counter(str(row.cause) for row in sent if row.collapsed)),
         lost=_sorted(lost),

@@ -61,8 +61,15 @@ class RecordedCall:
 
     @property
     def long(self) -> bool:
-        """Whether what it wrote into the cache was to be kept for the long time."""
-        return self.usage is not None and self.usage.cache_write_1h_tokens > 0
+        """Whether all that it wrote into the cache was to be kept for the long time."""
+        usage = self.usage
+        return usage is not None and usage.cache_write_1h_tokens > 0 and not usage.cache_write_5m_tokens
+
+    @property
+    def long_head(self) -> bool:
+        """Whether it wrote for both times: what is kept for long stands first, so that is the head of the request."""
+        usage = self.usage
+        return usage is not None and usage.cache_write_1h_tokens > 0 and usage.cache_write_5m_tokens > 0
 
 
 def input_tokens(usage: Usage) -> int:
@@ -93,6 +100,11 @@ class Measured:
         """Whether most calls wrote for the long time: then a replayed call does."""
         wrote = [call.long for call in self.calls if call.usage is not None]
         return 2 * sum(wrote) > len(wrote)
+
+    @property
+    def long_head(self) -> bool:
+        """Whether the recorded client had the head of its requests kept for the long time, the rest for the short."""
+        return any(call.long_head for call in self.calls)
 
 
 def measure(recording: Recording, *, fixed: int | None = None) -> Measured:

@@ -134,7 +134,12 @@ def _told(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
         return Sums()
     written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
     price = price_of(call.model)
-    units = price.units(read=usage.cache_read_tokens, written=written, uncached=usage.input_tokens, long=call.long)
+    units = price.units(
+        read=usage.cache_read_tokens,
+        written=written,
+        uncached=usage.input_tokens,
+        written_long=usage.cache_write_1h_tokens,
+    )
     return Sums(read=usage.cache_read_tokens, written=written, units=units)
 
 

@@ -18,7 +18,12 @@ _LEAST_MARGIN: Final = -0.3
 
 
 class CachePointRule(Frozen):
-    """Where cache points go (seed 002): the pre-tail point ends round N - ``offset_rounds``."""
+    """Where cache points go (seed 002): the pre-tail point ends round N - ``offset_rounds``.
+
+    ``fixed_part`` says how long the provider is asked to keep system prompt and tools: its short time, as everything
+    else, or its long one where it has two (Anthropic: five minutes, an hour). Writing for the long time costs more,
+    and is paid back by the first pause that outlives the short one.
+    """
 
     offset_rounds: int = Field(default=4, ge=1)
     min_rounds: int = Field(default=5, ge=1)
@@ -28,6 +33,7 @@ class CachePointRule(Frozen):
     20 is how many content blocks Anthropic walks back from a marker to find an entry that was written (prompt caching
     documentation, 2026-11); the policy is the one place that says so, since it is recorded with every context.
     """
+    fixed_part: Literal["short", "long"] = "short"
 
 
 class Hiding(Frozen):

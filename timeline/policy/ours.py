@@ -2,8 +2,9 @@
 
 All three hide old content in rounds once the provider's cache is cold, keep the newest content of each file longest,
 and fold into a summary block at a cut point (design, section 7). They differ in how much survives a fold, in how small
-a context is folded when the cache has nothing to lose, and in whether much is hidden at once while it is warm. The
-figures were searched with the lab (docs/lab.md, "Our own policies").
+a context is folded when the cache has nothing to lose, and in whether much is hidden at once while it is warm. System
+prompt and tools are cached for the provider's long time. The figures were searched with the lab (docs/lab.md, "Our own
+policies").
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.policy.making import COUNTED, make
-from timeline.policy.model import Hiding
+from timeline.policy.model import CachePointRule, Hiding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ _GRACE: Final = 10
 """Recorded caches of five minutes answered up to 301 seconds after the last call, and from 310 seconds on none did."""
 _STAND_IN: Final = 40
 """Tokens of a replacement: its path and what it is; hundreds of them stand in a long context."""
+_POINTS: Final = CachePointRule(fixed_part="long")
+"""The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
 
 
 def none(*, model: Model = None, **changes: Any) -> Policy:
@@ -90,4 +93,5 @@ def _folding(
     preset: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
-    return make(preset, {"steps": [{"kind": "summarize", "cut": cut}], **fields}, changes, model, COUNTED)
+    steps = [{"kind": "summarize", "cut": cut}]
+    return make(preset, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)

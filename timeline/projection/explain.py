@@ -46,6 +46,7 @@ class Explanation:
         fingerprint: of the context.
         policy: the policy's name.
         blocks: every live block in order, with its state, its rule and the figures behind it.
+        fixed_part: how long the provider is asked to keep system prompt and tools (`CachePointRule`).
         cache_points: in order, each with the rule that placed it.
         ephemeral: how many texts the uncached tail holds; the account has their tokens.
         account: tokens by category against limit, trigger and target.
@@ -58,6 +59,7 @@ class Explanation:
     fingerprint: str
     policy: str
     blocks: tuple[ContextBlock, ...]
+    fixed_part: str
     cache_points: tuple[ExplainedPoint, ...]
     ephemeral: int
     account: Account
@@ -72,6 +74,7 @@ class Explanation:
             "fingerprint": self.fingerprint,
             "policy": self.policy,
             "blocks": [block.model_dump() for block in self.blocks],
+            "fixed_part": self.fixed_part,
             "cache_points": [point.dump() for point in self.cache_points],
             "ephemeral": self.ephemeral,
             "account": self.account.facts(),
@@ -88,6 +91,7 @@ def explain(context: RenderedContext) -> Explanation:
         fingerprint=context.fingerprint,
         policy=context.policy.name,
         blocks=context.blocks,
+        fixed_part=context.neutral.fixed_part,
         cache_points=tuple(_point(context, point) for point in context.cache_points),
         ephemeral=len(context.neutral.ephemeral),
         account=context.account,

@@ -40,12 +40,13 @@ def explanation_lines(
     column = longest if width is None or _LEFT + longest + 2 + _REASON <= width else 0
     points = {point.path: point for point in explanation.cache_points}
     yield paint(f"{'version':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
+    if explanation.fixed_part == "long" and explanation.account.fixed.system:
+        yield from _point_lines("fixed part", "system prompt and tools, for the provider's long time", width, paint)
     for block in explanation.blocks:
         yield from _block_lines(block, column, width, paint)
         if block.path in points:
             point = points[block.path]
-            for line in _wrapped(f"^ cache point ({spaced(point.kind)}): {point.reason}", _LEFT, width):
-                yield f"{'':{_LEFT}}{paint(line, 'point')}"
+            yield from _point_lines(spaced(point.kind), point.reason, width, paint)
     if explanation.ephemeral:
         tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
         yield f"{'':17}  {explanation.account.fixed.ephemeral:>7,}  {tail}, never cached or kept"
@@ -69,6 +70,11 @@ def _block_lines(block: ContextBlock, column: int, width: int | None, paint: Pai
         more = [] if block.rule == WINDOW[0] else _wrapped(block.reason, _LEFT + 2, width)
     for line in more:
         yield f"{'':{_LEFT + column + 2}}{paint(line, 'dim')}"
+
+
+def _point_lines(kind: str, reason: str, width: int | None, paint: Paint) -> Iterator[str]:
+    for line in _wrapped(f"^ cache point ({kind}): {reason}", _LEFT, width):
+        yield f"{'':{_LEFT}}{paint(line, 'point')}"
 
 
 def _wrapped(text: str, indent: int, width: int | None) -> list[str]:

@@ -21,7 +21,7 @@ from timeline.wire.ai_sdk_parts import (
 )
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import MARKER, count, marked
+from timeline.wire.markers import MARKER, marked, own_markers
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
@@ -46,26 +46,26 @@ def encode(context: NeutralContext) -> dict[str, Any]:
         writer.add(item)
     system = context.system if isinstance(context.system, list) else [context.system]
     takes = [part["type"] != "reasoning" for part in writer.parts]
-    chosen = marked(context, takes, writer.place, own=count(system))
+    chosen = marked(context, takes, writer.place, own=len(own_markers(system)))
     for position in chosen.positions:
         _mark(writer.parts[position], MARKER)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
-    told = instructions(context.system, is_marked=chosen.system)
+    told = instructions(context.system, marker=chosen.system)
     return {**({"instructions": told} if told else {}), "messages": writer.messages}
 
 
-def instructions(system: JsonValue, *, is_marked: bool = False) -> str | list[Part]:
+def instructions(system: JsonValue, *, marker: dict[str, JsonValue] | None = None) -> str | list[Part]:
     """Return a system prompt as the SDK takes it: a text, or a system message for each part where one has a marker.
 
     Args:
         system: the prompt.
-        is_marked: whether it gets the marker of ours, behind its last part.
+        marker: of ours, which its last part gets; None gives it none.
     """
-    if isinstance(system, str) and not is_marked:
+    if isinstance(system, str) and marker is None:
         return system if system.strip() else ""
     told = [part for part in parts_of(system) if text_of(part).strip()]
-    if not is_marked and not count(told):
+    if marker is None and not own_markers(told):
         return "\n\n".join(map(text_of, told))
     messages: list[Part] = []
     for part in told:
@@ -73,8 +73,8 @@ def instructions(system: JsonValue, *, is_marked: bool = False) -> str | list[Pa
         if isinstance(own := part.get("cache_control"), dict):
             _mark(message, own)
         messages.append(message)
-    if is_marked and messages:
-        _mark(messages[-1], MARKER)
+    if marker is not None and messages:
+        _mark(messages[-1], marker)
     return messages
 
 

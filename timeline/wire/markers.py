@@ -2,7 +2,8 @@
 
 A marker stands on the last part that a cache point's entry became; where that part takes none, on the one before it.
 The caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
-oldest first: what is cached further on is worth more.
+oldest first: what is cached further on is worth more. The system prompt's may ask for the long time, and the tools in
+front of it are kept along with it; the API refuses that behind a marker for the short one.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import NeutralContext
 
 MARKER: Final[dict[str, JsonValue]] = {"type": "ephemeral"}
+LONG_MARKER: Final[dict[str, JsonValue]] = {"type": "ephemeral", "ttl": "1h"}
 MOST_POINTS: Final = 3
 """Cache points in the messages; the fourth marker is the system prompt's (design, section 6)."""
 
 
 class Marked(NamedTuple):
-    """Where markers go: positions of content parts, rising; and whether the system prompt gets one, too."""
+    """Where markers go: positions of content parts, rising; and the one that the system prompt gets, if any."""
 
     positions: list[int]
-    system: bool
+    system: dict[str, JsonValue] | None
 
 
 def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int], *, own: int) -> Marked:
@@ -43,14 +45,25 @@ def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, i
     """
     room = max(0, ANTHROPIC.max_markers - own)
     points = _points(context, takes, place)[-MOST_POINTS:]
-    in_system = count(context.system if isinstance(context.system, list) else [context.system])
+    in_system = own_markers(context.system if isinstance(context.system, list) else [context.system])
     is_free = bool(context.cache_points) and not in_system and room > len(points)
-    return Marked(points[max(0, len(points) - room) :], is_free)
+    return Marked(points[max(0, len(points) - room) :], _for_system(context) if is_free else None)
 
 
-def count(parts: Iterable[Any]) -> int:
-    """Count the caller's markers in a list of content parts or tools."""
-    return sum(isinstance(part, dict) and part.get("cache_control") is not None for part in parts)
+def _for_system(context: NeutralContext) -> dict[str, JsonValue]:
+    """Return the marker of a system prompt that has none of the caller's."""
+    is_long = context.fixed_part == "long" and all(map(_asks_long, own_markers(context.tools)))
+    return LONG_MARKER if is_long else MARKER
+
+
+def _asks_long(marker: Any) -> bool:
+    return isinstance(marker, dict) and marker.get("ttl") == LONG_MARKER["ttl"]
+
+
+def own_markers(parts: Iterable[Any]) -> list[Any]:
+    """Return the caller's markers in a list of content parts or tools."""
+    found = [part.get("cache_control") for part in parts if isinstance(part, dict)]
+    return [marker for marker in found if marker is not None]
 
 
 def placed_markers(context: NeutralContext, parts: Sequence[Part], place: Mapping[int, int]) -> JsonValue:
@@ -61,11 +74,11 @@ def placed_markers(context: NeutralContext, parts: Sequence[Part], place: Mappin
         parts: the content parts of all messages so far, in order; those at the points are changed in place.
         place: by entry number, the position of the entry's last part.
     """
-    own = count(context.system if isinstance(context.system, list) else ()) + count(context.tools)
-    chosen = marked(context, [_takes_marker(part) for part in parts], place, own=own)
+    own = own_markers([*(context.system if isinstance(context.system, list) else ()), *context.tools])
+    chosen = marked(context, [_takes_marker(part) for part in parts], place, own=len(own))
     for position in chosen.positions:
         parts[position]["cache_control"] = dict(MARKER)
-    return _marked(context.system) if chosen.system else context.system
+    return context.system if chosen.system is None else _marked(context.system, chosen.system)
 
 
 def _points(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> list[int]:
@@ -86,14 +99,14 @@ def _takes_marker(part: Part) -> bool:
     return str(part.get("type")) not in ANTHROPIC.unmarkable and part.get("text") != ""
 
 
-def _marked(system: JsonValue) -> JsonValue:
+def _marked(system: JsonValue, marker: dict[str, JsonValue]) -> JsonValue:
     if isinstance(system, str):
-        return [{"type": "text", "text": system, "cache_control": dict(MARKER)}] if system.strip() else system
+        return [{"type": "text", "text": system, "cache_control": dict(marker)}] if system.strip() else system
     if not isinstance(system, list):
         return system
     for last in range(len(system) - 1, -1, -1):
         part = system[last]
         if isinstance(part, dict) and _takes_marker(part):
-            with_marker: JsonValue = {**part, "cache_control": dict(MARKER)}
+            with_marker: JsonValue = {**part, "cache_control": dict(marker)}
             return [*system[:last], with_marker, *system[last + 1 :]]
     return system

@@ -91,8 +91,9 @@ class NeutralContext(Frozen):
     ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both go out as
     they came in. ``policy`` is the hash of the policy that decided what stands here: the same words under another
     policy are another context, and are recorded as one. ``model`` is the id of the model that it is for, as far as that
-    is known: a wire looks up what that model takes. It is no part of the canonical JSON, since the log says it and
-    nothing that is said depends on it.
+    is known: a wire looks up what that model takes. ``fixed_part`` is how long the provider is asked to keep system
+    prompt and tools (`CachePointRule`). Neither is part of the canonical JSON: the log says the one and the policy the
+    other, and nothing that is said depends on them.
     """
 
     system: JsonValue = None
@@ -102,6 +103,7 @@ class NeutralContext(Frozen):
     ephemeral: tuple[Entry, ...] = ()
     policy: str = ""
     model: str = ""
+    fixed_part: Literal["short", "long"] = "short"
 
     def canonical(self) -> str:
         """Return the canonical JSON: equal texts are equal contexts."""
