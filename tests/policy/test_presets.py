@@ -226,3 +226,10 @@ def test_seed_002_as_first_shipped_is_a_matter_of_parameters() -> None:
     assert summarize(policy).cut == CutPoint(keep_recent=0.7)
     assert policy.hiding == Hiding(unit="turns", intact=2, files=2, old=10, ttl=300, grace=-10)
     assert Policy.parse(policy.canonical()) == policy
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_our_own_policies_alone_ask_for_a_fixed_part_that_is_cached_for_long(name: str) -> None:
+    """The published designs know one time for everything (ADR 0023)."""
+    own = {"gentle", "balanced", "economical"}
+    assert PRESETS[name]().cache_points.fixed_part == ("long" if name in own else "short")
