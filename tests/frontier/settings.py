@@ -101,6 +101,7 @@ _SEARCHED: Final = (
     Setting(0.8, 0.8, 40, 400, 400, None, 0.98),
     Setting(0.9, None, 32, 400, 128, None, 0.98),
     Setting(0.9, 0.9, 54, 400, 400, None, 0.98),
+    Setting(0.9, 0.9, 64, 400, 400, None, 0.99),
     Setting(0.9, None, 80, 240, 400, 0.05, 0.98, ttl=20_000),
     Setting(0.9, None, 80, 240, 400, 0.05, 0.99, 0.95, ttl=20_000),
 )

@@ -44,6 +44,7 @@ class Naive:
     compactions: int = 0
     fingerprints: tuple[str, ...] = ()
     reads: tuple[int, ...] = ()
+    visible: tuple[int, ...] = ()
 
 
 @dataclass
@@ -88,6 +89,7 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
             with suppress(BudgetError):  # a refused call sends nothing
                 context = await timeline.render(system=PROMPT, now=call.start)
                 result.fingerprints += (context.fingerprint,)
+                result.visible += (_visible(context),)
                 _pay(result, cache, _parts(context), call, price_of(call.model))
         payload = event.payload
         if isinstance(payload, ImportedCompaction | ImportedHide):
@@ -110,6 +112,15 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
     log = [event async for event in store.read(measured.recording.id)]
     result.compactions = sum(isinstance(event.payload, CompactionCompleted) for event in log)
     return result
+
+
+def _visible(context: RenderedContext) -> int:
+    """Count what is shown in full, summaries left out: a thought counts where the request holds it."""
+    body = context.to_anthropic()
+    said = {json.dumps(_bare(part), sort_keys=True) for message in body["messages"] for part in message["content"]}
+    thoughts = {e.path: json.dumps(e.data, sort_keys=True) for e in context.neutral.entries if "reasoning" in e.type}
+    whole = [b for b in context.blocks if b.state in {"visible", "carried"} and b.type != "conv.range.summary"]
+    return sum(block.of_tokens for block in whole if thoughts.get(block.path) in {None, *said})
 
 
 def _parts(context: RenderedContext) -> list[_Part]:

@@ -38,12 +38,14 @@ class Talk:
     Attributes:
         model: that is called.
         long: the cache is asked to keep all for an hour.
+        signed: thoughts carry the provider's signature.
         long_head: it is asked to keep system prompt and tools for an hour, and the rest for five minutes.
     """
 
     model: str = MODEL
     long: bool = False
     long_head: bool = False
+    signed: bool = True
     fixed: int = FIXED
     events: list[RecordedEvent] = field(default_factory=list)
     context: int = 0
@@ -99,7 +101,8 @@ class Talk:
             cache_write_5m_tokens=written - hour,
         )
         if thought:
-            data: JsonValue = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk"}
+            part: JsonValue = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk"}
+            data = part if self.signed else None
             self.say(Reasoning(text=thought, data=data, response_id=name))
         if text:
             self.say(AssistantCompletion(text=text, response_id=name))
@@ -145,12 +148,16 @@ def work(rounds: int = 24, *, pauses: Mapping[int, float] | None = None, **field
         match number % 4:
             case 0:
                 other = {"file_path": "src/model.py"}
-                talk.respond(("Read", file, code(name)), ("Read", other, code("model", 20)), thought=f"Read {name}.")
+                talk.respond(
+                    ("Read", file, code(name)),
+                    ("Read", other, code("model", 20)),
+                    thought=f"Read {name}: part {number}.",
+                )
             case 1:
                 talk.respond(("Write", {**file, "content": code(name)}, f"Written: src/{name}.py"), text="I write it.")
             case 2:
                 edit = {**file, "old_string": "days", "new_string": "weeks"}
-                talk.respond(("Edit", edit, "Edited."), thought="It is weeks.", text=f"Now {name}.")
+                talk.respond(("Edit", edit, "Edited."), thought=f"It is weeks: part {number}.", text=f"Now {name}.")
             case _:
                 failed = "Exit code 1\n" + "\n".join(f"FAILED test_{name}_{n}: due date is late" for n in range(30))
                 talk.respond(("Bash", {"command": "make test"}, failed), text="I test it.")

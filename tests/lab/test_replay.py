@@ -75,16 +75,17 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(policy: str, 
     assert tuple(fingerprints) == again.fingerprints
     assert (found.totals.read, found.totals.written) == (again.read, again.written)
     assert found.totals.written_long == again.written_long
+    assert tuple(row.visible for row in found.rows if not row.refused) == again.visible
     assert found.totals.units == pytest.approx(again.units, rel=1e-9)
     assert found.totals.compactions == again.compactions
 
 
 async def test_a_policy_that_makes_room_costs_less_and_stays_in_the_limit() -> None:
     """No call is above the limit, none is refused, nothing is divided; the price is what is not in sight."""
-    none, ours = await ran("none"), await ran("cut_point")
+    none, ours = await ran("none", 20_000), await ran("cut_point", 20_000)
     assert ours.totals.units < none.totals.units
     assert (ours.totals.over_limit, ours.totals.refusals, ours.totals.orphans) == (0, 0, 0)
-    assert max(row.tokens for row in ours.rows) <= 24_000
+    assert max(row.tokens for row in ours.rows) <= 20_000
     assert ours.totals.mean_visible < none.totals.mean_visible
     assert (none.totals.hidden_needs, none.totals.compactions) == (0, 0)
     assert 0 < ours.totals.hidden_needs <= ours.totals.needs == none.totals.needs
@@ -157,6 +158,18 @@ async def test_a_refused_call_is_told_by_its_error_and_costs_nothing() -> None:
     assert all(row.units == row.tokens == 0 for row in refused)
     assert found.totals.refused == {"ContextOverflow": len(refused)}
     assert found.totals.refusals == len(refused)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+async def test_a_thought_that_nobody_signed_is_not_sent_and_not_in_sight(*, signed: bool) -> None:
+    """The provider takes back only what it signed; behind a rewritten prefix see the second calculation."""
+    talk = Talk(signed=signed)
+    talk.ask("Look at the file.")
+    talk.respond(thought="I had better read it. " * 50, text="I have read it.")
+    talk.ask("Say so.")
+    talk.respond(text="I say so.")
+    [_, after] = (await ran("none", of=measure(talk.recording()))).rows
+    assert (after.visible > 200) is signed
 
 
 async def test_a_need_is_hidden_where_the_newest_content_is_not_in_sight() -> None:

@@ -37,8 +37,8 @@ class CallRow(Frozen):
         lost: tokens that were in the cache and were not read, and
         cause: why.
         collapsed: more than half of what was in the cache was lost.
-        shown: tokens of the messages, as sent.
-        visible: of these, tokens of blocks that are shown in full, summaries left out.
+        shown: tokens of the messages, as the account has them.
+        visible: of these, tokens of blocks that are sent in full, summaries left out (`timeline.lab.sight`).
         hidden: blocks that were hidden, or spilled to a preview, right before this call.
         compactions: that were made right before it, and
         splits: how many of them cut inside a turn.

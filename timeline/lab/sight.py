@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import Attachment, ToolCall, ToolResult
+from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.planning.contents import WHOLE_KEYS
 from timeline.planning.tools import tool_use
+from timeline.projection.forms import entries_of
+from timeline.wire.anthropic import sends_reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.fold.window import Item
     from timeline.projection.context import RenderedContext
+    from timeline.wire.neutral import NeutralContext
 
+_REASONING: Final = "assistant.reasoning"
 _IN_FULL: Final = frozenset({"visible", "carried"})
 
 
@@ -31,8 +35,9 @@ class Seen:
     """What a context shows.
 
     Attributes:
-        shown: tokens of the messages, as sent.
-        visible: of these, tokens of blocks that are shown in full, summaries left out.
+        shown: tokens of the messages, as the account has them.
+        visible: of these, tokens of blocks that are sent in full, summaries left out. A thought that the provider does
+            not take back, because the prefix before it was rewritten or because it is not signed, is not sent.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight.
         orphans: results without their call, or calls without a result that is there.
@@ -53,6 +58,7 @@ class Sight:
         self._calls: dict[int, ToolCall] = {}
         self._pairs: dict[int, int] = {}
         self._visible = self._orphans = 0
+        self._model = ""
 
     def take(self, fold: Fold) -> None:
         """Take in the block that a fold was just given."""
@@ -60,7 +66,7 @@ class Sight:
         if item is None:
             return
         block = item.block
-        self._visible += item.tokens
+        self._visible += item.tokens if _is_sent(item, self._model) else 0
         if isinstance(block, ToolCall):
             self._calls[item.version] = block
         elif isinstance(block, Attachment):
@@ -88,9 +94,11 @@ class Sight:
             answer: the tool calls of the response to it, none of which was taken in yet.
             decided: something was hidden or covered since the last look; what is only appended is shown in full.
         """
-        if decided:
-            items = context.window.items
-            self._visible = sum(item.tokens for item in items if item.state in _IN_FULL and not item.is_summary)
+        if decided or context.neutral.model != self._model:
+            self._model = context.neutral.model
+            items, unsent = context.window.items, _unsent(context.neutral)
+            in_full = (item for item in items if item.state in _IN_FULL and not item.is_summary)
+            self._visible = sum(item.tokens for item in in_full if item.block.path not in unsent)
             self._orphans = self._divided(items)
         uses = [use for call in answer if (use := tool_use(call)) is not None and use.kind in {"read", "write"}]
         files = [file for use in uses for file in use.subjects if file in self._newest]
@@ -102,6 +110,19 @@ class Sight:
         gone = {item.answers for item in items if item.omitted}
         sent = {item.version for item in items if not item.omitted and item.version not in gone}
         return sum(self._pairs[version] not in sent for version in sent if version in self._pairs)
+
+
+def _unsent(context: NeutralContext) -> set[str]:
+    """Return the paths of the thoughts that no request of this context holds."""
+    thoughts = (entry for entry in context.entries if entry.type == _REASONING)
+    return {entry.path for entry in thoughts if not sends_reasoning(entry, context.model)}
+
+
+def _is_sent(item: Item, model: str) -> bool:
+    """Say whether a block that was just appended is sent: all are, save for unsigned thoughts."""
+    if not isinstance(item.block, Reasoning):
+        return True
+    return all(sends_reasoning(entry, model) for entry in entries_of(item, loose=False, rewritten=False, in_loop=False))
 
 
 def _shows(fold: Fold, version: int) -> bool:
