@@ -54,9 +54,11 @@ def _check(body: dict[str, Any]) -> None:
 
 
 def _check_markers(body: dict[str, Any]) -> None:
-    """At most four, and none for an hour behind one for five minutes, in the order of tools, system, messages."""
+    """At most four, none on a tool that is loaded later, and none for an hour behind one for five minutes."""
     places = [*body.get("tools", ()), *_parts(body.get("system", ()))]
     places += [part for message in body["messages"] for part in _parts(message["content"])]
+    if any(tool.get("defer_loading") and tool.get("cache_control") for tool in body.get("tools", ())):
+        raise BrokenRequest("tools: Tools with defer_loading cannot use prompt caching.")
     markers = [place["cache_control"] for place in places if place.get("cache_control")]
     if len(markers) > _MOST_MARKERS:
         raise BrokenRequest(f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided.")

@@ -20,7 +20,9 @@ _ITEM: Final = {"type": "function_call", "call_id": "c1", "name": "ls", "argumen
 _SAID: Final = {"type": "output_text", "text": "One file.", "annotations": []}
 _CALL: Final = {"functionCall": {"name": "ls", "args": {}}}
 _ANSWER: Final = {"functionResponse": {"name": "ls", "response": {"output": "a.py"}}}
-_MARKED: Final = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+_LATER: Final = {"name": "x", "input_schema": {"type": "object"}, "defer_loading": True}
+_SHORT: Final = {"type": "ephemeral"}
+_MARKED: Final = {"type": "text", "text": "x", "cache_control": _SHORT}
 
 
 def messages(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -79,6 +81,16 @@ REFUSED: Final[dict[str, tuple[Wire, dict[str, Any], str]]] = {
         "must be unique",
     ),
     "anthropic five markers": (anthropic.WIRE, messages(user(*[_MARKED] * 5)), "A maximum of 4"),
+    "anthropic marked tool that is loaded later": (
+        anthropic.WIRE,
+        messages(
+            _ASKED,
+            tools=[
+                {"name": "x", "input_schema": {"type": "object"}, "defer_loading": True} | {"cache_control": _SHORT}
+            ],
+        ),
+        "cannot use prompt caching",
+    ),
     "anthropic an hour behind five minutes": (
         anthropic.WIRE,
         messages(user(_MARKED, {**_MARKED, "cache_control": {"type": "ephemeral", "ttl": "1h"}})),

@@ -145,11 +145,13 @@ def contexts(draw: st.DrawFn, entries: st.SearchStrategy[list[Entry]]) -> Neutra
     plain: dict[str, JsonValue] = {"type": "text", "text": "plain"}
     tool: dict[str, JsonValue] = {"name": "bash", "input_schema": {"type": "object"}}
     systems: list[JsonValue] = [None, "", "Be brief.", [plain], [plain, marked], [marked, marked]]
+    later: dict[str, JsonValue] = {"name": "later", "defer_loading": True}
     for_short: dict[str, JsonValue] = {**tool, "cache_control": {"type": "ephemeral"}}
     for_long: dict[str, JsonValue] = {**tool, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    tools = [(), (tool,), (tool, for_short), (for_long, tool), (for_long, for_short), (tool, later)]
     return NeutralContext(
         system=draw(st.sampled_from(systems)),
-        tools=draw(st.sampled_from([(), (tool,), (tool, for_short), (for_long, tool), (for_long, for_short)])),
+        tools=draw(st.sampled_from(tools)),
         fixed_part=draw(st.sampled_from(["short", "long"])),
         entries=tuple(drawn),
         cache_points=tuple(CachePoint(kind=kind, index=index) for kind, index in zip(KINDS, indices, strict=False)),

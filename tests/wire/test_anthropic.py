@@ -92,6 +92,7 @@ def check_legal(body: dict[str, Any]) -> None:
     assert markers({k: v for k, v in body.items() if k != "tools"}) + markers(body.get("tools", [])) <= 4
     assert not any("cache_control" in p for m in said for p in m["content"] if "thinking" in p["type"])
     assert lifetimes(body) == sorted(lifetimes(body))
+    assert not any("cache_control" in tool for tool in body.get("tools", ()) if tool.get("defer_loading"))
 
 
 @given(contexts(hostile_entries()))
@@ -312,6 +313,23 @@ def test_the_fixed_part_is_kept_for_an_hour_where_the_policy_says_so() -> None:
     assert lifetimes(encode(ASKED.model_copy(update={"fixed_part": "short"}))) == ["5m", "5m", "5m"]
 
 
+@pytest.mark.parametrize("system", [None, "", " ", []], ids=["none", "empty", "blank", "no part"])
+def test_without_a_system_prompt_the_last_tool_that_is_loaded_has_its_marker(system: JsonValue) -> None:
+    """The tools stay in the cache behind a compaction; one that is loaded later stands in no prefix."""
+    tools: list[JsonValue] = [{"name": "bash"}, {"name": "read"}, {"name": "later", "defer_loading": True}]
+    asked = ASKED.model_copy(update={"system": system, "tools": tuple(tools)})
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    assert encode(asked)["tools"] == [tools[0], {"name": "read", "cache_control": hour}, tools[2]]
+    assert encode(asked.model_copy(update={"tools": tuple(tools[2:])}))["tools"] == tools[2:]
+    assert asked.tools == tuple(tools)
+
+
+def test_a_tool_that_the_caller_marked_is_the_only_one_with_a_marker() -> None:
+    """Without a system prompt the caller's marker is the fixed part's."""
+    tools: tuple[JsonValue, ...] = ({"name": "bash", "cache_control": {"type": "ephemeral"}}, {"name": "read"})
+    assert encode(ASKED.model_copy(update={"system": None, "tools": tools}))["tools"] == list(tools)
+
+
 @pytest.mark.parametrize(
     ("own", "lifetime"),
     [({"type": "ephemeral"}, "5m"), ({"type": "ephemeral", "ttl": "1h"}, "1h"), ("anything", "5m")],
@@ -331,6 +349,8 @@ def test_markers_change_nothing_else(context: NeutralContext) -> None:
     plain = encode(context.model_copy(update={"cache_points": ()}))
     assert without_markers(encode(context)["messages"]) == plain["messages"]
     assert plain.get("system") == (context.system or None)
+    assert plain.get("tools", []) == list(context.tools)
+    assert without_markers(encode(context).get("tools", [])) == without_markers(list(context.tools))
 
 
 def test_keys_that_were_not_given_are_left_out() -> None:

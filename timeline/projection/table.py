@@ -40,7 +40,8 @@ def explanation_lines(
     column = longest if width is None or _LEFT + longest + 2 + _REASON <= width else 0
     points = {point.path: point for point in explanation.cache_points}
     yield paint(f"{'version':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
-    if explanation.fixed_part == "long" and explanation.account.fixed.system:
+    fixed = explanation.account.fixed
+    if explanation.fixed_part == "long" and fixed.system + fixed.tools:
         yield from _point_lines("fixed part", "system prompt and tools, for the provider's long time", width, paint)
     for block in explanation.blocks:
         yield from _block_lines(block, column, width, paint)

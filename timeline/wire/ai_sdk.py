@@ -51,7 +51,7 @@ def encode(context: NeutralContext) -> dict[str, Any]:
         _mark(writer.parts[position], MARKER)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
-    told = instructions(context.system, marker=chosen.system)
+    told = instructions(context.system, marker=chosen.fixed)
     return {**({"instructions": told} if told else {}), "messages": writer.messages}
 
 

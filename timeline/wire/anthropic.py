@@ -45,11 +45,11 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     writer = _Writer(context.model)
     for item in gather(context.entries):
         writer.add(item)
-    system = placed_markers(context, writer.parts, writer.place)
+    system, tools = placed_markers(context, writer.parts, writer.place)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
         writer.add(item)
     writer.end()
-    body = {"system": system, "tools": list(context.tools), "messages": writer.messages}
+    body = {"system": system, "tools": tools, "messages": writer.messages}
     return {key: value for key, value in body.items() if key == "messages" or (value and not _is_blank(value))}
 
 
