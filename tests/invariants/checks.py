@@ -104,7 +104,7 @@ def check_compactions(log: Sequence[LogLine], policy_at: Callable[[int], Policy]
             if payload.source == "engine":
                 _check_groups(before, payload)
             if payload.source == "engine" and not _is_forked_at(log, index):
-                spilled = index + 1 < len(log) and _is_spill(log[index + 1].payload)
+                spilled = index + 1 < len(log) and _is_with_it(log[index + 1].payload)
                 _check_progress(before, log[: index + 1 + spilled], policy)
                 _check_carried_share(log[: index + 1 + spilled], policy)
 
@@ -160,6 +160,11 @@ def _is_spill(payload: Payload) -> bool:
     return isinstance(payload, BlocksHidden) and payload.reason == "spill"
 
 
+def _is_with_it(payload: Payload) -> bool:
+    """Say whether previews behind a compaction were made along with it; previews alone tell what they cleared."""
+    return _is_spill(payload) and isinstance(payload, BlocksHidden) and payload.pruned is None
+
+
 def messages(log: Sequence[LogLine], policy: Policy) -> int:
     """Count what a log shows, by the context's own account."""
     return account(folded(log).window.items, FixedPart(), policy).messages
@@ -177,7 +182,7 @@ def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
     """The sizes that a compaction records are what the context's account says before and after it."""
     for index, (_version, payload, _at) in enumerate(log):
         if isinstance(payload, CompactionCompleted) and payload.source == "engine" and not _is_forked_at(log, index):
-            spilled = [line.payload for line in log[index + 1 : index + 2] if _is_spill(line.payload)]
+            spilled = [line.payload for line in log[index + 1 : index + 2] if _is_with_it(line.payload)]
             assert payload.before_tokens == messages(log[:index], policy)
             after = messages(log[: index + 1 + len(spilled)], policy)
             # A margin is rounded up block by block, with the wire's label or without it: one token a preview.
