@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EVENTS = 100
 APPENDS = 10
 BAR = 0.5
-PAIRS = 11
+PAIRS = 61
 TEXT = "".join(f'{n:3} |     def line_{n}(self) -> str:  # "quoted"\n' for n in range(22))
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
