@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
-from timeline.fold.fold import CACHE_SECONDS
+from timeline.fold.fold import CACHE_SECONDS, cache_seconds
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -216,8 +216,7 @@ def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
         if isinstance(payload, ModelCalled):
             called = payload.started_at or event.at
             if policy.hiding is None or policy.hiding.ttl is None:
-                usage = payload.usage
-                ttl = 300 if usage.cache_write_5m_tokens else 3_600 if usage.cache_write_1h_tokens else ttl
+                ttl = cache_seconds(payload.usage, ttl)
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
             hidden += len(payload.blocks) if (event.at - called).total_seconds() < ttl else 0
     return hidden

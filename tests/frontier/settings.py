@@ -48,14 +48,12 @@ class Setting(NamedTuple):
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
-        hiding = {
+        hiding = policies.balanced().model_dump()["hiding"] | {
             "intact": self.intact,
             "files": self.files,
             "old": self.old,
             "pressure_minimum": self.pressure,
             "ttl": self.ttl,
-            "grace": 10,
-            "replacement_tokens": 40,
         }
         return policies.balanced(
             max_tokens=limit,

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.session import START, Session, blocks, kinds, said, thought, use
+from tests.recorded import needs_recordings, recorded
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled, Usage
 from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
 from timeline.importers.claude_code import read_claude_code
 
-RECORDED = os.environ.get("TIMELINE_TRANSCRIPTS")
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def read(session: Session) -> Recording:
@@ -394,10 +393,10 @@ def count_simply(path: Path) -> Counter[str]:
     return counts + Counter(responses=len(responses))
 
 
-@pytest.mark.skipif(not RECORDED, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 def test_recorded_sessions_hold_what_a_simple_count_finds() -> None:
     """Responses, calls, results, reasoning, prompts and compactions of every real file are all imported."""
-    paths = sorted(Path(str(RECORDED)).glob("claude-code*/*.jsonl"))
+    paths = recorded("claude-code*/*.jsonl")
     assert paths
     for path in paths:
         recording = read_recording(path)[0]

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.session import blocks, kinds
+from tests.recorded import needs_recordings, recorded
 from timeline import open_store, policies
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.errors import ImportFailed
@@ -20,7 +19,9 @@ from timeline.importers.gemini_cli import read_gemini_cli
 from timeline.recorded import import_recording
 from timeline.simulate import simulate
 
-RECORDED = os.environ.get("TIMELINE_TRANSCRIPTS")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PICTURE = {"inlineData": {"mimeType": "image/png", "data": "aGk=", "displayName": "plan.png"}}
 SENT_PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
@@ -369,10 +370,10 @@ def count_simply(document: dict[str, Any]) -> Counter[str]:
     return counts
 
 
-@pytest.mark.skipif(not RECORDED, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 def test_recorded_chats_hold_what_a_simple_count_finds() -> None:
     """Prompts, texts, thoughts, calls, results and tokens of every real file are all imported."""
-    paths = sorted(Path(str(RECORDED)).glob("gemini-cli/*.json"))
+    paths = recorded("gemini-cli/*.json")
     assert paths
     for path in paths:
         recording = read_recording(path)[0]

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.importers.pi_session import PiSession, call
 from tests.importers.session import START, Session, blocks, kinds, said
+from tests.recorded import needs_recordings, recorded
 from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.events import ModelCalled, ParentLink, Usage
@@ -21,7 +21,9 @@ from timeline.importers.pi import MOST_BRANCHES, read_pi
 from timeline.recorded import import_recording
 from timeline.simulate import simulate
 
-RECORDED = os.environ.get("TIMELINE_TRANSCRIPTS")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 SENT_PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
@@ -486,10 +488,10 @@ KINDS = {
 }
 
 
-@pytest.mark.skipif(not RECORDED, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 def test_recorded_sessions_hold_what_a_simple_count_finds() -> None:
     """Responses, calls, results, reasoning, prompts and compactions of every real file are all imported."""
-    paths = sorted(Path(str(RECORDED)).glob("pi/*.jsonl"))
+    paths = recorded("pi/*.jsonl")
     assert paths
     for path in paths:
         (recording,) = read_recording(path)

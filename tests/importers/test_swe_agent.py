@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.session import blocks, kinds
+from tests.recorded import needs_recordings, recorded
 from timeline import open_store, policies
 from timeline.blocks import Reasoning, ToolCall, ToolResult
 from timeline.errors import ImportFailed
@@ -22,7 +21,9 @@ from timeline.importers.swe_agent import read_swe_agent
 from timeline.recorded import import_recording
 from timeline.simulate import simulate
 
-RECORDED = os.environ.get("TIMELINE_TRANSCRIPTS")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Entry = dict[str, Any]
 
 
@@ -396,10 +397,10 @@ def test_fields_of_any_shape_are_imported_or_refused(
     assert len({recording.id for recording in recordings}) == len(recordings)
 
 
-@pytest.mark.skipif(not RECORDED, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 def test_recorded_runs_hold_what_a_simple_count_finds() -> None:
     """Prompts, answers, actions and observations of every real file are all imported, each call with its result."""
-    paths = sorted(Path(str(RECORDED)).glob("swe-agent/*.traj"))
+    paths = recorded("swe-agent/*.traj")
     assert paths
     for path in paths:
         history = json.loads(path.read_text(encoding="utf-8"))["history"]

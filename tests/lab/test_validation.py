@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.lab.talks import FIXED, UNCACHED, Talk, work
+from tests.recorded import needs_recordings, recorded
 from timeline.lab.prices import packaged_prices
 from timeline.lab.sizes import measure
 from timeline.lab.validation import Check, check, check_together
 from timeline.lab.work import measured_file
 
-FOLDER = os.environ.get("TIMELINE_TRANSCRIPTS")
-FILES = sorted(Path(FOLDER).glob("claude-code*/*.jsonl")) if FOLDER else []
+FILES = recorded("claude-code*/*.jsonl")
 PRICE_OF = packaged_prices().price_of
 
 
@@ -99,7 +96,7 @@ def test_nothing_recorded_has_no_error() -> None:
     assert checked(Talk()).errors == {"read": None, "written": None, "units": None}
 
 
-@pytest.mark.skipif(not FILES, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 def test_real_sessions_are_predicted_within_two_percent_of_reads_and_ten_of_cost() -> None:
     """The bars of the lab, over all recorded sessions together."""
     found = check_together([check(one, PRICE_OF) for file in FILES for one in measured_file(str(file))])

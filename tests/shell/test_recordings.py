@@ -1,21 +1,23 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from store import MemoryStore
+from tests.recorded import needs_recordings, recorded
 from timeline import policies
 from timeline.importers import read_recording
 from timeline.simulate import simulate
 from timeline.timeline import Timeline
 
-FOLDER = os.environ.get("TIMELINE_TRANSCRIPTS")
-FILES = sorted(Path(FOLDER).glob("claude-code*/*.jsonl")) if FOLDER else []
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = recorded("claude-code*/*.jsonl")
 
 
-@pytest.mark.skipif(not FILES, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations")
+@needs_recordings
 @pytest.mark.parametrize("limit", [80_000, 32_000, 16_000])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 async def test_a_recorded_conversation_is_sound_under_a_budget_that_it_overflows(file: Path, limit: int) -> None:

@@ -11,13 +11,13 @@ import json
 import os
 from collections import Counter
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from store import MemoryStore
 from tests.importers.test_chat import ANTHROPIC, OPENAI
+from tests.recorded import recorded
 from tests.scenes import after
 from tests.wire.validity import check_kept, check_taken, said
 from timeline import policies
@@ -31,12 +31,13 @@ from timeline.timeline import Timeline
 from timeline.wire import WIRES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from timeline.blocks import Block
     from timeline.importers import Recording
     from timeline.ports import EventStore
     from timeline.replay import RecordedContext
 
-FOLDER: Final = os.environ.get("TIMELINE_TRANSCRIPTS")
 EVERYTHING: Final = os.environ.get("TIMELINE_WIRES") == "all"
 FOLDERS: Final = ("claude-code", "claude-code-damaged", "gemini-cli", "pi", "swe-agent")
 LIMITS: Final = (16_000, 32_000, 80_000)
@@ -44,11 +45,7 @@ NEITHER: Final = {"LICENSE", "README.md"}
 EVERYTHING_IS_SHOWN: Final = policies.none(max_tokens=100_000_000, counter="chars4")
 MOST_SAMPLES: Final = 1_000 if EVERYTHING else 6
 OWN: Final = {"own-openai": OPENAI, "own-anthropic": ANTHROPIC}
-FILES: Final = (
-    sorted(path for folder in FOLDERS for path in (Path(FOLDER) / folder).glob("*") if path.name not in NEITHER)
-    if FOLDER
-    else []
-)
+FILES: Final = sorted(path for folder in FOLDERS for path in recorded(f"{folder}/*") if path.name not in NEITHER)
 NAMES: Final = [*OWN, *(f"{path.parent.name}/{path.stem}" for path in FILES)]
 CASES: Final = list(product(NAMES, sorted(PRESETS), LIMITS))
 """Every file under every preset at every limit."""

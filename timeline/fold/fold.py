@@ -37,13 +37,24 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Payload
+    from timeline.events import Payload, Usage
 
 
 CACHE_SECONDS: Final = 300
 """How long a provider keeps what it cached, until a usage says otherwise (Anthropic's default)."""
 LONG_CACHE_SECONDS: Final = 3_600
 """The longer choice (Anthropic's ``ttl: "1h"``)."""
+
+
+def cache_seconds(usage: Usage, before: int) -> int:
+    """Return how long the provider keeps the messages of a call; as ``before`` where the call wrote nothing.
+
+    A call that wrote for both times has them in the cache for the short one: what is kept for long stands first in a
+    request, which is the fixed part (`CachePointRule`).
+    """
+    if usage.cache_write_5m_tokens:
+        return CACHE_SECONDS
+    return LONG_CACHE_SECONDS if usage.cache_write_1h_tokens else before
 
 
 class HistoryNeeded(Exception):
@@ -263,18 +274,12 @@ class Fold:
     def _called(self, at: datetime, call: ModelCalled) -> None:
         """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told.
 
-        A call that wrote for both times has the messages in the cache for the short one: what is kept for long stands
-        first in a request, which is the fixed part (`CachePointRule`). Calls may run side by side, and be recorded in
-        another order than they began in.
+        Calls may run side by side, and be recorded in another order than they began in.
         """
         if call.finish_reason == "error":
             return
         began, before = call.started_at or at, self._touch
-        ttl = CACHE_SECONDS if before is None else before.ttl
-        if call.usage.cache_write_5m_tokens:
-            ttl = CACHE_SECONDS
-        elif call.usage.cache_write_1h_tokens:
-            ttl = LONG_CACHE_SECONDS
+        ttl = cache_seconds(call.usage, CACHE_SECONDS if before is None else before.ttl)
         self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
 
     def _end(self, lease: int | None) -> None:

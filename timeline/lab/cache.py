@@ -156,10 +156,7 @@ class PromptCache:
         last = (sums[kept[-1]] if kept else 0) if by_markers else (total if total >= price.minimum else 0)
         written = max(0, last - read) if by_markers else 0
         uncached = total - read - written
-        for place in kept:  # what is read is kept for longer, as is each marked prefix inside it
-            key = request.model, chain[place]
-            until = request.end + price.rule.seconds(long=request.is_long(place))
-            self._kept[key] = max(until, self._kept.get(key, until))
+        self._keep(request, price, chain, kept)
         until = request.end + price.rule.seconds(long=request.all_long)
         written_long = max(0, max((sums[p] for p in kept if request.is_long(p)), default=0) - read)
         units = price.units(read=read, written=written, uncached=uncached, written_long=written_long)
@@ -192,6 +189,13 @@ class PromptCache:
         for place in range(first, len(before.chain)):
             if before.keeps(place):
                 self._kept[before.request.model, before.chain[place]] = before.kept_until
+
+    def _keep(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> None:
+        """Keep what stands in front of markers, each for its own time; what is read is kept for another one."""
+        for place in places:
+            key = request.model, chain[place]
+            until = request.end + price.rule.seconds(long=request.is_long(place))
+            self._kept[key] = max(until, self._kept.get(key, until))
 
     def _found(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> int:
         """Return the place of the longest prefix that a marker finds by walking back; -1 for none."""

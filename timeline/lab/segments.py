@@ -75,7 +75,7 @@ class Segmenter:
             for place, entry in _in_wire_order(item):
                 if entry is None:
                     self._segments.append(_STAND_IN)
-                elif entry.type != _REASONING or sends_reasoning(entry, self._model):
+                elif is_sent(entry, self._model):
                     tokens = sizes.pop(entry.path, 0) + (LOOSE_TOKENS if entry.loose else 0)
                     self._segments.append(Segment(_hash(entry), tokens))
                     places[place] = len(self._segments) - 1
@@ -83,6 +83,11 @@ class Segmenter:
         for place in places.values():
             reached = max(reached, place)
             self._places.append(reached)
+
+
+def is_sent(entry: Entry, model: str) -> bool:
+    """Say whether a request to a model holds an entry: all are sent, save for thoughts that it does not take back."""
+    return entry.type != _REASONING or sends_reasoning(entry, model)
 
 
 def _hash(entry: Entry) -> int:

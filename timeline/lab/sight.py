@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
+from timeline.lab.segments import is_sent
 from timeline.planning.contents import WHOLE_KEYS
 from timeline.planning.tools import tool_use
 from timeline.projection.forms import entries_of
-from timeline.wire.anthropic import sends_reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.fold.window import Item
     from timeline.projection.context import RenderedContext
-    from timeline.wire.neutral import NeutralContext
 
-_REASONING: Final = "assistant.reasoning"
 _IN_FULL: Final = frozenset({"visible", "carried"})
 
 
@@ -96,7 +94,8 @@ class Sight:
         """
         if decided or context.neutral.model != self._model:
             self._model = context.neutral.model
-            items, unsent = context.window.items, _unsent(context.neutral)
+            items = context.window.items
+            unsent = {entry.path for entry in context.neutral.entries if not is_sent(entry, self._model)}
             in_full = (item for item in items if item.state in _IN_FULL and not item.is_summary)
             self._visible = sum(item.tokens for item in in_full if item.block.path not in unsent)
             self._orphans = self._divided(items)
@@ -112,17 +111,11 @@ class Sight:
         return sum(self._pairs[version] not in sent for version in sent if version in self._pairs)
 
 
-def _unsent(context: NeutralContext) -> set[str]:
-    """Return the paths of the thoughts that no request of this context holds."""
-    thoughts = (entry for entry in context.entries if entry.type == _REASONING)
-    return {entry.path for entry in thoughts if not sends_reasoning(entry, context.model)}
-
-
 def _is_sent(item: Item, model: str) -> bool:
     """Say whether a block that was just appended is sent: all are, save for unsigned thoughts."""
-    if not isinstance(item.block, Reasoning):
-        return True
-    return all(sends_reasoning(entry, model) for entry in entries_of(item, loose=False, rewritten=False, in_loop=False))
+    return not isinstance(item.block, Reasoning) or all(
+        is_sent(entry, model) for entry in entries_of(item, loose=False)
+    )
 
 
 def _shows(fold: Fold, version: int) -> bool:

@@ -50,7 +50,7 @@ def explanation_lines(
             yield from _point_lines(spaced(point.kind), point.reason, width, paint)
     if explanation.ephemeral:
         tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
-        yield f"{'':17}  {explanation.account.fixed.ephemeral:>7,}  {tail}, never cached or kept"
+        yield f"{'':17}  {fixed.ephemeral:>7,}  {tail}, never cached or kept"
     yield ""
     yield from account_lines(explanation.account)
     if explanation.decisions:

@@ -21,7 +21,7 @@ from timeline.wire.ai_sdk_parts import (
 )
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import MARKER, marked, own_markers
+from timeline.wire.markers import MARKER, marked, own_markers, system_parts
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.wire.ai_sdk_parts import File
     from timeline.wire.gather import Placed
+    from timeline.wire.markers import Marker
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
@@ -44,9 +45,8 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     writer = _Writer(context.model)
     for item in gather(context.entries):
         writer.add(item)
-    system = context.system if isinstance(context.system, list) else [context.system]
     takes = [part["type"] != "reasoning" for part in writer.parts]
-    chosen = marked(context, takes, writer.place, own=len(own_markers(system)))
+    chosen = marked(context, takes, writer.place, own=len(own_markers(system_parts(context))))
     for position in chosen.positions:
         _mark(writer.parts[position], MARKER)
     for item in gather(context.ephemeral, first_number=len(context.entries)):
@@ -55,7 +55,7 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     return {**({"instructions": told} if told else {}), "messages": writer.messages}
 
 
-def instructions(system: JsonValue, *, marker: dict[str, JsonValue] | None = None) -> str | list[Part]:
+def instructions(system: JsonValue, *, marker: Marker | None = None) -> str | list[Part]:
     """Return a system prompt as the SDK takes it: a text, or a system message for each part where one has a marker.
 
     Args:

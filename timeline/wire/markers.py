@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from timeline.wire.providers import ANTHROPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -36,13 +36,6 @@ class Marked(NamedTuple):
     fixed: Marker | None
 
 
-class FixedPart(NamedTuple):
-    """What stands in front of the messages, marked."""
-
-    system: JsonValue
-    tools: list[JsonValue]
-
-
 def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int], *, own: int) -> Marked:
     """Choose what to mark.
 
@@ -54,8 +47,7 @@ def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, i
     """
     room = max(0, ANTHROPIC.max_markers - own)
     points = _points(context, takes, place)[-MOST_POINTS:]
-    in_system = own_markers(context.system if isinstance(context.system, list) else [context.system])
-    is_free = bool(context.cache_points) and not in_system and room > len(points)
+    is_free = bool(context.cache_points) and not own_markers(system_parts(context)) and room > len(points)
     return Marked(points[max(0, len(points) - room) :], _for_fixed_part(context) if is_free else None)
 
 
@@ -69,13 +61,20 @@ def _asks_long(marker: Any) -> bool:
     return isinstance(marker, dict) and marker.get("ttl") == LONG_MARKER["ttl"]
 
 
+def system_parts(context: NeutralContext) -> list[JsonValue]:
+    """Return the parts of a system prompt; a text is one."""
+    return context.system if isinstance(context.system, list) else [context.system]
+
+
 def own_markers(parts: Iterable[Any]) -> list[Any]:
     """Return the caller's markers in a list of content parts or tools."""
     found = [part.get("cache_control") for part in parts if isinstance(part, dict)]
     return [marker for marker in found if marker is not None]
 
 
-def placed_markers(context: NeutralContext, parts: Sequence[Part], place: Mapping[int, int]) -> FixedPart:
+def placed_markers(
+    context: NeutralContext, parts: Sequence[Part], place: Mapping[int, int]
+) -> tuple[JsonValue, list[JsonValue]]:
     """Mark the parts at the cache points, and return system prompt and tools, marked too where a marker is free.
 
     Args:
@@ -83,16 +82,18 @@ def placed_markers(context: NeutralContext, parts: Sequence[Part], place: Mappin
         parts: the content parts of all messages so far, in order; those at the points are changed in place.
         place: by entry number, the position of the entry's last part.
     """
-    own = own_markers([*(context.system if isinstance(context.system, list) else ()), *context.tools])
+    own = own_markers([*system_parts(context), *context.tools])
     chosen = marked(context, [_takes_marker(part) for part in parts], place, own=len(own))
     for position in chosen.positions:
         parts[position]["cache_control"] = dict(MARKER)
     system, tools = context.system, list(context.tools)
     if chosen.fixed is None:
-        return FixedPart(system, tools)
-    if _is_said(system):
-        return FixedPart(_marked(system, chosen.fixed), tools)
-    return FixedPart(system, tools if own_markers(tools) else _marked_tools(tools, chosen.fixed))
+        return system, tools
+    if isinstance(system, str) and system.strip():
+        return [{"type": "text", "text": system, "cache_control": dict(chosen.fixed)}], tools
+    if isinstance(system, list) and system:
+        return _marked_last(system, chosen.fixed, _takes_marker), tools
+    return system, tools if own_markers(tools) else _marked_last(tools, chosen.fixed, _is_loaded)
 
 
 def _points(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> list[int]:
@@ -113,27 +114,15 @@ def _takes_marker(part: Part) -> bool:
     return str(part.get("type")) not in ANTHROPIC.unmarkable and part.get("text") != ""
 
 
-def _is_said(system: JsonValue) -> bool:
-    return bool(system.strip() if isinstance(system, str) else system)
+def _is_loaded(tool: Part) -> bool:
+    """Say whether a tool takes a marker: one that is loaded later is in no prefix, and takes none."""
+    return not tool.get("defer_loading")
 
 
-def _marked(system: JsonValue, marker: Marker) -> JsonValue:
-    if isinstance(system, str):
-        return [{"type": "text", "text": system, "cache_control": dict(marker)}]
-    if not isinstance(system, list):
-        return system
-    for last in range(len(system) - 1, -1, -1):
-        part = system[last]
-        if isinstance(part, dict) and _takes_marker(part):
-            with_marker: JsonValue = {**part, "cache_control": dict(marker)}
-            return [*system[:last], with_marker, *system[last + 1 :]]
-    return system
-
-
-def _marked_tools(tools: Sequence[JsonValue], marker: Marker) -> list[JsonValue]:
-    """Mark the last tool that takes a marker: one that is loaded later is in no prefix, and takes none."""
-    for last in range(len(tools) - 1, -1, -1):
-        tool = tools[last]
-        if isinstance(tool, dict) and not tool.get("defer_loading"):
-            return [*tools[:last], {**tool, "cache_control": dict(marker)}, *tools[last + 1 :]]
-    return [*tools]
+def _marked_last(parts: Sequence[JsonValue], marker: Marker, takes: Callable[[Part], bool]) -> list[JsonValue]:
+    """Return parts of which the last one that takes a marker has it."""
+    for last in range(len(parts) - 1, -1, -1):
+        part = parts[last]
+        if isinstance(part, dict) and takes(part):
+            return [*parts[:last], {**part, "cache_control": dict(marker)}, *parts[last + 1 :]]
+    return [*parts]

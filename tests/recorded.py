@@ -1,0 +1,20 @@
+"""Real recorded conversations: those in the folder that ``TIMELINE_TRANSCRIPTS`` names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+FOLDER: Final = os.environ.get("TIMELINE_TRANSCRIPTS")
+"""The project stands without it: what is shown here has small cases of its own elsewhere."""
+needs_recordings: Final = pytest.mark.skipif(
+    not FOLDER, reason="TIMELINE_TRANSCRIPTS names no folder of recorded conversations"
+)
+
+
+def recorded(pattern: str) -> list[Path]:
+    """Return the recordings that a pattern finds, in order."""
+    return sorted(Path(FOLDER).glob(pattern)) if FOLDER else []
