@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.frontier.points import answers, frontier, points
+from tests.frontier.points import answers, carried, frontier, points
 from tests.frontier.settings import PUBLISHED, SETTINGS, named
 from timeline.lab.keeping import Kept
 
@@ -25,6 +25,7 @@ LIMITS: Final = (200_000, 100_000, 32_000)
 BAR: Final = 0.95
 """What a setting of ours may cost of a published default, to count as better."""
 _SETTINGS: Final = ("setting", "cost · in sight · needs out of sight")
+_CARRIED: Final = ("limit", "found on those searched, answer on the others", "the other way round")
 _ANSWERS: Final = ("published", "cost · in sight · needs out of sight", "ours, no less in sight", "the same", "ratio")
 
 
@@ -32,12 +33,16 @@ def main() -> None:
     """Search, and print what was found as Markdown."""
     options = _options()
     files = options.recordings
+    halves = []
     for title, chosen in (("searched", files[0::2]), ("not searched", files[1::2])):
         found = _points(chosen, options)
+        halves.append(found)
         sys.stdout.write(f"\n## Recordings that were {title} ({len(chosen)})\n")
         for limit in options.limits:
             at = [point for point in found if point.limit == limit]
             _tell(limit, [p for p in at if p.policy in SETTINGS], [p for p in at if p.policy in PUBLISHED])
+    rows = _carried(halves[0], halves[1], options.limits)
+    _table("Settings that were found on one half, on the other", _CARRIED, rows)
 
 
 def _options() -> argparse.Namespace:
@@ -69,6 +74,15 @@ def _tell(limit: int, ours: Sequence[Point], published: Sequence[Point]) -> None
     _table(f"Our settings at {limit:,} that no other betters", _SETTINGS, [_row(point) for point in frontier(ours)])
     title = f"Published defaults at {limit:,}: {met} of {len(found)} at most {BAR} of their cost"
     _table(title, _ANSWERS, [_answer(answer) for answer in found])
+
+
+def _carried(searched: Sequence[Point], others: Sequence[Point], limits: Sequence[int]) -> list[str]:
+    rows = []
+    for limit in limits:
+        one, other = ([p for p in half if p.limit == limit and p.policy != "none"] for half in (searched, others))
+        there, back = carried(one, other, SETTINGS, BAR), carried(other, one, SETTINGS, BAR)
+        rows.append(_cells([f"{limit:,}", "{} of {}".format(*there), "{} of {}".format(*back)]))
+    return rows
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[str]) -> None:

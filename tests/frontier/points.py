@@ -9,7 +9,7 @@ from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from timeline.lab.keeping import Kept
     from timeline.policy.model import Policy
@@ -97,6 +97,35 @@ def frontier(tried: Iterable[Point]) -> list[Point]:
 def answers(published: Iterable[Point], ours: Sequence[Point]) -> list[Answer]:
     """Return the answer to each published default that is sound."""
     return [Answer(theirs, _cheapest(theirs, ours)) for theirs in published if theirs.sound]
+
+
+def carried(found: Sequence[Point], looked_at: Sequence[Point], ours: Collection[str], most: float) -> tuple[int, int]:
+    """Count the published defaults that a setting answers on some recordings which was found on others.
+
+    A setting is found where it answers a default at no more than a share of its cost, and carries where it does so on
+    the recordings that are looked at, too.
+
+    Args:
+        found: all points of a limit on the recordings that settings are found on.
+        looked_at: the same policies on the others.
+        ours: names of the settings.
+        most: what a setting may cost of a published default.
+
+    Returns:
+        Those that are answered, of those that are sound on both.
+    """
+    there = {point.policy: point for point in looked_at}
+    published = [p for p in found if p.policy not in ours and p.sound and there[p.policy].sound]
+    settings = [point for point in found if point.policy in ours]
+    answered = sum(
+        any(_answers(p, theirs, most) and _answers(there[p.policy], there[theirs.policy], most) for p in settings)
+        for theirs in published
+    )
+    return answered, len(published)
+
+
+def _answers(ours: Point, theirs: Point, most: float) -> bool:
+    return ours.betters(theirs) and ours.cost <= most * theirs.cost
 
 
 def _cheapest(theirs: Point, ours: Iterable[Point]) -> Point | None:

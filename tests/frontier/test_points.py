@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.frontier.points import Point, answers, frontier, points
+from tests.frontier.points import Point, answers, carried, frontier, points
 from tests.frontier.settings import PUBLISHED, SETTINGS, named
 from tests.project.recording import write_recording
 from timeline.lab.keeping import Kept
@@ -37,6 +37,17 @@ def test_a_published_default_that_shows_more_than_any_of_ours_has_no_answer() ->
     [answer] = answers([_point("published", 0.8, 50_000, 0.1)], [_point("ours", 0.5, 40_000, 0.0)])
     assert answer.ours is None
     assert answer.ratio is None
+
+
+def test_a_setting_carries_where_it_answers_on_the_other_recordings_too() -> None:
+    """One that answers there alone was not found; one that shows too little or costs too much there does not carry."""
+    published, ours = _point("published", 0.8, 30_000, 0.1), {"sure", "lucky", "late"}
+    found = [published, _point("sure", 0.6, 40_000, 0.1), _point("lucky", 0.6, 40_000, 0.1), _point("late", 0.9, 0, 0)]
+    others = [_point("lucky", 0.5, 29_000, 0), _point("late", 0.1, 90_000, 0)]
+    sure, dear = _point("sure", 0.7, 30_000, 0.1), _point("sure", 0.77, 30_000, 0.1)
+    assert carried(found, [published, sure, *others], ours, 0.95) == (1, 1)
+    assert carried(found, [published, dear, *others], ours, 0.95) == (0, 1)
+    assert carried(found, [published._replace(sound=False), sure, *others], ours, 0.95) == (0, 0)
 
 
 def test_costs_are_told_by_the_first_policy_at_the_same_limit(tmp_path: Path) -> None:
