@@ -1,0 +1,75 @@
+"""A provider's prompt cache that finds prefixes from markers: docs/lab.md, Method, 4."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+LOOKBACK: Final = 20
+"""Blocks that are walked back from a marker to find what was kept."""
+LIFETIME: Final = 300.0
+"""Seconds that a prefix is kept after its last use."""
+WRITE, READ, OUTPUT = 1.25, 0.1, 5.0
+"""Prices in base tokens: of a token that is written or read, and of one that is answered."""
+_MINIMA: Final = {
+    "claude-opus-4-5": 4_096,
+    "claude-opus-4-6": 4_096,
+    "claude-haiku-4-5": 4_096,
+    "claude-sonnet-4-6": 2_048,
+}
+
+
+class Piece(NamedTuple):
+    """A block of a request: what it says, as a value that equals no other saying, and its tokens."""
+
+    says: Hashable
+    size: float
+
+
+class Usage(NamedTuple):
+    """Tokens of a request, by what the cache did with them."""
+
+    read: float
+    written: float
+    uncached: float
+
+    @property
+    def cost(self) -> float:
+        """In base tokens."""
+        return READ * self.read + WRITE * self.written + self.uncached
+
+
+class Cache:
+    """What a provider holds of the requests of one conversation."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, float] = {}
+
+    def ask(self, pieces: Sequence[Piece], marks: Sequence[int], model: str, asked: float, answered: float) -> Usage:
+        """Send a request.
+
+        Args:
+            pieces: what it holds, the fixed part first.
+            marks: places of the pieces that a marker stands on, in order.
+            model: that is called: models share nothing.
+            asked: when it is sent; seconds.
+            answered: when the last of its answer came; seconds.
+        """
+        names: list[Hashable] = []
+        sums: list[float] = []
+        name: Hashable = model
+        for piece in pieces:
+            name = hash((name, piece.says))
+            names.append(name)
+            sums.append((sums[-1] if sums else 0.0) + piece.size)
+        least = next((tokens for known, tokens in _MINIMA.items() if model.startswith(known)), 1_024)
+        marks = [mark for mark in marks if sums[mark] >= least]
+        near = {at for mark in marks for at in range(max(0, mark - LOOKBACK), mark + 1)}
+        found = [at for at in near if names[at] in self._kept and asked - self._kept[names[at]] <= LIFETIME]
+        read = max(found, default=-1)
+        for at in [*marks, *(at for at in range(read + 1) if names[at] in self._kept)]:
+            self._kept[names[at]] = answered
+        hit, end = sums[read] if read >= 0 else 0.0, sums[marks[-1]] if marks else 0.0
+        return Usage(hit, max(0.0, end - hit), sums[-1] - max(end, hit))

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.independent import calculation
+from tests.independent.agreement import LIMITS, Tried, agreements, together
+from tests.project.recording import TURNS, write_recording
+from tests.recorded import needs_recordings, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NONE_WITHIN, CUTS_WITHIN = 0.005, 0.02
+"""Shares of the cost by which the two may differ: where nothing is decided, and where a policy decides."""
+FIXED: Final = 4_000
+"""Tokens of system prompt and tools of a made session."""
+COLD: Final = timedelta(minutes=20)
+
+
+@needs_recordings
+@pytest.mark.parametrize("limit", [200_000, 32_000])
+def test_the_lab_and_the_calculation_agree_on_what_no_policy_costs(limit: int) -> None:
+    """Where all is sent there are sizes, cache and prices alone; at 32,000 the fixed part is cut down besides."""
+    assert off(recorded("claude-code/*.jsonl"), Tried(limit)) <= NONE_WITHIN
+
+
+@needs_recordings
+@pytest.mark.parametrize("limit", LIMITS)
+def test_the_lab_and_the_calculation_agree_on_what_the_preset_cut_point_costs(limit: int) -> None:
+    """The preset hides what is old where the cache is cold, and cuts above 0.9 of the limit."""
+    assert off(recorded("claude-code/*.jsonl"), Tried(limit, 0.2)) <= CUTS_WITHIN
+
+
+@needs_recordings
+@pytest.mark.parametrize("keep", [0.1, 0.4])
+def test_the_lab_and_the_calculation_agree_on_cut_points_that_keep_another_share(keep: float) -> None:
+    """The agreement is not one that was fitted to the preset's figures."""
+    assert off(recorded("claude-code/*.jsonl"), Tried(100_000, keep)) <= CUTS_WITHIN
+
+
+@pytest.mark.parametrize("idle", [timedelta(0), COLD])
+@pytest.mark.parametrize("limit", [60_000, 6_000])
+def test_they_agree_on_what_no_policy_costs_a_made_session(tmp_path: Path, limit: int, idle: timedelta) -> None:
+    """Without recordings anybody can see it: cache warm and cold, fixed part whole and cut down."""
+    assert off([made(tmp_path, idle)], Tried(limit)) <= NONE_WITHIN
+
+
+@pytest.mark.parametrize("limit", [40_000, 20_000])
+def test_they_agree_on_what_cut_points_cost_a_made_session(tmp_path: Path, limit: int) -> None:
+    """Without recordings anybody can see it: one cut in a session, and several."""
+    assert off([made(tmp_path)], Tried(limit, 0.2)) <= CUTS_WITHIN
+
+
+def test_they_agree_on_what_hiding_saves_a_made_session(tmp_path: Path) -> None:
+    """What stands for a hidden block weighs more where blocks are small, so the saving is compared, not the cost."""
+    sessions = [made(tmp_path, COLD)]
+    none, hiding = together(agreements(sessions, [Tried(60_000), Tried(60_000, 0.2)]))
+    assert hiding.calculated / none.calculated == pytest.approx(hiding.lab / none.lab, abs=CUTS_WITHIN)
+
+
+def test_the_calculation_imports_nothing_of_the_project() -> None:
+    """Its modules import each other and the standard library, so that no fault can be shared."""
+    todo, seen = ["tests.independent.calculation", "tests.independent.recordings"], set[str]()
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        found = imported(Path(calculation.__file__).with_name(f"{name.rpartition('.')[2]}.py"))
+        own = {one for one in found if one.startswith("tests.independent.")}
+        assert {one.partition(".")[0] for one in found - own} <= sys.stdlib_module_names
+        todo += own - seen
+    assert seen >= {f"tests.independent.{part}" for part in ("recordings", "sizes", "cache", "hiding", "cutting")}
+
+
+def off(files: Sequence[Path], tried: Tried) -> float:
+    """Return the share by which the two differ over all recordings."""
+    (whole,) = together(agreements(files, [tried]))
+    return abs(whole.off)
+
+
+def made(folder: Path, idle: timedelta = timedelta(0)) -> Path:
+    """Write a session of six turns whose contexts grow with what is said: a token for four characters."""
+    prompts = (*TURNS, *(f"{prompt} Say what you changed." for prompt in TURNS))
+    file = write_recording(folder, dict.fromkeys(prompts, 20), idle=idle)
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    said = 0
+    for row in rows:
+        if "usage" in row["message"]:
+            row["message"]["usage"]["cache_read_input_tokens"] = FIXED + said // 4
+        said += len(json.dumps(row["message"]["content"]))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def imported(module: Path) -> set[str]:
+    """Return the names of the modules that one imports."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                names |= {alias.name for alias in node.names}
+            case ast.ImportFrom():
+                names.add(node.module or "")
+    return names
