@@ -9,16 +9,24 @@ if TYPE_CHECKING:
 
 LOOKBACK: Final = 20
 """Blocks that are walked back from a marker to find what was kept."""
-LIFETIME: Final = 300.0
-"""Seconds that a prefix is kept after its last use."""
-WRITE, READ, OUTPUT = 1.25, 0.1, 5.0
-"""Prices in base tokens: of a token that is written or read, and of one that is answered."""
+READ, OUTPUT = 0.1, 5.0
+"""Prices in base tokens: of a token that is read, and of one that is answered."""
 _MINIMA: Final = {
     "claude-opus-4-5": 4_096,
     "claude-opus-4-6": 4_096,
     "claude-haiku-4-5": 4_096,
     "claude-sonnet-4-6": 2_048,
 }
+
+
+class Lifetime(NamedTuple):
+    """How many seconds a prefix is kept after its last use, and what a token costs that is written for so long."""
+
+    seconds: float
+    write: float
+
+
+SHORT, LONG = Lifetime(300.0, 1.25), Lifetime(3_600.0, 2.0)
 
 
 class Piece(NamedTuple):
@@ -35,16 +43,16 @@ class Usage(NamedTuple):
     written: float
     uncached: float
 
-    @property
-    def cost(self) -> float:
-        """In base tokens."""
-        return READ * self.read + WRITE * self.written + self.uncached
+    def cost(self, lifetime: Lifetime) -> float:
+        """Return what the request costs, in base tokens."""
+        return READ * self.read + lifetime.write * self.written + self.uncached
 
 
 class Cache:
     """What a provider holds of the requests of one conversation."""
 
-    def __init__(self) -> None:
+    def __init__(self, lifetime: Lifetime) -> None:
+        self._lifetime = lifetime
         self._kept: dict[Hashable, float] = {}
 
     def ask(self, pieces: Sequence[Piece], marks: Sequence[int], model: str, asked: float, answered: float) -> Usage:
@@ -67,7 +75,8 @@ class Cache:
         least = next((tokens for known, tokens in _MINIMA.items() if model.startswith(known)), 1_024)
         marks = [mark for mark in marks if sums[mark] >= least]
         near = {at for mark in marks for at in range(max(0, mark - LOOKBACK), mark + 1)}
-        found = [at for at in near if names[at] in self._kept and asked - self._kept[names[at]] <= LIFETIME]
+        since = asked - self._lifetime.seconds
+        found = [at for at in near if names[at] in self._kept and self._kept[names[at]] >= since]
         read = max(found, default=-1)
         for at in [*marks, *(at for at in range(read + 1) if names[at] in self._kept)]:
             self._kept[names[at]] = answered

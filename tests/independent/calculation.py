@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.independent.cache import LIFETIME, OUTPUT, Cache, Piece
+from tests.independent.cache import LONG, OUTPUT, SHORT, Cache, Piece
 from tests.independent.cutting import Asked, Cutter
 from tests.independent.hiding import GRACE, hide
 from tests.independent.items import Item, Settings, newest_response
@@ -41,7 +41,8 @@ def _cost(conversation: Conversation, settings: Settings, *, cuts: bool) -> floa
     sizes = measured(conversation)
     limit = settings.limit
     fixed = sizes.fixed if sizes.fixed <= MOST_FIXED * limit else CAPPED_FIXED * limit
-    cache, cutter = Cache(), Cutter(settings, fixed)
+    lifetime = LONG if 2 * sum(call.long for call in conversation.calls) > len(conversation.calls) else SHORT
+    cache, cutter = Cache(lifetime), Cutter(settings, fixed)
     items: list[Item] = []
     known = 0
     whole = 0.0
@@ -50,13 +51,13 @@ def _cost(conversation: Conversation, settings: Settings, *, cuts: bool) -> floa
         items += [Item(at, conversation.blocks[at], sizes.blocks[at]) for at in range(known, call.before)]
         known = call.before
         asked = Asked()
-        if cuts and last and call.asked - last.asked >= LIFETIME + GRACE:
+        if cuts and last and call.asked - last.asked >= lifetime.seconds + GRACE:
             items = hide(items, limit)
         if cuts and cutter.due(items):
             items, asked = cutter.cut(items)
         pieces = [Piece("fixed", fixed), *(Piece((item.number, item.form), item.size) for item in items)]
         usage = cache.ask(pieces, _markers(items), call.model, call.asked, call.answered)
-        whole += usage.cost + asked.read + OUTPUT * asked.written
+        whole += usage.cost(lifetime) + asked.read + OUTPUT * asked.written
         last = call
     return whole
 

@@ -47,6 +47,7 @@ class Call:
         model: that was called.
         context: tokens of the whole request.
         before: how many blocks it was sent.
+        long: it wrote to the cache for an hour, not for five minutes.
     """
 
     asked: float
@@ -54,6 +55,7 @@ class Call:
     model: str
     context: int
     before: int
+    long: bool
 
 
 @dataclass
@@ -133,7 +135,7 @@ class _Reader:
         if number is None:
             self._settle()
             number = self._responses[message["id"]] = len(self._done.calls)
-            call = Call(self._at or at, at, message["model"], context, len(self._done.blocks))
+            call = Call(self._at or at, at, message["model"], context, len(self._done.blocks), _long(usage))
             self._done.calls.append(call)
         call = self._done.calls[number]
         call.answered, call.context = at, context
@@ -174,6 +176,11 @@ class _Reader:
         ranges = (f"{key} {asked[key]}" for key in ("offset", "limit") if key in asked)
         file = (asked["file_path"], *ranges) if holds else ()
         return Block("result", own, self._turn, number, file)
+
+
+def _long(usage: dict[str, Any]) -> bool:
+    wrote: dict[str, int] = usage.get("cache_creation") or {}
+    return wrote.get("ephemeral_1h_input_tokens", 0) > wrote.get("ephemeral_5m_input_tokens", 0)
 
 
 def _length(parts: Iterable[dict[str, Any]]) -> int:

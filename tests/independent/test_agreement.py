@@ -5,7 +5,8 @@ import json
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -15,13 +16,15 @@ from tests.project.recording import TURNS, write_recording
 from tests.recorded import needs_recordings, recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NONE_WITHIN, CUTS_WITHIN = 0.005, 0.02
 """Shares of the cost by which the two may differ: where nothing is decided, and where a policy decides."""
 FIXED: Final = 4_000
 """Tokens of system prompt and tools of a made session."""
 COLD: Final = timedelta(minutes=20)
+HOUR: Final = {"cache_creation_input_tokens": 100, "cache_creation": {"ephemeral_1h_input_tokens": 100}}
+"""Usage of a call that writes for an hour."""
 
 
 @needs_recordings
@@ -50,6 +53,12 @@ def test_the_lab_and_the_calculation_agree_on_cut_points_that_keep_another_share
 def test_they_agree_on_what_no_policy_costs_a_made_session(tmp_path: Path, limit: int, idle: timedelta) -> None:
     """Without recordings anybody can see it: cache warm and cold, fixed part whole and cut down."""
     assert off([made(tmp_path, idle)], Tried(limit)) <= NONE_WITHIN
+
+
+@pytest.mark.parametrize("idle", [COLD, timedelta(hours=2)])
+def test_they_agree_where_the_cache_is_kept_for_an_hour(tmp_path: Path, idle: timedelta) -> None:
+    """Pauses within the hour cost nothing, longer ones do, and what is written is dearer."""
+    assert off([made(tmp_path, idle, HOUR)], Tried(60_000)) <= NONE_WITHIN
 
 
 @pytest.mark.parametrize("limit", [40_000, 20_000])
@@ -84,7 +93,7 @@ def off(files: Sequence[Path], tried: Tried) -> float:
     return abs(whole.off)
 
 
-def made(folder: Path, idle: timedelta = timedelta(0)) -> Path:
+def made(folder: Path, idle: timedelta = timedelta(0), usage: Mapping[str, Any] = MappingProxyType({})) -> Path:
     """Write a session of six turns whose contexts grow with what is said: a token for four characters."""
     prompts = (*TURNS, *(f"{prompt} Say what you changed." for prompt in TURNS))
     file = write_recording(folder, dict.fromkeys(prompts, 20), idle=idle)
@@ -92,7 +101,7 @@ def made(folder: Path, idle: timedelta = timedelta(0)) -> Path:
     said = 0
     for row in rows:
         if "usage" in row["message"]:
-            row["message"]["usage"]["cache_read_input_tokens"] = FIXED + said // 4
+            row["message"]["usage"] |= {**usage, "cache_read_input_tokens": FIXED + said // 4}
         said += len(json.dumps(row["message"]["content"]))
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
