@@ -25,7 +25,6 @@ from timeline.log import addressed_block
 from timeline.planning.clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
 from timeline.planning.plans import Hides
-from timeline.policy.model import Hiding
 from timeline.projection.context import Taken
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from timeline.log import Log
     from timeline.planning.budget import Account, FixedPart, Ledger
     from timeline.planning.clock import Cold
+    from timeline.policy.model import Hiding
 
 
 async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> list[Taken]:
@@ -60,8 +60,7 @@ class _Relief:
         self.compactor, self.policy = compactor, compactor.policy
         self.log, self.fixed, self.now, self.ledger = log, fixed, now, ledger
         self.taken: list[Taken] = []
-        clock = self.policy.hiding or Hiding()  # a policy that never hides may still fold when cold
-        self.cold: Cold | None = coldness(log.fold.window, clock, now)
+        self.cold: Cold | None = coldness(log.fold.window, self.policy, now)
         self.pressed = False
 
     @property

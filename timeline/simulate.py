@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
-from timeline.fold.fold import CACHE_SECONDS, cache_seconds
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.lifetimes import asked_seconds, reported_seconds
 from timeline.log import free_id
 from timeline.planning.budget import least_progress
 from timeline.recorded import drafts_of
@@ -208,15 +208,15 @@ def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
 
 def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
     """Count blocks that the cache clock hid too early, from the times of the log alone."""
-    ttl = CACHE_SECONDS if policy.hiding is None else policy.hiding.ttl or CACHE_SECONDS
+    given = policy.hiding and policy.hiding.ttl
+    ttl = given or asked_seconds(policy.cache_points.kept_long)
     called: datetime | None = None
     hidden = 0
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelCalled):
             called = payload.started_at or event.at
-            if policy.hiding is None or policy.hiding.ttl is None:
-                ttl = cache_seconds(payload.usage, ttl)
+            ttl = given or reported_seconds(payload.usage) or ttl
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
             hidden += len(payload.blocks) if (event.at - called).total_seconds() < ttl else 0
     return hidden

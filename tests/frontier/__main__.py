@@ -1,7 +1,7 @@
 """``python -m tests.frontier RECORDING…``: the search that docs/lab.md tells of, and its tables.
 
-In the order that they are given in, every other recording is searched with, the first one among them, and the rest is
-looked at with what was found. Replays are kept in a folder, so that a search goes on where it was interrupted.
+In the order that they are given in, every other recording is searched, the first one among them, and the rest is looked
+at with what was found. Replays are kept in a folder, so that a search goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -11,38 +11,49 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.frontier.points import answers, carried, frontier, points
-from tests.frontier.settings import PUBLISHED, SETTINGS, named
+from tests.frontier.carrying import carried, halves, over_halves
+from tests.frontier.points import answers, frontier, replays
+from tests.frontier.settings import EVERYTHING, FIXED_PART, LONGER, PUBLISHED, SETTINGS, longer, named
 from timeline.lab.keeping import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from tests.frontier.points import Answer, Point
+    from tests.frontier.points import Answer, Point, Replays
     from timeline.policy.model import Policy
 
 LIMITS: Final = (200_000, 100_000, 32_000)
 BAR: Final = 0.95
 """What a setting of ours may cost of a published default, to count as better."""
 _SETTINGS: Final = ("setting", "cost · in sight · needs out of sight")
-_CARRIED: Final = ("limit", "found on those searched, answer on the others", "the other way round")
 _ANSWERS: Final = ("published", "cost · in sight · needs out of sight", "ours, no less in sight", "the same", "ratio")
+_CARRIED: Final = ("limit", "searched", "by the frontier found", "by one setting on both", "with defaults for an hour")
+_HALVES: Final = ("limit", "ways", "by the frontier found", "by one setting on both", "with defaults for an hour")
+_LONGER: Final = ("published", "fixed part, searched", "not searched", "everything, searched", "not searched")
 
 
 def main() -> None:
     """Search, and print what was found as Markdown."""
     options = _options()
-    files = options.recordings
-    halves = []
-    for title, chosen in (("searched", files[0::2]), ("not searched", files[1::2])):
-        found = _points(chosen, options)
-        halves.append(found)
-        sys.stdout.write(f"\n## Recordings that were {title} ({len(chosen)})\n")
-        for limit in options.limits:
-            at = [point for point in found if point.limit == limit]
-            _tell(limit, [p for p in at if p.policy in SETTINGS], [p for p in at if p.policy in PUBLISHED])
-    rows = _carried(halves[0], halves[1], options.limits)
-    _table("Settings that were found on one half, on the other", _CARRIED, rows)
+    found = _replays(options)
+    searched, others = options.recordings[0::2], options.recordings[1::2]
+    _tell(f"\n## Recordings that were searched ({len(searched)})\n")
+    best = {limit: frontier(_of(found.points(limit, searched), SETTINGS)) for limit in options.limits}
+    for limit, points in best.items():
+        title = f"Our settings at {limit:,} that no other betters: {len(points)} of {len(SETTINGS)}"
+        _table(title, _SETTINGS, [_row(point) for point in points])
+        _answers_at(limit, found.points(limit, searched), SETTINGS)
+    _tell(f"\n## Recordings that were not searched ({len(others)}), answered by those settings\n")
+    for limit, points in best.items():
+        _answers_at(limit, found.points(limit, others), [point.policy for point in points])
+    _tell("\n## How far a search carries\n")
+    _table("One half searched, the other looked at", _CARRIED, _both_ways(found, options.limits, searched, others))
+    _table("Any half searched", _HALVES, [_any_half(found, limit, options.recordings) for limit in options.limits])
+    _tell("\n## Published defaults that ask for an hour\n")
+    for limit in options.limits:
+        sides = [{point.policy: point for point in found.points(limit, half)} for half in (searched, others)]
+        told = [_longer(name, sides) for name in PUBLISHED if all(side[name].sound for side in sides)]
+        _table(f"Their cost at {limit:,} as a share of their own", _LONGER, told)
 
 
 def _options() -> argparse.Namespace:
@@ -56,38 +67,71 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _points(files: Sequence[str], options: argparse.Namespace) -> list[Point]:
+def _replays(options: argparse.Namespace) -> Replays:
     makers: dict[str, Callable[[int], Policy]] = {name: named(name) for name in ("none", *PUBLISHED)}
-    makers |= SETTINGS
-    whole = len(files) * len(makers) * len(options.limits)
+    makers |= {**SETTINGS, **LONGER}
+    whole = len(options.recordings) * len(makers) * len(options.limits)
 
     def told(done: int) -> None:
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done} of {whole} replays")
 
-    return points(files, makers, options.limits, kept=Kept(options.kept), jobs=options.jobs, on_done=told)
+    kept = Kept(options.kept)
+    return replays(options.recordings, makers, options.limits, kept=kept, jobs=options.jobs, on_done=told)
 
 
-def _tell(limit: int, ours: Sequence[Point], published: Sequence[Point]) -> None:
-    found = answers(published, ours)
+def _of(points: Iterable[Point], names: Collection[str]) -> list[Point]:
+    return [point for point in points if point.policy in names]
+
+
+def _answers_at(limit: int, points: Sequence[Point], ours: Collection[str]) -> None:
+    found = answers(_of(points, PUBLISHED), _of(points, ours))
     met = sum(answer.ratio is not None and answer.ratio <= BAR for answer in found)
-    _table(f"Our settings at {limit:,} that no other betters", _SETTINGS, [_row(point) for point in frontier(ours)])
     title = f"Published defaults at {limit:,}: {met} of {len(found)} at most {BAR} of their cost"
     _table(title, _ANSWERS, [_answer(answer) for answer in found])
 
 
-def _carried(searched: Sequence[Point], others: Sequence[Point], limits: Sequence[int]) -> list[str]:
+def _both_ways(found: Replays, limits: Iterable[int], searched: Sequence[str], others: Sequence[str]) -> list[str]:
     rows = []
     for limit in limits:
-        one, other = ([p for p in half if p.limit == limit and p.policy != "none"] for half in (searched, others))
-        there, back = carried(one, other, SETTINGS, BAR), carried(other, one, SETTINGS, BAR)
-        rows.append(_cells([f"{limit:,}", "{} of {}".format(*there), "{} of {}".format(*back)]))
+        for words, one, other in (("the first half", searched, others), ("the second", others, searched)):
+            points, there = found.points(limit, one), found.points(limit, other)
+            lattice = carried(_but(points, LONGER), there, SETTINGS, BAR)
+            longer_too = carried(_but(points, ()), there, {*SETTINGS, *LONGER}, BAR)
+            counts = (lattice.frontier, lattice.same, longer_too.same)
+            rows.append(_cells([f"{limit:,}", words, *(f"{count} of {lattice.published}" for count in counts)]))
     return rows
+
+
+def _any_half(found: Replays, limit: int, files: Sequence[str]) -> str:
+    sides = [(found.points(limit, one), found.points(limit, other)) for one, other in halves(files)]
+    lattice = over_halves([carried(_but(one, LONGER), other, SETTINGS, BAR) for one, other in sides])
+    longer_too = over_halves([carried(_but(one, ()), other, {*SETTINGS, *LONGER}, BAR) for one, other in sides])
+    shares = (
+        (lattice.frontier, lattice.all_by_frontier),
+        (lattice.same, lattice.all_by_same),
+        (longer_too.same, longer_too.all_by_same),
+    )
+    return _cells([f"{limit:,}", f"{lattice.ways}", *(f"{share:.0%}, all in {times}" for share, times in shares)])
+
+
+def _but(points: Iterable[Point], names: Collection[str]) -> list[Point]:
+    """Leave out what has one of these names, and what costs are told by."""
+    return [point for point in points if point.policy not in names and point.policy != "none"]
+
+
+def _longer(name: str, sides: Sequence[dict[str, Point]]) -> str:
+    ratios = [side[longer(name, kept)].cost / side[name].cost for kept in (FIXED_PART, EVERYTHING) for side in sides]
+    return _cells([f"`{name}`", *(f"{ratio:.3f}" for ratio in ratios)])
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text)
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[str]) -> None:
     head = [_cells(columns), _cells(["---"] * len(columns))]
-    sys.stdout.write(f"\n### {title}\n\n" + "\n".join([*head, *rows]) + "\n")
+    _tell(f"\n### {title}\n\n" + "\n".join([*head, *rows]) + "\n")
 
 
 def _row(point: Point) -> str:

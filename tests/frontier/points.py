@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.lab.comparison import standings
+from timeline.lab.results import together
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from timeline.lab.keeping import Kept
+    from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
 
 
@@ -36,6 +37,10 @@ class Point(NamedTuple):
         """Say whether this one shows no less and hides no more than another."""
         return self.sound and self.visible >= other.visible and self.need <= other.need
 
+    def answers(self, other: Point, most: float) -> bool:
+        """Say whether this one betters another at no more than a share of its cost."""
+        return self.betters(other) and self.cost <= most * other.cost
+
 
 class Answer(NamedTuple):
     """The cheapest of our settings that shows no less and hides no more than a published default."""
@@ -49,7 +54,59 @@ class Answer(NamedTuple):
         return None if self.ours is None else self.ours.cost / self.published.cost
 
 
-def points(
+class _Sums(NamedTuple):
+    """What a policy comes to on one recording; sums of them tell a point."""
+
+    units: float
+    visible: int
+    sent: int
+    hidden: int
+    needs: int
+    faults: int
+
+
+class Replays:
+    """All policies at all limits on all recordings, to be summed up over any of the recordings.
+
+    Args:
+        works: the units that were planned; the first policy is what costs are told by.
+        outcomes: what became of each.
+    """
+
+    def __init__(self, works: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
+        self._sums: dict[int, dict[str, dict[str, _Sums]]] = {}
+        for work, outcome in zip(works, outcomes, strict=True):
+            at_limit = self._sums.setdefault(work.policy.max_tokens, {})
+            at_limit.setdefault(work.name, {})[work.file] = _sums(outcome)
+
+    def points(self, limit: int, files: Sequence[str]) -> list[Point]:
+        """Return what each policy comes to over some of the recordings."""
+        whole = {
+            name: _Sums(*map(sum, zip(*(sums[file] for file in files), strict=True)))
+            for name, sums in self._sums[limit].items()
+        }
+        first = next(iter(whole.values())).units
+        return [
+            Point(
+                name,
+                limit,
+                sums.units / first,
+                sums.visible / max(1, sums.sent),
+                sums.hidden / max(1, sums.needs),
+                not sums.faults,
+            )
+            for name, sums in whole.items()
+        ]
+
+
+def _sums(outcome: Outcome) -> _Sums:
+    totals = together(run.totals for run in outcome.runs)
+    faults = totals.refusals + totals.over_limit + totals.orphans + (outcome.failure is not None)
+    sent = totals.calls - totals.refusals
+    return _Sums(totals.units, totals.visible, sent, totals.hidden_needs, totals.needs, faults)
+
+
+def replays(
     files: Sequence[str],
     makers: Mapping[str, Callable[[int], Policy]],
     limits: Sequence[int],
@@ -57,7 +114,7 @@ def points(
     kept: Kept,
     jobs: int | None = None,
     on_done: Callable[[int], None] = lambda _: None,
-) -> list[Point]:
+) -> Replays:
     """Replay recordings under policies at limits. The first policy is what costs are told by.
 
     Args:
@@ -68,21 +125,8 @@ def points(
         jobs: processes at a time; one a core unless given.
         on_done: called with the number of replays that are done.
     """
-    tried = [(name, make(limit)) for limit in limits for name, make in makers.items()]
-    works = plan(files, tried, Options())
-    stands = standings(works, run(works, jobs=jobs, kept=kept, on_done=on_done))
-    first = {limit: next(stand.totals.units for stand in stands if stand.max_tokens == limit) for limit in limits}
-    return [
-        Point(
-            stand.policy,
-            stand.max_tokens,
-            stand.totals.units / first[stand.max_tokens],
-            stand.totals.mean_visible,
-            stand.totals.hidden_need_share,
-            stand.keeps_to_the_limit,
-        )
-        for stand in stands
-    ]
+    works = plan(files, [(name, make(limit)) for limit in limits for name, make in makers.items()], Options())
+    return Replays(works, run(works, jobs=jobs, kept=kept, on_done=on_done))
 
 
 def frontier(tried: Iterable[Point]) -> list[Point]:
@@ -97,35 +141,6 @@ def frontier(tried: Iterable[Point]) -> list[Point]:
 def answers(published: Iterable[Point], ours: Sequence[Point]) -> list[Answer]:
     """Return the answer to each published default that is sound."""
     return [Answer(theirs, _cheapest(theirs, ours)) for theirs in published if theirs.sound]
-
-
-def carried(found: Sequence[Point], looked_at: Sequence[Point], ours: Collection[str], most: float) -> tuple[int, int]:
-    """Count the published defaults that a setting answers on some recordings which was found on others.
-
-    A setting is found where it answers a default at no more than a share of its cost, and carries where it does so on
-    the recordings that are looked at, too.
-
-    Args:
-        found: all points of a limit on the recordings that settings are found on.
-        looked_at: the same policies on the others.
-        ours: names of the settings.
-        most: what a setting may cost of a published default.
-
-    Returns:
-        Those that are answered, of those that are sound on both.
-    """
-    there = {point.policy: point for point in looked_at}
-    published = [p for p in found if p.policy not in ours and p.sound and there[p.policy].sound]
-    settings = [point for point in found if point.policy in ours]
-    answered = sum(
-        any(_answers(p, theirs, most) and _answers(there[p.policy], there[theirs.policy], most) for p in settings)
-        for theirs in published
-    )
-    return answered, len(published)
-
-
-def _answers(ours: Point, theirs: Point, most: float) -> bool:
-    return ours.betters(theirs) and ours.cost <= most * theirs.cost
 
 
 def _cheapest(theirs: Point, ours: Iterable[Point]) -> Point | None:

@@ -1,7 +1,8 @@
-"""What is searched: settings of `policies.balanced`, and the published defaults that they are held against."""
+"""What is searched: a lattice of `policies.balanced`, and the published defaults that it is held against."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import policies
@@ -11,109 +12,115 @@ from timeline.policy.presets import SEEDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from timeline.lifetimes import KeptLong
     from timeline.policy.model import Policy
 
+TRIGGER: Final = 0.98
+"""Sizes are the provider's own in the lab, so that nothing has to be kept free for what a counter misses."""
+TARGET: Final = 0.8
+FIXED_PART: Final = "fixed_part"
+EVERYTHING: Final = "everything"
 
-class Setting(NamedTuple):
-    """One point of the search; shares are of the limit.
 
-    Attributes:
-        keep: share of the room that stays verbatim behind a cut.
-        cold: share above which a render compacts once the cache is cold; None waits for the trigger.
-        intact, files, old: see `Hiding`; in rounds.
-        pressure: least share that is hidden at once above the trigger; None hides nothing while the cache is warm.
-        trigger: share above which a render compacts.
-        target: share that a compaction folds down to.
-        ttl: seconds after which the cache counts as cold, instead of its own lifetime.
+class Rounds(NamedTuple):
+    """For how long content stays: see `Hiding`; ``warm`` is the least share that is hidden at once above the trigger.
+
+    Without it nothing is hidden while the cache is warm.
     """
 
-    keep: float
-    cold: float | None
     intact: int
     files: int
     old: int
-    pressure: float | None
-    trigger: float
-    target: float = 0.8
-    ttl: int | None = None
+    warm: float | None = 0.05
 
     @property
     def name(self) -> str:
-        """What is different about it, in short."""
-        cold = "-" if self.cold is None else f"{self.cold:g}"
-        warm = "" if self.pressure is None else f" warm {self.pressure:g}"
-        own = "" if self.ttl is None else f" ttl {self.ttl}"
-        rounds = f"{self.intact}/{self.files}/{self.old}"
-        return f"{self.trigger:g}>{self.target:g} keep {self.keep:g} cold {cold} {rounds}{warm}{own}"
+        """The three figures; with a dash where nothing is hidden while the cache is warm."""
+        return f"{self.intact}/{self.files}/{self.old}" + ("" if self.warm else " cold only")
+
+
+class Cache(NamedTuple):
+    """How the cache is used: above which share of the limit a cold one brings a compaction; what is kept for long."""
+
+    cold: float
+    kept_long: KeptLong = FIXED_PART
+
+    @property
+    def name(self) -> str:
+        """The share, and whether messages are kept for an hour, too."""
+        return f"cold {self.cold:g}" + (" for an hour" if self.kept_long == EVERYTHING else "")
+
+
+class Setting(NamedTuple):
+    """One point of the lattice: what is kept behind a cut as a share of the room, rounds, and the cache's use."""
+
+    keep: float
+    rounds: Rounds
+    cache: Cache
+
+    @property
+    def name(self) -> str:
+        """All of its figures, in short."""
+        return f"keep {self.keep:g} {self.rounds.name} {self.cache.name}"
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
         hiding = policies.balanced().model_dump()["hiding"] | {
-            "intact": self.intact,
-            "files": self.files,
-            "old": self.old,
-            "pressure_minimum": self.pressure,
-            "ttl": self.ttl,
+            "intact": self.rounds.intact,
+            "files": self.rounds.files,
+            "old": self.rounds.old,
+            "pressure_minimum": self.rounds.warm,
         }
         return policies.balanced(
             max_tokens=limit,
             keep_recent=self.keep,
-            fold_when_cold=self.cold,
-            trigger=self.trigger,
-            target=self.target,
+            fold_when_cold=self.cache.cold,
+            trigger=TRIGGER,
+            target=TARGET,
             hiding=hiding,
+            cache_points={"kept_long": self.cache.kept_long},
         )
 
 
-_SEARCHED: Final = (
-    Setting(0.05, 0.05, 1, 5, 2, 0.05, 0.7, 0.3),
-    Setting(0.1, 0.1, 4, 4, 4, 0.05, 0.96),
-    Setting(0.2, 0.1, 4, 30, 6, 0.05, 0.95),
-    Setting(0.2, 0.1, 8, 8, 8, 0.05, 0.96),
-    Setting(0.3, 0.2, 6, 20, 6, 0.05, 0.96),
-    Setting(0.3, 0.2, 8, 8, 8, 0.05, 0.98),
-    Setting(0.3, 0.2, 12, 40, 12, 0.05, 0.96),
-    Setting(0.3, 0.35, 16, 60, 16, 0.05, 0.96),
-    Setting(0.3, 0.35, 16, 120, 16, 0.05, 0.96, 0.5),
-    Setting(0.3, 0.35, 16, 240, 16, 0.05, 0.9, 0.6),
-    Setting(0.4, 0.2, 16, 40, 16, 0.05, 0.96),
-    Setting(0.4, 0.35, 16, 40, 16, 0.05, 0.96),
-    Setting(0.4, 0.35, 6, 8, 400, 0.05, 0.96),
-    Setting(0.45, 0.4, 16, 40, 16, 0.05, 0.96),
-    Setting(0.4, 0.5, 8, 120, 48, None, 0.95),
-    Setting(0.4, 0.5, 12, 240, 24, 0.05, 0.95),
-    Setting(0.4, 0.5, 24, 240, 96, 0.05, 0.95, 0.6),
-    Setting(0.5, 0.35, 8, 12, 96, 0.05, 0.95),
-    Setting(0.5, 0.3, 16, 16, 400, 0.05, 0.98),
-    Setting(0.5, 0.3, 20, 20, 400, 0.05, 0.98),
-    Setting(0.5, 0.5, 8, 30, 8, 0.05, 0.9, 0.6),
-    Setting(0.5, 0.5, 24, 120, 24, 0.05, 0.96),
-    Setting(0.5, 0.65, 8, 240, 48, None, 0.95, 0.7),
-    Setting(0.5, 0.65, 8, 400, 48, None, 0.95),
-    Setting(0.6, 0.4, 6, 10, 400, 0.05, 0.96),
-    Setting(0.6, 0.05, 8, 120, 8, 0.05, 0.96),
-    Setting(0.6, 0.65, 16, 120, 96, None, 0.95, 0.7),
-    Setting(0.6, 0.8, 8, 120, 48, None, 0.95, 0.7),
-    Setting(0.75, 0.7, 20, 200, 96, None, 0.97),
-    Setting(0.8, 0.75, 24, 240, 128, None, 0.98),
-    Setting(0.8, 0.8, 40, 400, 400, None, 0.98),
-    Setting(0.9, None, 32, 400, 128, None, 0.98),
-    Setting(0.9, 0.9, 54, 400, 400, None, 0.98),
-    Setting(0.9, 0.9, 64, 400, 400, None, 0.99),
-    Setting(0.9, None, 80, 240, 400, 0.05, 0.98, ttl=20_000),
-    Setting(0.9, None, 80, 240, 400, 0.05, 0.99, 0.95, ttl=20_000),
-)
+LATTICE: Final = [
+    Setting(*axes)
+    for axes in product(
+        (0.1, 0.3, 0.5, 0.9),
+        (
+            Rounds(4, 8, 4),
+            Rounds(8, 30, 8),
+            Rounds(16, 60, 16),
+            Rounds(12, 240, 24),
+            Rounds(24, 240, 96),
+            Rounds(64, 400, 400),
+            Rounds(8, 240, 48, warm=None),
+        ),
+        (Cache(0.1), Cache(0.35), Cache(0.65), Cache(0.5, EVERYTHING), Cache(0.9, EVERYTHING)),
+    )
+]
+"""Every combination of a few round figures: none of them was chosen for what a recording made of it."""
 
 
-def named(name: str) -> Callable[[int], Policy]:
-    """Return what makes a preset, or a published default, for a limit."""
-    return lambda limit: lab_policy(name, max_tokens=limit)
+def named(name: str, kept_long: KeptLong | None = None) -> Callable[[int], Policy]:
+    """Return what makes a preset, or a published default, for a limit; as it is, or with more that is kept for long."""
+    changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
+    return lambda limit: lab_policy(name, max_tokens=limit, **changes)
 
 
+def longer(name: str, kept_long: KeptLong) -> str:
+    """Return what a published default is called that keeps something for an hour."""
+    return f"{name} · {kept_long.replace('_', ' ')}"
+
+
+PRESETS: Final = ("balanced", "gentle", "economical")
 SETTINGS: Final[dict[str, Callable[[int], Policy]]] = {
-    **{name: named(name) for name in ("balanced", "gentle", "economical")},
-    **{setting.name: setting.policy for setting in _SEARCHED},
+    **{name: named(name) for name in PRESETS},
+    **{setting.name: setting.policy for setting in LATTICE},
 }
-"""Ours: the presets, and settings along the frontier; what was tried besides is of no use any more."""
+"""Ours: the presets, and the lattice."""
 PUBLISHED: Final = (*(name for name in SEEDS if name != "cut_point"), *peers())
 """The five designs, 002 as it was first shipped, and what agents and frameworks publish as their defaults."""
+LONGER: Final[dict[str, Callable[[int], Policy]]] = {
+    longer(name, kept): named(name, kept) for name in PUBLISHED for kept in (FIXED_PART, EVERYTHING)
+}
+"""Published defaults that ask for an hour: the same contexts, save where one hides by the cache's own clock."""

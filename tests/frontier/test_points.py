@@ -1,15 +1,25 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tests.frontier.points import Point, answers, carried, frontier, points
-from tests.frontier.settings import PUBLISHED, SETTINGS, named
+from tests.frontier.points import Point, Replays, answers, frontier, replays
+from tests.frontier.settings import EVERYTHING, LATTICE, LONGER, PRESETS, PUBLISHED, SETTINGS, longer, named
 from tests.project.recording import write_recording
 from timeline.lab.keeping import Kept
 from timeline.lab.library import lab_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+LIMITS: Final = (12_000, 20_000)
+SESSIONS: Final = {"short": {"Go.": 12}, "long": {"Go.": 12, "Go on.": 30}}
+
+
+def replayed(files: list[str], folder: Path) -> Replays:
+    """Replay recordings under two policies at two limits."""
+    makers = {name: named(name) for name in ("none", "balanced")}
+    return replays(files, makers, LIMITS, kept=Kept(folder / "kept"), jobs=1)
 
 
 def _point(name: str, cost: float, visible: float, need: float, *, sound: bool = True) -> Point:
@@ -39,34 +49,45 @@ def test_a_published_default_that_shows_more_than_any_of_ours_has_no_answer() ->
     assert answer.ratio is None
 
 
-def test_a_setting_carries_where_it_answers_on_the_other_recordings_too() -> None:
-    """One that answers there alone was not found; one that shows too little or costs too much there does not carry."""
-    published, ours = _point("published", 0.8, 30_000, 0.1), {"sure", "lucky", "late"}
-    found = [published, _point("sure", 0.6, 40_000, 0.1), _point("lucky", 0.6, 40_000, 0.1), _point("late", 0.9, 0, 0)]
-    others = [_point("lucky", 0.5, 29_000, 0), _point("late", 0.1, 90_000, 0)]
-    sure, dear = _point("sure", 0.7, 30_000, 0.1), _point("sure", 0.77, 30_000, 0.1)
-    assert carried(found, [published, sure, *others], ours, 0.95) == (1, 1)
-    assert carried(found, [published, dear, *others], ours, 0.95) == (0, 1)
-    assert carried(found, [published._replace(sound=False), sure, *others], ours, 0.95) == (0, 0)
-
-
 def test_costs_are_told_by_the_first_policy_at_the_same_limit(tmp_path: Path) -> None:
     """Every other policy's cost is a share of what that one costs there, and is found again without a replay."""
     file = str(write_recording(tmp_path))
-    makers = {name: named(name) for name in ("none", "balanced")}
-    kept = Kept(tmp_path / "kept")
-    found = points([file], makers, (12_000, 20_000), kept=kept, jobs=1)
-    assert [(point.policy, point.limit, point.cost == 1) for point in found] == [
-        ("none", 12_000, True),
-        ("balanced", 12_000, False),
-        ("none", 20_000, True),
-        ("balanced", 20_000, False),
+    found = replayed([file], tmp_path)
+    told = [(p.policy, p.limit, p.cost == 1, p.sound) for limit in LIMITS for p in found.points(limit, [file])]
+    assert told == [
+        ("none", 12_000, True, False),
+        ("balanced", 12_000, False, True),
+        ("none", 20_000, True, True),
+        ("balanced", 20_000, False, True),
     ]
-    assert points([file], makers, (12_000, 20_000), kept=kept, jobs=1) == found
+    again = replayed([file], tmp_path)
+    assert again.points(12_000, [file]) == found.points(12_000, [file])
+
+
+def test_points_over_some_recordings_weigh_each_call_the_same(tmp_path: Path) -> None:
+    """A longer recording says more; one that is not asked about says nothing."""
+    for name in SESSIONS:
+        (tmp_path / name).mkdir()
+    short, long = [str(write_recording(tmp_path / name, turns)) for name, turns in SESSIONS.items()]
+    found = replayed([short, long], tmp_path)
+    [_, one], [_, other], [_, both] = (found.points(12_000, files) for files in ([short], [long], [short, long]))
+    assert one.visible < both.visible < other.visible
+    assert abs(both.visible - other.visible) < abs(both.visible - one.visible)
 
 
 def test_every_setting_and_every_published_default_is_a_policy_at_every_limit() -> None:
     """Names are told apart, and no figure is out of range."""
+    assert len(SETTINGS) == len(LATTICE) + len(PRESETS)
     for limit in (200_000, 32_000):
-        assert {make(limit).max_tokens for make in SETTINGS.values()} == {limit}
+        assert {make(limit).max_tokens for make in (*SETTINGS.values(), *LONGER.values())} == {limit}
         assert {lab_policy(name, max_tokens=limit).max_tokens for name in PUBLISHED} == {limit}
+    assert len({make(200_000).digest() for make in SETTINGS.values()}) == len(SETTINGS)
+
+
+def test_a_published_default_that_asks_for_an_hour_is_otherwise_as_it_is_published() -> None:
+    """What it hides, when it compacts and what it keeps stay its own."""
+    for name in PUBLISHED:
+        own = lab_policy(name, max_tokens=200_000)
+        asking = LONGER[longer(name, EVERYTHING)](200_000)
+        assert asking.cache_points.kept_long == EVERYTHING
+        assert asking.model_copy(update={"cache_points": own.cache_points}) == own

@@ -19,6 +19,7 @@ from timeline.lab.replay import as_replayed, fixed_part, replay
 from timeline.lab.segments import Segmenter
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import RecordedSummaries
+from timeline.lifetimes import LONG_CACHE_SECONDS
 from timeline.policy.model import CachePointRule
 from timeline.simulate import simulate
 from timeline.tokens import get_counter
@@ -93,7 +94,7 @@ async def test_a_policy_that_makes_room_costs_less_and_stays_in_the_limit() -> N
 
 async def test_a_fixed_part_that_is_kept_for_an_hour_is_written_once_for_each_longer_pause() -> None:
     """Of three pauses one is longer than an hour; for five minutes it is written behind each of them."""
-    rule = CachePointRule(fixed_part="long")
+    rule = CachePointRule(kept_long="fixed_part")
     short, long = await ran("cut_point"), await ran("cut_point", cache_points=rule)
     assert [row.written_long for row in long.rows if row.written_long] == [long.fixed, long.fixed]
     assert sum(row.read == 0 for row in short.rows) == 1 + len(PAUSES)
@@ -103,8 +104,26 @@ async def test_a_fixed_part_that_is_kept_for_an_hour_is_written_once_for_each_lo
     assert short.totals.written_long == 0
 
 
+async def test_messages_that_are_kept_for_an_hour_are_written_once_for_each_longer_pause() -> None:
+    """The same requests: of three pauses one is longer than an hour, and all that is written is dearer."""
+    rule = CachePointRule(kept_long="everything")
+    short, long = await ran("none"), await ran("none", cache_points=rule)
+    assert [row.tokens for row in long.rows] == [row.tokens for row in short.rows]
+    assert long.totals.written_long == long.totals.written < short.totals.written
+    assert long.totals.collapses == {"gap": 1}
+    assert short.totals.collapses == {"gap": len(PAUSES)}
+
+
+async def test_what_is_kept_for_an_hour_is_hidden_once_the_hour_is_over() -> None:
+    """The recording says five minutes, which is what its own client had asked for."""
+    rule = CachePointRule(kept_long="everything")
+    hour = await ran("cut_point", cache_points=rule)
+    assert min(row.idle for row in hour.rows if row.hidden) > LONG_CACHE_SECONDS
+    assert min(row.idle for row in (await ran("cut_point")).rows if row.hidden) < LONG_CACHE_SECONDS
+
+
 async def test_a_recording_that_was_cached_for_an_hour_is_replayed_so_under_any_policy() -> None:
-    """How long messages are kept is the runtime's choice, not the policy's."""
+    """It is what its runtime asked for; a policy asks for more, and never for less."""
     found = await ran("none", of=measured(long=True))
     assert found.totals.written_long == found.totals.written > 0
 

@@ -10,11 +10,13 @@ import pytest
 from tests.scenes import AT, after, apply, fold_of, turn
 from timeline.events import BlocksHidden, ContextRendered, ModelCalled, Usage
 from timeline.planning.clock import Cold, coldness
-from timeline.policy.model import Hiding
+from timeline.policy.model import CachePointRule, Hiding, Policy
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold
 
+POLICY = Policy()
+FOR_AN_HOUR = Policy(cache_points=CachePointRule(kept_long="everything"))
 RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")
 FIVE_MINUTES = Usage(cache_write_5m_tokens=10)
 AN_HOUR = Usage(cache_write_1h_tokens=10)
@@ -36,7 +38,7 @@ def folded(*events: tuple[float, Any]) -> Fold:
 
 def is_cold(fold: Fold, seconds: float, hiding: Hiding | None = None) -> bool:
     """Say whether the cache is cold so many seconds after `AT`."""
-    return coldness(fold.window, hiding or Hiding(), after(seconds)) is not None
+    return coldness(fold.window, POLICY.model_copy(update={"hiding": hiding}), after(seconds)) is not None
 
 
 def test_without_a_call_or_a_render_the_cache_counts_as_warm() -> None:
@@ -48,12 +50,12 @@ def test_a_cache_is_cold_once_its_ttl_and_the_grace_have_passed() -> None:
     """300 s by default, and 60 s of grace: at 360 s it is cold, a moment before it is not."""
     fold = folded((0, called()))
     assert not is_cold(fold, 359.9)
-    assert coldness(fold.window, Hiding(), after(360)) == Cold(360, 300, 60)
+    assert coldness(fold.window, POLICY, after(360)) == Cold(360, 300, 60)
 
 
 def test_the_figures_have_the_names_that_events_record() -> None:
     """Seconds idle against the two that had to pass."""
-    cold = coldness(folded((0, called())).window, Hiding(), after(1_000))
+    cold = coldness(folded((0, called())).window, POLICY, after(1_000))
     assert cold is not None
     assert cold.facts() == {"idle_seconds": 1_000, "ttl_seconds": 300, "grace_seconds": 60}
 
@@ -63,6 +65,14 @@ def test_the_ttl_is_what_the_newest_usage_reported() -> None:
     assert not is_cold(folded((0, called(AN_HOUR))), 3_659)
     assert is_cold(folded((0, called(AN_HOUR))), 3_660)
     assert is_cold(folded((0, called(AN_HOUR)), (0, called(FIVE_MINUTES))), 360)
+
+
+def test_the_ttl_is_what_the_policy_asks_for_until_a_usage_says_it() -> None:
+    """A runtime that reports no usage hides nothing that is still in the cache; what a provider says goes before it."""
+    silent, denied = folded((0, called(READ_ONLY))), folded((0, called(FIVE_MINUTES)))
+    assert coldness(silent.window, FOR_AN_HOUR, after(3_659)) is None
+    assert coldness(silent.window, FOR_AN_HOUR, after(3_660)) == Cold(3_660, 3_600, 60)
+    assert coldness(denied.window, FOR_AN_HOUR, after(360)) == Cold(360, 300, 60)
 
 
 def test_a_call_that_only_read_keeps_the_ttl_that_was_known() -> None:
@@ -133,4 +143,4 @@ def test_idle_time_is_the_same_in_every_zone(zone: int) -> None:
     from datetime import timezone  # noqa: PLC0415 - only here
 
     now = after(360).astimezone(timezone(timedelta(hours=zone)))
-    assert coldness(folded((0, called())).window, Hiding(), now) == Cold(360, 300, 60)
+    assert coldness(folded((0, called())).window, POLICY, now) == Cold(360, 300, 60)

@@ -232,4 +232,4 @@ def test_seed_002_as_first_shipped_is_a_matter_of_parameters() -> None:
 def test_our_own_policies_alone_ask_for_a_fixed_part_that_is_cached_for_long(name: str) -> None:
     """The published designs know one time for everything (ADR 0023)."""
     own = {"gentle", "balanced", "economical"}
-    assert PRESETS[name]().cache_points.fixed_part == ("long" if name in own else "short")
+    assert PRESETS[name]().cache_points.kept_long == ("fixed_part" if name in own else "nothing")

@@ -213,7 +213,7 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
         "fingerprint",
         "policy",
         "blocks",
-        "fixed_part",
+        "kept_long",
         "cache_points",
         "ephemeral",
         "account",
@@ -238,12 +238,21 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
 
 async def test_the_table_says_that_the_fixed_part_is_kept_for_long() -> None:
     """Where there is a system prompt, and the policy asks for it."""
-    rule = CachePointRule(fixed_part="long")
+    rule = CachePointRule(kept_long="fixed_part")
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, cache_points=rule))
     await timeline.append(prompt(10))
     told = "^ cache point (fixed part): system prompt and tools, for the provider's long time"
     assert (await timeline.render(system=words(7))).explain().splitlines()[1].strip() == told
     assert told not in (await timeline.render()).explain()
+
+
+async def test_the_table_says_that_messages_are_kept_for_long() -> None:
+    """At each of their cache points, where the policy asks for everything."""
+    rule = CachePointRule(kept_long="everything")
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, cache_points=rule))
+    await timeline.append(prompt(10))
+    told = "^ cache point (tail): the last block, for the provider's long time"
+    assert (await timeline.render()).explain().splitlines()[2].strip() == told
 
 
 async def test_the_table_has_a_line_a_block_then_the_account_then_the_decisions() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from hypothesis import strategies as st
 
 from timeline.blocks import ToolCall, ToolResult
+from timeline.lifetimes import KeptLong
 from timeline.wire.neutral import CachePoint, Entry, NeutralContext
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def contexts(draw: st.DrawFn, entries: st.SearchStrategy[list[Entry]]) -> Neutra
     return NeutralContext(
         system=draw(st.sampled_from(systems)),
         tools=draw(st.sampled_from(tools)),
-        fixed_part=draw(st.sampled_from(["short", "long"])),
+        kept_long=draw(st.sampled_from(get_args(KeptLong))),
         entries=tuple(drawn),
         cache_points=tuple(CachePoint(kind=kind, index=index) for kind, index in zip(KINDS, indices, strict=False)),
         ephemeral=draw(st.sampled_from([(), (prompt("by the way", type="ephemeral"),)])),

@@ -121,12 +121,14 @@ def test_the_instructions_are_kept_for_an_hour_where_the_policy_says_so() -> Non
         system="Be brief.",
         entries=(prompt("one"),),
         cache_points=(CachePoint(kind="tail", index=0),),
-        fixed_part="long",
+        kept_long="fixed_part",
     )
     body = encode(context)
     long = {"anthropic": {"cacheControl": {"type": "ephemeral", "ttl": "1h"}}}
     assert body["instructions"] == [{"role": "system", "content": "Be brief.", "providerOptions": long}]
     assert body["messages"][0]["content"][-1]["providerOptions"] == MARK
+    everything = encode(context.model_copy(update={"kept_long": "everything"}))
+    assert everything["messages"][0]["content"][-1]["providerOptions"] == long
 
 
 def test_the_callers_own_markers_are_kept_and_push_out_the_oldest_of_ours() -> None:

@@ -299,8 +299,11 @@ ASKED: NeutralContext = NeutralContext(
     tools=({"name": "bash", "input_schema": {"type": "object"}},),
     entries=(prompt("one"), answer("two"), prompt("three")),
     cache_points=(CachePoint(kind="previous_turn", index=1), CachePoint(kind="tail", index=2)),
-    fixed_part="long",
+    kept_long="fixed_part",
 )
+
+
+EVERYTHING: NeutralContext = ASKED.model_copy(update={"kept_long": "everything"})
 
 
 def test_the_fixed_part_is_kept_for_an_hour_where_the_policy_says_so() -> None:
@@ -310,7 +313,8 @@ def test_the_fixed_part_is_kept_for_an_hour_where_the_policy_says_so() -> None:
         {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     ]
     assert lifetimes(body) == ["1h", "5m", "5m"]
-    assert lifetimes(encode(ASKED.model_copy(update={"fixed_part": "short"}))) == ["5m", "5m", "5m"]
+    assert lifetimes(encode(ASKED.model_copy(update={"kept_long": "nothing"}))) == ["5m", "5m", "5m"]
+    assert lifetimes(encode(ASKED.model_copy(update={"kept_long": "everything"}))) == ["1h", "1h", "1h"]
 
 
 @pytest.mark.parametrize("system", [None, "", " ", []], ids=["none", "empty", "blank", "no part"])
@@ -338,9 +342,18 @@ def test_a_tool_that_the_caller_marked_is_the_only_one_with_a_marker() -> None:
 def test_behind_a_tool_that_is_kept_for_five_minutes_nothing_is_kept_for_longer(own: JsonValue, lifetime: str) -> None:
     """The API refuses an hour behind five minutes; the caller's own markers stay what they are."""
     tool: dict[str, JsonValue] = {"name": "bash", "cache_control": own}
-    body = encode(ASKED.model_copy(update={"tools": (tool,), "cache_points": ASKED.cache_points[1:]}))
+    body = encode(EVERYTHING.model_copy(update={"tools": (tool,), "cache_points": ASKED.cache_points[1:]}))
     assert body["tools"] == [tool]
     assert body["system"][0]["cache_control"].get("ttl", "5m") == lifetime
+    assert body["messages"][-1]["content"][-1]["cache_control"].get("ttl", "5m") == lifetime
+
+
+def test_behind_a_system_prompt_that_the_caller_marked_messages_are_kept_no_longer_than_it() -> None:
+    """Without a marker of ours on the fixed part, the caller's says how long."""
+    short: dict[str, JsonValue] = {"type": "text", "text": "own", "cache_control": {"type": "ephemeral"}}
+    long: dict[str, JsonValue] = {**short, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    for own, lifetime in ((short, "5m"), (long, "1h")):
+        assert lifetimes(encode(EVERYTHING.model_copy(update={"system": [own]}))) == [lifetime] * 3
 
 
 @given(contexts(legal_entries()))

@@ -6,7 +6,7 @@ which costs the window's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import Reasoning, StageDigest
@@ -30,6 +30,7 @@ from timeline.events import (
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
+from timeline.lifetimes import reported_seconds
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -37,24 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Payload, Usage
-
-
-CACHE_SECONDS: Final = 300
-"""How long a provider keeps what it cached, until a usage says otherwise (Anthropic's default)."""
-LONG_CACHE_SECONDS: Final = 3_600
-"""The longer choice (Anthropic's ``ttl: "1h"``)."""
-
-
-def cache_seconds(usage: Usage, before: int) -> int:
-    """Return how long the provider keeps the messages of a call; as ``before`` where the call wrote nothing.
-
-    A call that wrote for both times has them in the cache for the short one: what is kept for long stands first in a
-    request, which is the fixed part (`CachePointRule`).
-    """
-    if usage.cache_write_5m_tokens:
-        return CACHE_SECONDS
-    return LONG_CACHE_SECONDS if usage.cache_write_1h_tokens else before
+    from timeline.events import Payload
 
 
 class HistoryNeeded(Exception):
@@ -195,7 +179,7 @@ class Fold:
             case ContextRendered():
                 self._rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
                 if self._touch is None or not self._touch.called:
-                    self._touch = Touch(at, CACHE_SECONDS, called=False)
+                    self._touch = Touch(at, None, called=False)
             case ModelCalled():
                 self._model = payload.model or self._model
                 self._called(at, payload)
@@ -279,7 +263,7 @@ class Fold:
         if call.finish_reason == "error":
             return
         began, before = call.started_at or at, self._touch
-        ttl = cache_seconds(call.usage, CACHE_SECONDS if before is None else before.ttl)
+        ttl = reported_seconds(call.usage) or (None if before is None else before.ttl)
         self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
 
     def _end(self, lease: int | None) -> None:

@@ -144,7 +144,7 @@ class _Run:
         self.fixed = fixed_part(measured.fixed, policy.max_tokens)
         self.rows: list[CallRow] = []
         self.price_of = price_of
-        self.long, self.long_head = measured.long, policy.cache_points.fixed_part == "long"
+        self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
         compactor = Equipment(summarizer, counter=self.counter).under(as_replayed(policy))
         self.metered = Metered(compactor.summarizer, self.counter)
@@ -174,12 +174,21 @@ class _Run:
             if block is not None:
                 self._append(block, event.at, self.measured.tokens[position])
             elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
-                log.note(event.payload, event.at)
+                log.note(self._as_asked(event.payload), event.at)
 
     def _append(self, block: Block, at: datetime, tokens: int) -> None:
         addressed = self.log.append(block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
+
+    def _as_asked(self, payload: Payload) -> Payload:
+        """Return an event as it would have been: what is written for long is reported so, for the cache clock."""
+        if not isinstance(payload, ModelCalled) or self.kept_long != "everything":
+            return payload
+        usage = payload.usage
+        written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+        asked = usage.model_copy(update={"cache_write_5m_tokens": 0, "cache_write_1h_tokens": written})
+        return payload.model_copy(update={"usage": asked})
 
     async def _send(self, call: RecordedCall) -> Sent:
         try:
@@ -228,7 +237,7 @@ class _Run:
         segments, markers = self.segmenter.segments(context)
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()
-        long = len(markers) if self.long else int(self.long_head)
+        long = {"nothing": 0, "fixed_part": 1, "everything": len(markers)}[self.kept_long]
         request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes)
         charge = self.cache.call(request)
         return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}

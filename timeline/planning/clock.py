@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from timeline.lifetimes import asked_seconds
+from timeline.policy.model import Hiding
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.fold.window import Window
-    from timeline.policy.model import Hiding
+    from timeline.policy.model import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +31,18 @@ class Cold:
         return {"idle_seconds": self.idle, "ttl_seconds": self.ttl, "grace_seconds": self.grace}
 
 
-def coldness(window: Window, hiding: Hiding, now: datetime) -> Cold | None:
+def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     """Say whether the cache is cold at ``now``, and by which figures; None while it may be warm.
+
+    Its lifetime is what the policy's hiding says, else what the provider's usage says, else what the policy asks for.
 
     Without any call or render on record nothing is known, and after a clock that went back neither: both count as warm.
     """
     touch = window.touch
     if touch is None:
         return None
-    ttl = touch.ttl if hiding.ttl is None else hiding.ttl
+    hiding = policy.hiding or Hiding()  # a policy that never hides may still fold when cold
+    ttl = hiding.ttl or touch.ttl or asked_seconds(policy.cache_points.kept_long)
     idle = int((now - touch.at).total_seconds())
     if idle < 0 or idle < ttl + hiding.grace:
         return None

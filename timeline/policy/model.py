@@ -7,6 +7,7 @@ from typing import Final, Literal
 from pydantic import Field, ValidationError
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex
+from timeline.lifetimes import KeptLong
 from timeline.policy.problems import invalid_policy
 from timeline.policy.stages import MemoryDigest, StageData
 from timeline.policy.steps import BLOCK_FORM, Step, Summarize, SummaryForm
@@ -20,9 +21,9 @@ _LEAST_MARGIN: Final = -0.3
 class CachePointRule(Frozen):
     """Where cache points go (seed 002): the pre-tail point ends round N - ``offset_rounds``.
 
-    ``fixed_part`` says how long the provider is asked to keep system prompt and tools: its short time, as everything
-    else, or its long one where it has two (Anthropic: five minutes, an hour). Writing for the long time costs more,
-    and is paid back by the first pause that outlives the short one.
+    ``kept_long`` says what the provider is asked to keep for its long time, where it has two (Anthropic: five minutes,
+    an hour): nothing, the fixed part (system prompt and tools), or everything. Writing for the long time costs more,
+    and is paid back by the first pause that outlives the short one, unless it was rewritten before that.
     """
 
     offset_rounds: int = Field(default=4, ge=1)
@@ -33,7 +34,7 @@ class CachePointRule(Frozen):
     20 is how many content blocks Anthropic walks back from a marker to find an entry that was written (prompt caching
     documentation, 2026-11); the policy is the one place that says so, since it is recorded with every context.
     """
-    fixed_part: Literal["short", "long"] = "short"
+    kept_long: KeptLong = "nothing"
 
 
 class Hiding(Frozen):

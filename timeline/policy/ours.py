@@ -24,7 +24,7 @@ _GRACE: Final = 10
 """Recorded caches of five minutes answered up to 301 seconds after the last call, and from 310 seconds on none did."""
 _STAND_IN: Final = 40
 """Tokens of a replacement: its path and what it is; hundreds of them stand in a long context."""
-_POINTS: Final = CachePointRule(fixed_part="long")
+_POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
 
 

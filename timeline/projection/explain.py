@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from timeline.lifetimes import KeptLong
     from timeline.planning.budget import Account
     from timeline.projection.context import ContextBlock, RenderedContext, Taken
     from timeline.projection.rules import Facts
@@ -46,7 +47,7 @@ class Explanation:
         fingerprint: of the context.
         policy: the policy's name.
         blocks: every live block in order, with its state, its rule and the figures behind it.
-        fixed_part: how long the provider is asked to keep system prompt and tools (`CachePointRule`).
+        kept_long: what the provider is asked to keep for its long time.
         cache_points: in order, each with the rule that placed it.
         ephemeral: how many texts the uncached tail holds; the account has their tokens.
         account: tokens by category against limit, trigger and target.
@@ -59,7 +60,7 @@ class Explanation:
     fingerprint: str
     policy: str
     blocks: tuple[ContextBlock, ...]
-    fixed_part: str
+    kept_long: KeptLong
     cache_points: tuple[ExplainedPoint, ...]
     ephemeral: int
     account: Account
@@ -74,7 +75,7 @@ class Explanation:
             "fingerprint": self.fingerprint,
             "policy": self.policy,
             "blocks": [block.model_dump() for block in self.blocks],
-            "fixed_part": self.fixed_part,
+            "kept_long": self.kept_long,
             "cache_points": [point.dump() for point in self.cache_points],
             "ephemeral": self.ephemeral,
             "account": self.account.facts(),
@@ -91,7 +92,7 @@ def explain(context: RenderedContext) -> Explanation:
         fingerprint=context.fingerprint,
         policy=context.policy.name,
         blocks=context.blocks,
-        fixed_part=context.neutral.fixed_part,
+        kept_long=context.neutral.kept_long,
         cache_points=tuple(_point(context, point) for point in context.cache_points),
         ephemeral=len(context.neutral.ephemeral),
         account=context.account,

@@ -100,7 +100,7 @@ class Projector:
             ),
             policy=policy,
             model=window.model,
-            fixed_part=rule.fixed_part,
+            kept_long=rule.kept_long,
         )
         return beside.model_copy(update={"entries": tuple(whole.entries)})  # checked when they were made, once each
 

@@ -24,6 +24,7 @@ _LEFT: Final = 28
 """Columns of version, state and tokens."""
 _REASON: Final = 40
 """Columns that a reason needs at the least beside its path."""
+_LONG: Final = ", for the provider's long time"
 
 
 def explanation_lines(
@@ -41,13 +42,14 @@ def explanation_lines(
     points = {point.path: point for point in explanation.cache_points}
     yield paint(f"{'version':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
     fixed = explanation.account.fixed
-    if explanation.fixed_part == "long" and fixed.system + fixed.tools:
-        yield from _point_lines("fixed part", "system prompt and tools, for the provider's long time", width, paint)
+    if explanation.kept_long != "nothing" and fixed.system + fixed.tools:
+        yield from _point_lines("fixed part", f"system prompt and tools{_LONG}", width, paint)
     for block in explanation.blocks:
         yield from _block_lines(block, column, width, paint)
         if block.path in points:
             point = points[block.path]
-            yield from _point_lines(spaced(point.kind), point.reason, width, paint)
+            long = _LONG if explanation.kept_long == "everything" else ""
+            yield from _point_lines(spaced(point.kind), point.reason + long, width, paint)
     if explanation.ephemeral:
         tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
         yield f"{'':17}  {fixed.ephemeral:>7,}  {tail}, never cached or kept"

@@ -3,7 +3,8 @@
 A marker stands on the last part that a cache point's entry became; where that part takes none, on the one before it.
 The caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
 oldest first: what is cached further on is worth more. The system prompt's keeps the tools in front of it, too; without
-a system prompt the last tool has it. It may ask for the long time; the API refuses that behind one for the short time.
+a system prompt the last tool has it. A marker may ask for the long time; the API refuses that behind one for the short
+time.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ MOST_POINTS: Final = 3
 
 
 class Marked(NamedTuple):
-    """Where markers go: positions of content parts, rising; and the one that the fixed part gets, if any."""
+    """Where markers go: positions of content parts, rising, what they get, and what the fixed part gets."""
 
     positions: list[int]
+    marker: Marker
     fixed: Marker | None
 
 
@@ -47,14 +49,12 @@ def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, i
     """
     room = max(0, ANTHROPIC.max_markers - own)
     points = _points(context, takes, place)[-MOST_POINTS:]
-    is_free = bool(context.cache_points) and not own_markers(system_parts(context)) and room > len(points)
-    return Marked(points[max(0, len(points) - room) :], _for_fixed_part(context) if is_free else None)
-
-
-def _for_fixed_part(context: NeutralContext) -> Marker:
-    """Return the marker of a fixed part whose system prompt has none of the caller's."""
-    is_long = context.fixed_part == "long" and all(map(_asks_long, own_markers(context.tools)))
-    return LONG_MARKER if is_long else MARKER
+    before = own_markers(system_parts(context))
+    is_free = bool(context.cache_points) and not before and room > len(points)
+    is_long = all(map(_asks_long, [*own_markers(context.tools), *before]))
+    fixed = LONG_MARKER if is_long and context.kept_long != "nothing" else MARKER
+    marker = LONG_MARKER if is_long and context.kept_long == "everything" else MARKER
+    return Marked(points[max(0, len(points) - room) :], marker, fixed if is_free else None)
 
 
 def _asks_long(marker: Any) -> bool:
@@ -85,7 +85,7 @@ def placed_markers(
     own = own_markers([*system_parts(context), *context.tools])
     chosen = marked(context, [_takes_marker(part) for part in parts], place, own=len(own))
     for position in chosen.positions:
-        parts[position]["cache_control"] = dict(MARKER)
+        parts[position]["cache_control"] = dict(chosen.marker)
     system, tools = context.system, list(context.tools)
     if chosen.fixed is None:
         return system, tools

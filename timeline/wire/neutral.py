@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex, without_empty
+from timeline.lifetimes import KeptLong
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """A wish that each wire lowers: text from the conversation never becomes a system message."""
@@ -91,9 +92,9 @@ class NeutralContext(Frozen):
     ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both go out as
     they came in. ``policy`` is the hash of the policy that decided what stands here: the same words under another
     policy are another context, and are recorded as one. ``model`` is the id of the model that it is for, as far as that
-    is known: a wire looks up what that model takes. ``fixed_part`` is how long the provider is asked to keep system
-    prompt and tools (`CachePointRule`). Neither is part of the canonical JSON: the log says the one and the policy the
-    other, and nothing that is said depends on them.
+    is known: a wire looks up what that model takes. ``kept_long`` is what the provider is asked to keep for its
+    long time. Neither is part of the canonical JSON: the log says the one and the policy the other, and nothing that is
+    said depends on them.
     """
 
     system: JsonValue = None
@@ -103,7 +104,7 @@ class NeutralContext(Frozen):
     ephemeral: tuple[Entry, ...] = ()
     policy: str = ""
     model: str = ""
-    fixed_part: Literal["short", "long"] = "short"
+    kept_long: KeptLong = "nothing"
 
     def canonical(self) -> str:
         """Return the canonical JSON: equal texts are equal contexts."""
