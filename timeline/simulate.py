@@ -15,7 +15,7 @@ from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.lifetimes import asked_seconds, reported_seconds
+from timeline.lifetimes import CACHE_SECONDS, asked_seconds, reported_seconds
 from timeline.log import free_id
 from timeline.planning.budget import least_progress
 from timeline.recorded import drafts_of
@@ -208,17 +208,18 @@ def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
 
 def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
     """Count blocks that the cache clock hid too early, from the times of the log alone."""
-    given = policy.hiding and policy.hiding.ttl
-    ttl = given or asked_seconds(policy.cache_points.kept_long)
+    given, asked = policy.hiding and policy.hiding.ttl, asked_seconds(policy.cache_points.kept_long)
+    told = CACHE_SECONDS
     called: datetime | None = None
     hidden = 0
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelCalled):
             called = payload.started_at or event.at
-            ttl = given or reported_seconds(payload.usage) or ttl
+            told = reported_seconds(payload.usage) or told
         elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
-            hidden += len(payload.blocks) if (event.at - called).total_seconds() < ttl else 0
+            is_warm = (event.at - called).total_seconds() < (given or max(told, asked))
+            hidden += len(payload.blocks) if is_warm else 0
     return hidden
 
 

@@ -42,10 +42,10 @@ def test_a_render_touches_the_cache_until_calls_are_recorded() -> None:
     assert fold.window.touch is None
     take(fold, RENDERED, 1)
     take(fold, RENDERED, 2)
-    assert fold.window.touch == Touch(after(2), None, called=False)
+    assert fold.window.touch == Touch(after(2), CACHE_SECONDS, called=False)
     take(fold, ModelCalled(started_at=after(3)), 9)
     take(fold, RENDERED, 10)
-    assert fold.window.touch == Touch(after(3), None, called=True)
+    assert fold.window.touch == Touch(after(3), CACHE_SECONDS, called=True)
 
 
 def test_calls_side_by_side_touch_the_cache_when_the_newest_began() -> None:
@@ -53,7 +53,7 @@ def test_calls_side_by_side_touch_the_cache_when_the_newest_began() -> None:
     fold = fold_of(*turn())
     take(fold, ModelCalled(started_at=after(30)), 40)
     take(fold, ModelCalled(started_at=after(20)), 50)
-    assert fold.window.touch == Touch(after(30), None, called=True)
+    assert fold.window.touch == Touch(after(30), CACHE_SECONDS, called=True)
 
 
 def test_a_usage_says_how_long_the_provider_keeps_its_cache() -> None:

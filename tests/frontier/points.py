@@ -71,11 +71,16 @@ class Replays:
     Args:
         works: the units that were planned; the first policy is what costs are told by.
         outcomes: what became of each.
+
+    Raises:
+        ValueError: a recording could not be replayed.
     """
 
     def __init__(self, works: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
         self._sums: dict[int, dict[str, dict[str, _Sums]]] = {}
         for work, outcome in zip(works, outcomes, strict=True):
+            if outcome.failure is not None:
+                raise ValueError(f"{work.file}, {work.name}: {outcome.failure.message}")
             at_limit = self._sums.setdefault(work.policy.max_tokens, {})
             at_limit.setdefault(work.name, {})[work.file] = _sums(outcome)
 
@@ -101,7 +106,7 @@ class Replays:
 
 def _sums(outcome: Outcome) -> _Sums:
     totals = together(run.totals for run in outcome.runs)
-    faults = totals.refusals + totals.over_limit + totals.orphans + (outcome.failure is not None)
+    faults = totals.refusals + totals.over_limit + totals.orphans
     sent = totals.calls - totals.refusals
     return _Sums(totals.units, totals.visible, sent, totals.hidden_needs, totals.needs, faults)
 

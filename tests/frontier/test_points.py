@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 from tests.frontier.points import Point, Replays, answers, frontier, replays
 from tests.frontier.settings import EVERYTHING, LATTICE, LONGER, PRESETS, PUBLISHED, SETTINGS, longer, named
 from tests.project.recording import write_recording
@@ -75,19 +77,24 @@ def test_points_over_some_recordings_weigh_each_call_the_same(tmp_path: Path) ->
     assert abs(both.visible - other.visible) < abs(both.visible - one.visible)
 
 
+def test_a_recording_that_cannot_be_replayed_ends_the_search(tmp_path: Path) -> None:
+    """Shares of what no policy costs would be too high without it."""
+    with pytest.raises(ValueError, match="gone"):
+        replayed([str(tmp_path / "gone.jsonl")], tmp_path)
+
+
 def test_every_setting_and_every_published_default_is_a_policy_at_every_limit() -> None:
     """Names are told apart, and no figure is out of range."""
-    assert len(SETTINGS) == len(LATTICE) + len(PRESETS)
+    assert len(SETTINGS) == len(LATTICE)
     for limit in (200_000, 32_000):
-        assert {make(limit).max_tokens for make in (*SETTINGS.values(), *LONGER.values())} == {limit}
+        assert len({make(limit) for make in (*SETTINGS.values(), *PRESETS.values())}) == len(LATTICE) + len(PRESETS)
         assert {lab_policy(name, max_tokens=limit).max_tokens for name in PUBLISHED} == {limit}
-    assert len({make(200_000).digest() for make in SETTINGS.values()}) == len(SETTINGS)
 
 
 def test_a_published_default_that_asks_for_an_hour_is_otherwise_as_it_is_published() -> None:
     """What it hides, when it compacts and what it keeps stay its own."""
     for name in PUBLISHED:
         own = lab_policy(name, max_tokens=200_000)
-        asking = LONGER[longer(name, EVERYTHING)](200_000)
+        asking = LONGER[name][longer(name, EVERYTHING)](200_000)
         assert asking.cache_points.kept_long == EVERYTHING
         assert asking.model_copy(update={"cache_points": own.cache_points}) == own

@@ -58,7 +58,8 @@ def check_guards(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
         if batch.reason == "cold":
             touch = reference_time.touch(before)
             assert touch is not None, "hidden as cold, and nothing was ever sent"
-            ttl = hiding.ttl or touch[1]
+            asked = 3_600 if policy.cache_points.kept_long == "everything" else 300
+            ttl = hiding.ttl or max(touch[1], asked)
             assert (log[index].at - touch[0]).total_seconds() >= ttl + hiding.grace
         else:
             assert hiding.pressure_minimum is not None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +12,7 @@ from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import HIDINGS, LONG_RUNS, ORDERLY_LOGS, Call, Manual, Say, Step, Wait, small
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Attachment, ToolResult, UserPrompt
+from timeline.lifetimes import KeptLong
 from timeline.planning.hide import is_notice
 from timeline.timeline import Timeline
 
@@ -22,25 +23,26 @@ ROOMY = 1_000_000
 """A limit that nothing comes near: whatever is hidden is hidden because of the clock."""
 
 
-async def _watched(hiding: Hiding, limit: int = ROOMY) -> Watched:
-    store = MemoryStore()
-    return Watched(store, await Timeline.open(store, "c", policy=small(limit, hiding=hiding), now=AT))
+async def _watched(hiding: Hiding, limit: int = ROOMY, *, kept_long: KeptLong = "nothing") -> Watched:
+    store, policy = MemoryStore(), small(limit, hiding=hiding, cache_points={"kept_long": kept_long})
+    return Watched(store, await Timeline.open(store, "c", policy=policy, now=AT))
 
 
 @search(30)
-@given(LONG_RUNS, HIDINGS, st.booleans(), st.integers(0, 1))
+@given(LONG_RUNS, HIDINGS, st.booleans(), st.sampled_from(get_args(KeptLong)), st.integers(0, 1))
 def test_nothing_is_hidden_while_every_pause_is_shorter_than_the_cache_lives(
     steps: list[Step],
     hiding: Hiding,
     long: bool,  # noqa: FBT001 - drawn
+    kept_long: KeptLong,
     short: int,
 ) -> None:
     """With room to spare and a call before each pause, one second decides; a clock that goes back hides nothing."""
-    lives = (hiding.ttl or (3_600 if long else 300)) + hiding.grace
+    lives = (hiding.ttl or (3_600 if long or kept_long == "everything" else 300)) + hiding.grace
     call = Call("1h" if long else "5m", None, failed=False)
 
     async def story() -> None:
-        watched = await _watched(hiding)
+        watched = await _watched(hiding, kept_long=kept_long)
         for step in steps:
             if isinstance(step, Call):
                 continue

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import anyio
 from hypothesis import strategies as st
@@ -38,6 +38,8 @@ from tests.invariants.watched import Watched
 from timeline.attempt_events import CompactionStarted
 from timeline.blocks import Block, UserPrompt
 from timeline.events import BlockRedacted, appended_block, event_id
+from timeline.lifetimes import KeptLong
+from timeline.policy.model import CachePointRule
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.ports import Hooks
 
@@ -54,6 +56,9 @@ DEATH = timedelta(seconds=0.1)
 Operation = Literal["render", "compact", "undo", "append"]
 
 
+KEPT_LONG: st.SearchStrategy[KeptLong] = st.sampled_from(get_args(KeptLong))
+
+
 async def _raise(facts: dict[str, Any]) -> None:
     raise RuntimeError(f"a hook of the application, at {facts['before_tokens']}")
 
@@ -66,11 +71,15 @@ class TimelineMachine(Conversation):
         counter=st.sampled_from(["chars4", "chars4", "o200k_base"]),
         keep=st.sampled_from([0.2, 0.5]),
         hiding=HIDINGS,
+        kept_long=KEPT_LONG,
         prompt=st.sampled_from([{}, {"system": "Be brief.", "tools": [{"name": "bash"}]}]),
     )
-    def begin(self, limit: int, counter: str, keep: float, hiding: Hiding, prompt: dict[str, Any]) -> None:
+    def begin(
+        self, limit: int, counter: str, keep: float, *, hiding: Hiding, kept_long: KeptLong, prompt: dict[str, Any]
+    ) -> None:
         """Open the store and the conversation."""
-        self.policy = small(limit, counter=counter, keep_recent=keep, hiding=hiding)
+        points = {"kept_long": kept_long}
+        self.policy = small(limit, counter=counter, keep_recent=keep, hiding=hiding, cache_points=points)
         self.run(self.begin_at(AT, prompt))
 
     @rule(blocks=st.lists(ANY_BLOCK, min_size=1, max_size=5), other=st.booleans())
@@ -242,11 +251,23 @@ class TimelineMachine(Conversation):
         self.hooks = Hooks(_raise, _raise) if hooks else Hooks()
         self.run(self.reopened())
 
-    @rule(limit=st.sampled_from([1_000, 2_000, 6_000]), whole_turns=st.booleans(), hiding=st.none() | HIDINGS)
-    def change_policy(self, limit: int, whole_turns: bool, hiding: Hiding | None) -> None:  # noqa: FBT001 - drawn
+    @rule(
+        limit=st.sampled_from([1_000, 2_000, 6_000]),
+        whole_turns=st.booleans(),
+        hiding=st.none() | HIDINGS,
+        kept_long=KEPT_LONG,
+    )
+    def change_policy(
+        self,
+        limit: int,
+        whole_turns: bool,  # noqa: FBT001 - drawn
+        hiding: Hiding | None,
+        kept_long: KeptLong,
+    ) -> None:
         """Open the conversation under another policy."""
         steps = (Summarize(cut=CutPoint(on_split="whole_turn" if whole_turns else "split")),)
-        changes = {"max_tokens": limit, "steps": steps, "hiding": hiding}
+        points = CachePointRule(kept_long=kept_long)
+        changes = {"max_tokens": limit, "steps": steps, "hiding": hiding, "cache_points": points}
         self.policy = self.policy.model_copy(update=changes)
         self.run(self.reopened())
 

@@ -16,7 +16,7 @@ from store import MemoryStore
 from summarizers import ExtractiveSummarizer
 from timeline import Timeline
 from timeline.errors import BudgetError
-from timeline.events import BlockAppended, CompactionCompleted, ModelCalled, Usage, derived_event_id
+from timeline.events import BlockAppended, CompactionCompleted, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log import Draft
 from timeline.ports import HIDDEN_KEY
@@ -99,7 +99,7 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
             [block] = await timeline.extend([Draft(id_, event.at, payload.block, measured.tokens[position])])
             sizes[block.path] = measured.tokens[position]
         else:
-            await timeline.extend([Draft(id_, event.at, payload=_as_asked(payload, policy))])
+            await timeline.extend([Draft(id_, event.at, payload=payload)])
     rate = price_of(measured.calls[0].model)
     for request, answer in zip(asked, answers, strict=True):
         own = [
@@ -112,15 +112,6 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
     log = [event async for event in store.read(measured.recording.id)]
     result.compactions = sum(isinstance(event.payload, CompactionCompleted) for event in log)
     return result
-
-
-def _as_asked(payload: Any, policy: Policy) -> Any:
-    """Report all that was written as kept for an hour, where the policy asks for that."""
-    if not isinstance(payload, ModelCalled) or policy.cache_points.kept_long != "everything":
-        return payload
-    fields = payload.usage.model_dump()
-    fields["cache_write_1h_tokens"] += fields.pop("cache_write_5m_tokens")
-    return payload.model_copy(update={"usage": Usage(**fields)})
 
 
 def _visible(context: RenderedContext) -> int:

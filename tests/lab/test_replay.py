@@ -28,6 +28,7 @@ from timeline.wire.anthropic import encode
 if TYPE_CHECKING:
     from timeline.lab.replay import Sent
     from timeline.lab.results import RunResult
+    from timeline.lifetimes import KeptLong
 
 PRICE_OF = packaged_prices().price_of
 PAUSES = {9: 400.0, 20: 700.0, 33: 4_000.0}
@@ -45,24 +46,29 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
 
 
 @pytest.mark.parametrize(
-    ("policy", "limit"),
+    ("policy", "limit", "kept_long"),
     [
-        ("none", 24_000),
-        ("cut_point", 24_000),
-        ("cut_point", 40_000),
-        ("balanced", 30_000),
-        ("economical", 30_000),
-        ("keep_last", 50_000),
-        ("keep_ratio", 60_000),
-        ("priority_chain", 24_000),
-        ("prune_then_summarize", 40_000),
-        ("seed-002-first", 30_000),
-        ("clear-tool-uses", 60_000),
+        ("none", 24_000, None),
+        ("cut_point", 24_000, None),
+        ("cut_point", 40_000, None),
+        ("balanced", 30_000, None),
+        ("economical", 30_000, None),
+        ("keep_last", 50_000, None),
+        ("keep_ratio", 60_000, None),
+        ("priority_chain", 24_000, None),
+        ("prune_then_summarize", 40_000, None),
+        ("seed-002-first", 30_000, None),
+        ("clear-tool-uses", 60_000, None),
+        ("gentle", 30_000, "everything"),
+        ("cut_point", 24_000, "everything"),
     ],
 )
-async def test_a_second_calculation_byte_by_byte_comes_to_the_same(policy: str, limit: int) -> None:
+async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
+    policy: str, limit: int, kept_long: KeptLong | None
+) -> None:
     """A store instead of a fold, whole requests compared in full instead of chains: the same contexts and costs."""
-    tried = lab_policy(policy, max_tokens=limit)
+    changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
+    tried = lab_policy(policy, max_tokens=limit, **changes)
     fingerprints: list[str] = []
 
     def watch(sent: Sent) -> None:

@@ -67,12 +67,18 @@ def test_the_ttl_is_what_the_newest_usage_reported() -> None:
     assert is_cold(folded((0, called(AN_HOUR)), (0, called(FIVE_MINUTES))), 360)
 
 
-def test_the_ttl_is_what_the_policy_asks_for_until_a_usage_says_it() -> None:
-    """A runtime that reports no usage hides nothing that is still in the cache; what a provider says goes before it."""
-    silent, denied = folded((0, called(READ_ONLY))), folded((0, called(FIVE_MINUTES)))
-    assert coldness(silent.window, FOR_AN_HOUR, after(3_659)) is None
-    assert coldness(silent.window, FOR_AN_HOUR, after(3_660)) == Cold(3_660, 3_600, 60)
-    assert coldness(denied.window, FOR_AN_HOUR, after(360)) == Cold(360, 300, 60)
+@pytest.mark.parametrize("usage", [READ_ONLY, FIVE_MINUTES, AN_HOUR])
+def test_what_the_policy_asks_to_keep_for_an_hour_is_not_cold_before(usage: Usage) -> None:
+    """Whatever a usage says: most tell how much was written, and not for how long."""
+    fold = folded((0, called(usage)))
+    assert coldness(fold.window, FOR_AN_HOUR, after(3_659)) is None
+    assert coldness(fold.window, FOR_AN_HOUR, after(3_660)) == Cold(3_660, 3_600, 60)
+
+
+def test_the_ttl_of_hiding_goes_before_all_others() -> None:
+    """A policy that gives one knows better."""
+    given = FOR_AN_HOUR.model_copy(update={"hiding": Hiding(ttl=100)})
+    assert coldness(folded((0, called(AN_HOUR))).window, given, after(160)) == Cold(160, 100, 60)
 
 
 def test_a_call_that_only_read_keeps_the_ttl_that_was_known() -> None:

@@ -41,6 +41,16 @@ def test_the_canonical_text_reads_back() -> None:
     assert json.loads(policy.canonical())["cache_points"]["offset_rounds"] == 2
 
 
+@pytest.mark.parametrize(("said", "meant"), [("short", "nothing"), ("long", "fixed_part")])
+def test_a_recorded_policy_that_says_it_as_before_reads_back(said: str, meant: str) -> None:
+    """Logs are kept for ever; what was kept for long had another name once."""
+    text = Policy(cache_points=CachePointRule.model_validate({"kept_long": meant})).canonical()
+    assert Policy.parse(text.replace(f'"kept_long":"{meant}"', f'"fixed_part":"{said}"')) == Policy.parse(text)
+    for wrong in ('"fixed_part":"never"', '"fixed_part":[]', f'"fixed_part":"{said}","kept_long":"nothing"'):
+        with pytest.raises(InvalidPolicy, match="fixed_part"):
+            Policy.parse(text.replace(f'"kept_long":"{meant}"', wrong))
+
+
 def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
     """Equal policies have one digest; any changed figure another."""
     policy = policies.cut_point(max_tokens=9_000)

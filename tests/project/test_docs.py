@@ -25,7 +25,8 @@ DOCUMENTS = ("concepts", "conformance", "design", "guarantees", "quickstart")
 EXPECTED = ("README.md", "CHANGELOG.md", "LICENSE", *(f"docs/{name}.md" for name in DOCUMENTS))
 """Documents that have to be there."""
 ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
-LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
+LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 SAMPLE = """
 <!-- python
 answer = 41
@@ -80,10 +81,18 @@ def test_a_block_that_is_not_run_says_why(page: Path) -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_links_between_documents_lead_somewhere(page: Path) -> None:
-    """A relative link of a document names a file of the project."""
-    targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
-    inner = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
-    assert [target for target in inner if not (page.parent / target).exists()] == []
+    """A relative link of a document names a file of the project, and a heading in it."""
+    links = [match for match in LINK.finditer(page.read_text(encoding="utf-8")) if match["target"] or match["anchor"]]
+    inner = [link for link in links if "://" not in link["target"] and not link["target"].startswith("mailto:")]
+    files = [(page.parent / link["target"] if link["target"] else page, link["anchor"]) for link in inner]
+    assert [file for file, _ in files if not file.exists()] == []
+    assert [(file, anchor) for file, anchor in files if anchor and anchor not in anchors_of(file)] == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return what links to a page's headings may end with, as Markdown on the web makes them."""
+    headings = [match["text"].lower() for match in HEADING.finditer(page.read_text(encoding="utf-8"))]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
 def test_each_guarantee_names_tests_that_exist() -> None:

@@ -127,8 +127,26 @@ def test_the_instructions_are_kept_for_an_hour_where_the_policy_says_so() -> Non
     long = {"anthropic": {"cacheControl": {"type": "ephemeral", "ttl": "1h"}}}
     assert body["instructions"] == [{"role": "system", "content": "Be brief.", "providerOptions": long}]
     assert body["messages"][0]["content"][-1]["providerOptions"] == MARK
-    everything = encode(context.model_copy(update={"kept_long": "everything"}))
-    assert everything["messages"][0]["content"][-1]["providerOptions"] == long
+    everything = context.model_copy(update={"kept_long": "everything"})
+    assert encode(everything)["messages"][0]["content"][-1]["providerOptions"] == long
+
+
+def test_behind_a_tool_that_is_kept_for_five_minutes_nothing_is_kept_for_longer() -> None:
+    """A tool carries the SDK's own form of a marker; the caller's counts against the provider's four, too."""
+    tool: dict[str, JsonValue] = {"name": "bash", "providerOptions": {**MARK}}
+    points = tuple(CachePoint(kind=kind, index=i) for i, kind in enumerate(KINDS[:3]))
+    body = encode(
+        NeutralContext(
+            system="Be brief.",
+            tools=(tool,),
+            entries=(prompt("1"), answer("2"), prompt("3")),
+            cache_points=points,
+            kept_long="everything",
+        )
+    )
+    marked = [p["providerOptions"] for m in body["messages"] for p in m["content"] if "providerOptions" in p]
+    assert marked == [MARK] * 3
+    assert body["instructions"] == "Be brief."
 
 
 def test_the_callers_own_markers_are_kept_and_push_out_the_oldest_of_ours() -> None:

@@ -30,7 +30,7 @@ from timeline.events import (
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
-from timeline.lifetimes import reported_seconds
+from timeline.lifetimes import CACHE_SECONDS, reported_seconds
 from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Fold:
             case ContextRendered():
                 self._rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
                 if self._touch is None or not self._touch.called:
-                    self._touch = Touch(at, None, called=False)
+                    self._touch = Touch(at, CACHE_SECONDS, called=False)
             case ModelCalled():
                 self._model = payload.model or self._model
                 self._called(at, payload)
@@ -263,7 +263,7 @@ class Fold:
         if call.finish_reason == "error":
             return
         began, before = call.started_at or at, self._touch
-        ttl = reported_seconds(call.usage) or (None if before is None else before.ttl)
+        ttl = reported_seconds(call.usage) or (CACHE_SECONDS if before is None else before.ttl)
         self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
 
     def _end(self, lease: int | None) -> None:

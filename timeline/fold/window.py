@@ -150,12 +150,12 @@ class Touch:
 
     Attributes:
         at: start of the newest successful model call; without any call, the newest recorded render.
-        ttl: seconds that the provider keeps what it cached, from the usage that it reported; None until one says it.
+        ttl: seconds that the provider keeps what it cached, from the usage that it reported.
         called: whether a model call is behind it.
     """
 
     at: datetime
-    ttl: int | None
+    ttl: int
     called: bool
 
 

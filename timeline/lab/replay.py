@@ -174,21 +174,12 @@ class _Run:
             if block is not None:
                 self._append(block, event.at, self.measured.tokens[position])
             elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
-                log.note(self._as_asked(event.payload), event.at)
+                log.note(event.payload, event.at)
 
     def _append(self, block: Block, at: datetime, tokens: int) -> None:
         addressed = self.log.append(block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
-
-    def _as_asked(self, payload: Payload) -> Payload:
-        """Return an event as it would have been: what is written for long is reported so, for the cache clock."""
-        if not isinstance(payload, ModelCalled) or self.kept_long != "everything":
-            return payload
-        usage = payload.usage
-        written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
-        asked = usage.model_copy(update={"cache_write_5m_tokens": 0, "cache_write_1h_tokens": written})
-        return payload.model_copy(update={"usage": asked})
 
     async def _send(self, call: RecordedCall) -> Sent:
         try:

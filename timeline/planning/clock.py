@@ -34,7 +34,8 @@ class Cold:
 def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     """Say whether the cache is cold at ``now``, and by which figures; None while it may be warm.
 
-    Its lifetime is what the policy's hiding says, else what the provider's usage says, else what the policy asks for.
+    Its lifetime is what the policy's hiding says; else what the provider's usage said, and no less than what the policy
+    asks for: most usages tell how much was written, and not for how long.
 
     Without any call or render on record nothing is known, and after a clock that went back neither: both count as warm.
     """
@@ -42,7 +43,7 @@ def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     if touch is None:
         return None
     hiding = policy.hiding or Hiding()  # a policy that never hides may still fold when cold
-    ttl = hiding.ttl or touch.ttl or asked_seconds(policy.cache_points.kept_long)
+    ttl = hiding.ttl or max(touch.ttl, asked_seconds(policy.cache_points.kept_long))
     idle = int((now - touch.at).total_seconds())
     if idle < 0 or idle < ttl + hiding.grace:
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.lifetimes import KeptLong
@@ -16,6 +16,8 @@ from timeline.policy.triggers import Never, OverShare, Trigger
 
 _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of the one that we count with."""
+_FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
+"""How the field ``fixed_part`` said it that stood for ``kept_long``."""
 
 
 class CachePointRule(Frozen):
@@ -35,6 +37,15 @@ class CachePointRule(Frozen):
     documentation, 2026-11); the policy is the one place that says so, since it is recorded with every context.
     """
     kept_long: KeptLong = "nothing"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_before(cls, fields: Any) -> Any:
+        """Read what logs say that were written when the long time was the fixed part's alone."""
+        said = fields.get("fixed_part") if isinstance(fields, dict) and "kept_long" not in fields else None
+        if not isinstance(said, str) or said not in _FIXED_PART:
+            return fields
+        return {**{key: value for key, value in fields.items() if key != "fixed_part"}, "kept_long": _FIXED_PART[said]}
 
 
 class Hiding(Frozen):

@@ -46,7 +46,8 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     for item in gather(context.entries):
         writer.add(item)
     takes = [part["type"] != "reasoning" for part in writer.parts]
-    chosen = marked(context, takes, writer.place, own=len(own_markers(system_parts(context))))
+    own = own_markers([*system_parts(context), *context.tools])
+    chosen = marked(context, takes, writer.place, own=len(own))
     for position in chosen.positions:
         _mark(writer.parts[position], chosen.marker)
     for item in gather(context.ephemeral, first_number=len(context.entries)):

@@ -67,9 +67,17 @@ def system_parts(context: NeutralContext) -> list[JsonValue]:
 
 
 def own_markers(parts: Iterable[Any]) -> list[Any]:
-    """Return the caller's markers in a list of content parts or tools."""
-    found = [part.get("cache_control") for part in parts if isinstance(part, dict)]
+    """Return the caller's markers in a list of content parts or tools, in the API's form or the AI SDK's."""
+    found = [_own_marker(part) for part in parts if isinstance(part, dict)]
     return [marker for marker in found if marker is not None]
+
+
+def _own_marker(part: Mapping[str, Any]) -> Any:
+    if (marker := part.get("cache_control")) is not None:
+        return marker
+    options = part.get("providerOptions")
+    own = options.get("anthropic") if isinstance(options, dict) else None
+    return own.get("cacheControl") if isinstance(own, dict) else None
 
 
 def placed_markers(
