@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from timeline.lifetimes import KeptLong
     from timeline.policy.model import Policy
 
-TRIGGER: Final = 0.98
-"""Sizes are the provider's own in the lab, so that nothing has to be kept free for what a counter misses."""
-TARGET: Final = 0.8
 FIXED_PART: Final = "fixed_part"
 EVERYTHING: Final = "everything"
 
@@ -51,17 +48,29 @@ class Cache(NamedTuple):
         return f"cold {self.cold:g}" + (" for an hour" if self.kept_long == EVERYTHING else "")
 
 
+class Line(NamedTuple):
+    """Shares of the limit: above which a render compacts, and that a compaction folds down to.
+
+    Nearly all of the limit may be used: sizes are the provider's own in the lab, and no counter misses any.
+    """
+
+    trigger: float = 0.98
+    target: float = 0.8
+
+
 class Setting(NamedTuple):
-    """One point of the lattice: what is kept behind a cut as a share of the room, rounds, and the cache's use."""
+    """One point of the lattice: what is kept behind a cut as a share of the room, rounds, the cache's use, the line."""
 
     keep: float
     rounds: Rounds
     cache: Cache
+    line: Line = Line()
 
     @property
     def name(self) -> str:
-        """All of its figures, in short."""
-        return f"keep {self.keep:g} {self.rounds.name} {self.cache.name}"
+        """All of its figures, in short; the line where it is another one than most have."""
+        line = "" if self.line == Line() else f"{self.line.trigger:g}>{self.line.target:g} "
+        return f"{line}keep {self.keep:g} {self.rounds.name} {self.cache.name}"
 
     def policy(self, limit: int) -> Policy:
         """Return the policy at a limit."""
@@ -75,8 +84,8 @@ class Setting(NamedTuple):
             max_tokens=limit,
             keep_recent=self.keep,
             fold_when_cold=self.cache.cold,
-            trigger=TRIGGER,
-            target=TARGET,
+            trigger=self.line.trigger,
+            target=self.line.target,
             hiding=hiding,
             cache_points={"kept_long": self.cache.kept_long},
         )
@@ -99,6 +108,13 @@ LATTICE: Final = [
     )
 ]
 """Every combination of a few round figures, out of the ranges that earlier searches had come to (ADR 0025)."""
+LOW: Final = [
+    Setting(0.1, *axes)
+    for axes in product(
+        (Rounds(1, 4, 1), Rounds(4, 8, 4)), (Cache(0.1), Cache(0.35)), (Line(0.5, target=0.4), Line(0.7, target=0.4))
+    )
+]
+"""The same below the lattice, which does not come down to what the sparest of the published defaults show."""
 
 
 def named(name: str, kept_long: KeptLong | None = None) -> Callable[[int], Policy]:
@@ -112,7 +128,7 @@ def longer(name: str, kept_long: KeptLong) -> str:
     return f"{name} · {kept_long.replace('_', ' ')}"
 
 
-SETTINGS: Final = {setting.name: setting.policy for setting in LATTICE}
+SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW)}
 """What is searched."""
 PRESETS: Final = {name: named(name) for name in ("balanced", "gentle", "economical")}
 """Ours that were searched before, on the same recordings: they are told, and answer nothing."""

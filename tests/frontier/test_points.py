@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.frontier.points import Point, Replays, answers, frontier, replays
-from tests.frontier.settings import EVERYTHING, LATTICE, LONGER, PRESETS, PUBLISHED, SETTINGS, longer, named
+from tests.frontier.settings import EVERYTHING, LATTICE, LONGER, LOW, PRESETS, PUBLISHED, SETTINGS, longer, named
 from tests.project.recording import write_recording
 from timeline.lab.keeping import Kept
 from timeline.lab.library import lab_policy
@@ -85,9 +85,10 @@ def test_a_recording_that_cannot_be_replayed_ends_the_search(tmp_path: Path) -> 
 
 def test_every_setting_and_every_published_default_is_a_policy_at_every_limit() -> None:
     """Names are told apart, and no figure is out of range."""
-    assert len(SETTINGS) == len(LATTICE)
+    ours = (*SETTINGS.values(), *PRESETS.values())
+    assert len(ours) == len(LATTICE) + len(LOW) + len(PRESETS)
     for limit in (200_000, 32_000):
-        assert len({make(limit) for make in (*SETTINGS.values(), *PRESETS.values())}) == len(LATTICE) + len(PRESETS)
+        assert len({make(limit) for make in ours}) == len(ours)
         assert {lab_policy(name, max_tokens=limit).max_tokens for name in PUBLISHED} == {limit}
 
 
