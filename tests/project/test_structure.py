@@ -13,8 +13,8 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
 VOCABULARY = (
-    "attempt_events blocks digest encoding errors events extras frozen notice_events paths ports queries refusals "
-    "stage_events"
+    "attempt_events blocks digest encoding errors events extras frozen lifetimes notice_events paths ports queries "
+    "refusals stage_events"
 )
 BELOW_THE_SHELL = "vocabulary tokens policy fold wire importers planning projection re-exports"
 PICTURE = {
