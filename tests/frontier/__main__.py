@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 LIMITS: Final = (200_000, 100_000, 32_000)
 BAR: Final = 0.95
 """What a setting of ours may cost of a published default, to count as better."""
-OWN: Final = {name: tuple(forms) for name, forms in LONGER.items()}
 _FIGURES: Final = "cost · in sight · needs out of sight"
 _SETTINGS: Final = ("setting", _FIGURES)
 _PRESETS: Final = ("preset", _FIGURES, "cheapest of the five designs", _FIGURES, "ratio")
@@ -117,7 +116,7 @@ def _both_ways(found: Replays, limits: Iterable[int], searched: Sequence[str], o
     rows = []
     for limit in limits:
         for words, one, other in (("as above", searched, others), ("the other half", others, searched)):
-            got = carried(found.points(limit, one), found.points(limit, other), SETTINGS, OWN, BAR)
+            got = carried(found.points(limit, one), found.points(limit, other), SETTINGS, LONGER, BAR)
             counts = (f"{count} of {got.published}" for count in (got.by_found, got.by_own))
             rows.append(_cells([f"{limit:,}", words, str(got.found), *counts]))
     return rows
@@ -125,14 +124,14 @@ def _both_ways(found: Replays, limits: Iterable[int], searched: Sequence[str], o
 
 def _any_half(found: Replays, limit: int, files: Sequence[str]) -> str:
     sides = ((found.points(limit, one), found.points(limit, other)) for one, other in halves(files))
-    ways = [carried(one, other, SETTINGS, OWN, BAR) for one, other in sides]
+    ways = [carried(one, other, SETTINGS, LONGER, BAR) for one, other in sides]
     shares = share((way.by_found, way.published) for way in ways), share((way.by_own, way.published) for way in ways)
     return _cells([f"{limit:,}", str(len(ways)), *(f"{one.share:.0%}, all in {one.whole}" for one in shares)])
 
 
 def _held(found: Replays, limit: int, searched: Sequence[str], others: Sequence[str]) -> str:
     sides = found.points(limit, searched), found.points(limit, others)
-    longer_too = [*SETTINGS, *(form for forms in OWN.values() for form in forms)]
+    longer_too = [*SETTINGS, *(form for forms in LONGER.values() for form in forms)]
     ratios = (held(*sides, ours, PUBLISHED) for ours in (SETTINGS, longer_too))
     told = (f"{sum(ratio <= BAR for ratio in one)} of {len(one)}" for one in ratios)
     return _cells([f"{limit:,}", *told])

@@ -132,9 +132,10 @@ SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW)}
 """What is searched."""
 PRESETS: Final = {name: named(name) for name in ("balanced", "gentle", "economical")}
 """Ours that were searched before, on the same recordings: they are told, and answer nothing."""
-DESIGNS: Final = (*(name for name in SEEDS if name != "cut_point"), "seed-002-first")
+_SEEDS: Final = tuple(name for name in SEEDS if name != "cut_point")
+DESIGNS: Final = (*_SEEDS, "seed-002-first")
 """The five published designs; 002 as it was first shipped."""
-PUBLISHED: Final = (*(name for name in SEEDS if name != "cut_point"), *peers())
+PUBLISHED: Final = (*_SEEDS, *peers())
 """They, and what agents and frameworks publish as their defaults."""
 LONGER: Final[dict[str, dict[str, Callable[[int], Policy]]]] = {
     name: {longer(name, kept): named(name, kept) for kept in (FIXED_PART, EVERYTHING)} for name in PUBLISHED

@@ -21,7 +21,7 @@ from timeline.wire.ai_sdk_parts import (
 )
 from timeline.wire.foreign import as_object, from_object, text_of
 from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
-from timeline.wire.markers import marked, own_markers, system_parts
+from timeline.wire.markers import marked, own_markers
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
@@ -46,8 +46,7 @@ def encode(context: NeutralContext) -> dict[str, Any]:
     for item in gather(context.entries):
         writer.add(item)
     takes = [part["type"] != "reasoning" for part in writer.parts]
-    own = own_markers([*system_parts(context), *context.tools])
-    chosen = marked(context, takes, writer.place, own=len(own))
+    chosen = marked(context, takes, writer.place)
     for position in chosen.positions:
         _mark(writer.parts[position], chosen.marker)
     for item in gather(context.ephemeral, first_number=len(context.entries)):

@@ -38,20 +38,19 @@ class Marked(NamedTuple):
     fixed: Marker | None
 
 
-def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int], *, own: int) -> Marked:
+def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> Marked:
     """Choose what to mark.
 
     Args:
         context: the context whose cache points are meant; without any, nothing is marked.
         takes: for each content part of all messages, in order, whether it takes a marker.
         place: by entry number, the position of the entry's last part.
-        own: markers that the caller placed, in system prompt and tools.
     """
-    room = max(0, ANTHROPIC.max_markers - own)
+    in_tools, in_system = own_markers(context.tools), own_markers(_system_parts(context))
+    room = max(0, ANTHROPIC.max_markers - len(in_tools) - len(in_system))
     points = _points(context, takes, place)[-MOST_POINTS:]
-    before = own_markers(system_parts(context))
-    is_free = bool(context.cache_points) and not before and room > len(points)
-    is_long = all(map(_asks_long, [*own_markers(context.tools), *before]))
+    is_free = bool(context.cache_points) and not in_system and room > len(points)
+    is_long = all(map(_asks_long, [*in_tools, *in_system]))
     fixed = LONG_MARKER if is_long and context.kept_long != "nothing" else MARKER
     marker = LONG_MARKER if is_long and context.kept_long == "everything" else MARKER
     return Marked(points[max(0, len(points) - room) :], marker, fixed if is_free else None)
@@ -61,8 +60,7 @@ def _asks_long(marker: Any) -> bool:
     return isinstance(marker, dict) and marker.get("ttl") == LONG_MARKER["ttl"]
 
 
-def system_parts(context: NeutralContext) -> list[JsonValue]:
-    """Return the parts of a system prompt; a text is one."""
+def _system_parts(context: NeutralContext) -> list[JsonValue]:
     return context.system if isinstance(context.system, list) else [context.system]
 
 
@@ -90,8 +88,7 @@ def placed_markers(
         parts: the content parts of all messages so far, in order; those at the points are changed in place.
         place: by entry number, the position of the entry's last part.
     """
-    own = own_markers([*system_parts(context), *context.tools])
-    chosen = marked(context, [_takes_marker(part) for part in parts], place, own=len(own))
+    chosen = marked(context, [_takes_marker(part) for part in parts], place)
     for position in chosen.positions:
         parts[position]["cache_control"] = dict(chosen.marker)
     system, tools = context.system, list(context.tools)
