@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline.errors import SummarizerFailed
+from timeline.errors import SummarizerFailed, described
 from timeline.ports import Summary
 from timeline.refusals import cause_of
 
@@ -92,5 +92,5 @@ class CallableSummarizer:
             try:
                 return await self._call(message.text)
             except Exception as error:
-                raise SummarizerFailed([f"{type(error).__name__}: {error}"], cause=cause_of(error)) from error
+                raise SummarizerFailed([described(error)], cause=cause_of(error)) from error
         raise SummarizerFailed([f"no answer within {self._timeout:g} s"], cause="timeout")

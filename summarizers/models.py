@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 
 import anyio
 
-from timeline.errors import SummarizerFailed
+from timeline.errors import SummarizerFailed, described
 from timeline.events import Usage, total_usage
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
@@ -226,8 +226,8 @@ async def _in_time(connection: Connection, question: Question, seconds: float | 
 def _in_words(error: Exception) -> str:
     """Say what an SDK raised, and what it was raised from where only that says something."""
     behind = error.__cause__
-    why = f" ({type(behind).__name__}: {behind})" if behind is not None else ""
-    return f"{type(error).__name__}: {error}{why}"
+    why = f" ({described(behind)})" if behind is not None else ""
+    return f"{described(error)}{why}"
 
 
 def stopped(reason: object) -> SummarizerFailed:

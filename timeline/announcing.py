@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.errors import described
 from timeline.notice_events import CompactionBoundary, HookFailed
 from timeline.projection.context import Taken
 
@@ -35,7 +36,7 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
     try:
         return await hook(dict(facts))
     except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
-        failed = HookFailed(hook=name, error=f"{type(error).__name__}: {error}")
+        failed = HookFailed(hook=name, error=described(error))
         await log.commit([failed], at=now)
         return None
 

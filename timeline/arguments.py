@@ -6,6 +6,7 @@ list of texts), or fail deep inside in words that help nobody. The types of ever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -46,6 +47,16 @@ def positive(argument: str, value: Any) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgument(argument, f"is a whole number from 1 on, not {value!r}")
+
+
+def seconds(argument: str, value: Any) -> None:
+    """Check that a value is a time in seconds, above 0 and finite.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise InvalidArgument(argument, f"is a number of seconds above 0, such as 60, not {value!r}")
 
 
 def text(argument: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Asking for summaries: both parts at the same time, and every answer judged, whoever gave it."""
+"""Asking for the summaries of one compaction: both parts at the same time, and one answer for each request."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from timeline.answers import SIGNALS
 from timeline.errors import SummarizerFailed
 from timeline.events import SummaryParts, total_usage
-from timeline.planning.summary import unheaded, written_by
-from timeline.ports import name_of, reported_usage
-from timeline.refusals import cause_of
+from timeline.planning.summary import written_by
 
 if TYPE_CHECKING:
     from timeline.events import Usage, WrittenBy
     from timeline.planning.requests import Requests
-    from timeline.policy.steps import SummaryForm
     from timeline.ports import Summarizer, Summary, SummaryRequest
 
 
@@ -39,60 +37,46 @@ class Asked:
         self.unanswered -= 1
 
 
-async def ask(
-    summarizer: Summarizer, requests: Requests, form: SummaryForm, asked: Asked
-) -> tuple[SummaryParts, WrittenBy]:
+async def ask(summarizer: Summarizer, requests: Requests, asked: Asked) -> tuple[SummaryParts, WrittenBy]:
     """Ask for the parts of a summary; this is where time passes, and no lock is held.
 
     Args:
-        summarizer: who is asked.
+        summarizer: who is asked; it judges its own answers, as `answers.Chain` does.
         requests: what about.
-        form: puts its heading before the summary, so that a heading in an answer is taken off.
-        asked: is told of each request and each answer.
+        asked: counts each request and each answer.
 
     Raises:
-        SummarizerFailed: there is no usable answer to one of them: an error of whatever kind, a text that is empty, or
-            one that is longer than it may be.
+        SummarizerFailed: a request has no usable answer. The other one is broken off.
+        BaseException: one of `answers.SIGNALS`, which end the program; in no group.
     """
+    due = [request for request in (requests.history, requests.turn_prefix) if request is not None]
     answers: dict[str, Summary] = {}
+    failures: list[BaseException] = []
 
-    async def answer(request: SummaryRequest) -> None:
-        answers[request.kind] = await _judged(summarizer, request, asked)
+    async with anyio.create_task_group() as group:
 
-    try:
-        async with anyio.create_task_group() as group:
-            for request in (requests.history, requests.turn_prefix):
-                if request is not None:
-                    group.start_soon(answer, request)
-    except BaseExceptionGroup as errors:
-        failed = errors.subgroup(SummarizerFailed)
-        if failed is None or len(failed.exceptions) != len(errors.exceptions):
-            raise
-        failure = next(error for error in failed.exceptions if isinstance(error, SummarizerFailed))
-        failure.usage = asked.spent
-        raise failure from None
+        async def answer(request: SummaryRequest) -> None:
+            asked.unanswered += 1
+            try:
+                summary = await summarizer.summarize(request)
+            except (SummarizerFailed, *SIGNALS) as failure:
+                asked.answered(failure.usage if isinstance(failure, SummarizerFailed) else None)
+                failures.append(failure)
+                group.cancel_scope.cancel()
+            else:
+                asked.answered(summary.usage)
+                answers[request.kind] = summary
+
+        for request in due:
+            group.start_soon(answer, request)
+    for failure in failures:
+        if isinstance(failure, SummarizerFailed):
+            failure.usage = asked.spent
+        raise failure
+    if missing := [request.kind for request in due if request.kind not in answers]:
+        raise SummarizerFailed([f"no answer about the {' and the '.join(missing)}"], usage=asked.spent)
     parts = SummaryParts(
-        history=unheaded(answers["history"].text, form) if "history" in answers else requests.kept.history,
+        history=answers["history"].text if "history" in answers else requests.kept.history,
         turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
     )
     return parts, written_by(list(answers.values()))
-
-
-async def _judged(summarizer: Summarizer, request: SummaryRequest, asked: Asked) -> Summary:
-    """Ask a summarizer; what an application's raises, and what it answers, is judged as in a chain of several."""
-    asked.unanswered += 1
-    try:
-        summary = await summarizer.summarize(request)
-    except SummarizerFailed as failure:
-        asked.answered(failure.usage)
-        raise
-    except Exception as error:
-        asked.answered(None)
-        raised = f"{name_of(summarizer)}: {type(error).__name__}: {error}"
-        raise SummarizerFailed([raised], cause=cause_of(error)) from error
-    usage = reported_usage(summary)
-    asked.answered(usage)
-    problem = request.problem_with(summary)
-    if problem is not None:
-        raise SummarizerFailed([f"{name_of(summarizer)}: {problem}"], usage=usage)
-    return summary

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.announcing import BEFORE, Announced, call_hook
+from timeline.answers import shows
 from timeline.asking import Asked, ask
 from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import RangeSummary
@@ -23,6 +24,7 @@ from timeline.events import (
     SummaryParts,
     WrittenBy,
 )
+from timeline.frozen import repair_text
 from timeline.hiding import as_pruned
 from timeline.lease import begin, holds, release, take_turn, within
 from timeline.observer import Observer
@@ -262,7 +264,7 @@ class _Compaction:
             await self._set_back("vetoed", detail)
             raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or BEFORE})
         if isinstance(answer, str):
-            self.own_summary = answer.strip()
+            self.own_summary = repair_text(answer).strip() if shows(answer) else ""
 
     def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
         """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
@@ -311,7 +313,7 @@ class _Compaction:
         policy, counter = self.compactor.policy, self.compactor.counter
         requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
         try:
-            parts, who = await ask(self.compactor.summarizer, requests, policy.form, self.asked)
+            parts, who = await ask(self.compactor.summarizer, requests, self.asked)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":

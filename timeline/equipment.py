@@ -6,17 +6,21 @@ The policy in force may change while a conversation goes on; what the applicatio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from timeline.answers import SUMMARY_TIMEOUT, Chain
 from timeline.compaction import Compactor
 from timeline.errors import InvalidPolicy
 from timeline.observer import Observer
+from timeline.planning.summary import unheaded
 from timeline.policy.model import Policy
 from timeline.ports import Hooks
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
-    from timeline.ports import EventStore, Summarizer, TokenCounter
+    from timeline.policy.steps import SummaryForm
+    from timeline.ports import EventStore, Summarizer, SummaryRequest, TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +32,35 @@ class Equipment:
         hooks: called around compactions.
         counter: counts tokens; None leaves it to the policy.
         observer: watches renders and compactions.
+        summary_timeout: seconds that a summarizer has for one request.
     """
 
     summarizer: Summarizer | None = None
     hooks: Hooks = field(default_factory=Hooks)
     counter: TokenCounter | None = None
     observer: Observer = field(default_factory=Observer)
+    summary_timeout: float = SUMMARY_TIMEOUT
 
     def under(self, policy: Policy) -> Compactor:
         """Return what compacts under a policy."""
         counter = self.counter or get_counter(policy.counter)
         return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
 
-    def _chain(self, policy: Policy) -> Summarizer:
+    def _chain(self, policy: Policy) -> Chain:
         """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
         from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
         extractive = summarizers.ExtractiveSummarizer()
-        if self.summarizer is None:
-            return extractive
-        own, wants_both = self.observer.asking(self.summarizer), policy.on_failure == "fallback"
-        return summarizers.FallbackSummarizer(own, extractive) if wants_both else own
+        asked: tuple[Summarizer, ...] = (extractive,)
+        if self.summarizer is not None:
+            own = self.observer.asking(self.summarizer)
+            asked = (own, extractive) if policy.on_failure == "fallback" else (own,)
+        return Chain(asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form))
+
+
+def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:
+    """Take the form's heading off a history that its author began with it; what is left then may be nothing."""
+    return unheaded(text, form) if request.kind == "history" else text
 
 
 async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:

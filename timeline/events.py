@@ -182,6 +182,10 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
     return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
 
 
+NOBODY: Final = "none"
+"""The ``summarizer`` of a compaction for which no summary was due."""
+
+
 class WrittenBy(Frozen):
     """Who wrote a summary.
 
@@ -230,6 +234,9 @@ class CompactionCompleted(Payload):
     pruned_tokens: int = 0
     """What hiding freed before it, in the same compaction."""
     written_by: WrittenBy
+    none_due: bool = False
+    """No summary was due, and ``written_by`` is `NOBODY`: of what it newly covers the model was shown nothing (failed
+    responses, omitted blocks, earlier stage digests), or only an earlier summary, which is kept."""
     digest: Digest = Digest()
     lease: int | None = None
     """Version of the `CompactionStarted` that it was written under."""

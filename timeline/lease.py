@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from timeline.attempt_events import CompactionFailed
-from timeline.errors import CompactionInProgress, StoreError
+from timeline.errors import CompactionInProgress, StoreError, described
 from timeline.shielding import shielded
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ async def release(
     cancelled = isinstance(error, anyio.get_cancelled_exc_class())
     failed = CompactionFailed(
         reason="cancelled" if cancelled else "failed",
-        detail="" if cancelled else f"{type(error).__name__}: {error}",
+        detail="" if cancelled else described(error),
         lease=lease,
         usage=None if asked is None else asked.spent,
         unanswered=0 if asked is None else asked.unanswered,

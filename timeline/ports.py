@@ -270,20 +270,6 @@ class SummaryRequest:
     round: int = 1
     original_task: str | None = None
 
-    def problem_with(self, answer: object) -> str | None:
-        """Say why something is no answer to this request; None where it is one.
-
-        It is no `Summary`, which no type checker sees of an application's summarizer, or empty, or above the cap.
-        """
-        if not isinstance(answer, Summary):
-            return f"the answer is an object of type {type(answer).__name__}, not a Summary"
-        if not answer.text.strip():
-            return "the answer is empty"
-        tokens = self.counter.count(answer.text)
-        if tokens > self.max_tokens:
-            return f"the answer has {tokens} tokens where {self.max_tokens} are allowed"
-        return None
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -297,13 +283,12 @@ class Summary:
     fallback_reason: str | None = None
 
 
-def reported_usage(answer: object) -> Usage | None:
-    """Return what a summarizer's answer was reported to have taken; None where it says nothing, or is no `Summary`."""
-    return answer.usage if isinstance(answer, Summary) else None
-
-
 class Summarizer(Protocol):
-    """Writes summaries. It never sees a lock, and may be slow, fail or be cancelled."""
+    """Writes summaries. It never sees a lock, and may be slow, fail or be cancelled.
+
+    An answer counts only where it is a `Summary` with a text that can be stored, shows something, and is within
+    ``request.max_tokens``. Each request has a deadline (`Timeline.open(summary_timeout=…)`), at which it is cancelled.
+    """
 
     @property
     def name(self) -> str:

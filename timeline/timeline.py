@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from timeline import arguments
+from timeline.answers import SUMMARY_TIMEOUT
 from timeline.blocks import Block, RangeSummary, parse_block
 from timeline.context_events import context_events, overflow_event
 from timeline.dry import DryLog
@@ -73,6 +74,7 @@ class Timeline(Looping):
         clock: Clock | None = None,
         counter: TokenCounter | None = None,
         observer: Observer | None = None,
+        summary_timeout: float = SUMMARY_TIMEOUT,
         title: str = "",
         parent: ParentLink | None = None,
         source: str = "",
@@ -90,6 +92,8 @@ class Timeline(Looping):
             clock: where ``now`` comes from when a call gives none.
             counter: counts tokens; the policy's own unless given.
             observer: watches renders and compactions, for traces and metrics.
+            summary_timeout: seconds that ``summarizer`` has for one request. At its end the request is cancelled, and
+                the next of the chain answers; the default is 10 seconds less than the lease of a compaction.
             title: of a new conversation.
             parent: where a new conversation comes from.
             source: the format that a new conversation was recorded in.
@@ -109,6 +113,7 @@ class Timeline(Looping):
             arguments.text(name, told)
         if parent is not None:
             arguments.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
+        arguments.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
         try:
             log = await StoredLog.load(store, conversation)
@@ -118,7 +123,7 @@ class Timeline(Looping):
             opened = ConversationOpened(title=title, parent=parent, source=source)
             log = await _begun(store, conversation, opened, moment(now, clock))
         policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
-        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer())
+        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
         return cls(log, store, clock, equipment, policy)
 
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.blocks import ToolResult
 from timeline.errors import ContextUnavailable, StoreCorrupt
 from timeline.events import (
+    NOBODY,
     BlockRedacted,
     BlocksHidden,
     BlocksRevealed,
@@ -23,6 +24,7 @@ from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
 from timeline.history import fold_history, load_fold
 from timeline.notice_events import CompactionBoundary
+from timeline.planning.requests import summary_due
 from timeline.projection.project import Projector
 from timeline.replay import rebuild, recorded_values
 
@@ -169,11 +171,31 @@ class _Check:
         for version in payload.carried:
             if version not in live:
                 self.problem("coverage", f"{path}: carried version {version} is not in the window")
+        self._summary(before, payload)
         freed = payload.before_tokens - payload.after_tokens
         if payload.source == "engine" and freed < max(1, payload.least_progress):
             self.problem("progress", f"{path}: freed {freed} tokens, {payload.least_progress} at the least")
         for unknown in set(payload.digest.paths) - self.paths:
             self.problem("recall", f"{path}: its digest names {unknown!r}, which no block has")
+
+    def _summary(self, before: Window, payload: CompactionCompleted) -> None:
+        """Name a compaction that covers what the model was shown behind a summary that nobody wrote.
+
+        The event's own ``none_due`` is not believed: whether a summary was due is derived again from the window.
+        """
+        if payload.written_by.summarizer != NOBODY or payload.source != "engine":
+            return
+        covered = [
+            item
+            for item in before.items
+            if item.version in payload.covers and item.version not in payload.carried and not item.is_summary
+        ]
+        if summary_due(covered):
+            self.problem(
+                "coverage",
+                f"{payload.block.path}: nobody wrote a summary of the {len(covered)} blocks that it covers; "
+                "undo the compaction, and they are shown again",
+            )
 
     def render(self, rendered: ContextRendered, values: Mapping[str, str]) -> None:
         """Build a recorded context again, and hold it against its fingerprint and the context before it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.scenes import (
     AT,
     COUNTER,
@@ -25,7 +27,7 @@ from tests.scenes import (
     words,
 )
 from timeline.blocks import Note, ToolCall, TurnHeader
-from timeline.events import BlocksHidden, CompactionCompleted, Replacement, SummaryParts, WrittenBy
+from timeline.events import NOBODY, BlocksHidden, CompactionCompleted, Replacement, SummaryParts, WrittenBy
 from timeline.planning.requests import Wanted, shown_block, summary_requests
 from timeline.planning.summary import HEADING, NOTHING, SPLIT_HEADING, compaction_event, written_by
 from timeline.ports import Summary
@@ -362,4 +364,23 @@ def test_where_one_part_fell_back_the_fallback_is_named_with_its_reason() -> Non
 
 def test_without_a_request_nobody_wrote_it() -> None:
     """A summary of kept text or of nothing has no writer."""
-    assert written_by([]) == WrittenBy(summarizer="none")
+    assert written_by([]) == WrittenBy(summarizer=NOBODY)
+
+
+def test_where_nothing_was_shown_the_event_says_that_no_summary_was_due() -> None:
+    """A response that failed before it said anything is covered without a word."""
+    failed = [answer(text="", response_id=f"m{number}", meta={"error": "overloaded"}) for number in range(2)]
+    fold = fold_of(*failed, *turn(1_500), *turn(1_500), *turn(400))
+    plan = replace(planned(fold.window, POLICY), covered=fold.window.items[:2])
+    event = completed(fold.window, plan, written_by=WrittenBy(summarizer=NOBODY), parts=SummaryParts())
+    assert event.none_due
+    assert NOTHING in event.block.text
+
+
+def test_where_a_summary_was_due_and_nobody_wrote_it_there_is_no_event() -> None:
+    """Covered tokens without a summary cannot be built, whatever the caller's mistake was."""
+    fold = fold_of(*turn(1_500), *turn(1_500), *turn(400))
+    with pytest.raises(ValueError, match="nobody wrote a summary"):
+        completed(
+            fold.window, planned(fold.window, POLICY), written_by=WrittenBy(summarizer=NOBODY), parts=SummaryParts()
+        )

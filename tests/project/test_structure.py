@@ -13,8 +13,8 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
 VOCABULARY = (
-    "attempt_events blocks digest encoding errors events extras frozen lifetimes notice_events paths ports queries "
-    "refusals stage_events"
+    "answers attempt_events blocks digest encoding errors events extras frozen lifetimes notice_events paths ports "
+    "queries refusals stage_events"
 )
 BELOW_THE_SHELL = "vocabulary tokens policy fold wire importers planning projection re-exports"
 PICTURE = {
@@ -37,7 +37,9 @@ PICTURE = {
 
 BESIDE_THE_CORE = {
     "store": "blocks digest encoding errors events frozen paths ports queries",
-    "summarizers": "blocks digest errors events extras frozen paths policy.limits ports refusals tokens wire.usage",
+    "summarizers": (
+        "answers blocks digest errors events extras frozen paths policy.limits ports refusals tokens wire.usage"
+    ),
 }
 """What of `timeline` the two other packages may import."""
 

@@ -101,7 +101,18 @@ async def test_a_text_that_is_too_long_is_cut_to_the_policys_caps() -> None:
     assert (await timeline.verify()).ok
 
 
-@pytest.mark.parametrize("answer", [None, " \n", True, {"text": "x"}])
+async def test_a_text_that_is_broken_is_stored_as_it_can_be_sent() -> None:
+    """Half an emoji must not make every later render fail."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, hooks=saying("We built \ud83d the parser."))
+    await timeline.append(*FULL)
+    await timeline.render(now=AT)
+    [done] = await payloads_of(store, "compaction.completed")
+    assert done.parts.history == "We built \ufffd the parser."
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("answer", [None, " \n", "\u200b", True, {"text": "x"}])
 async def test_any_other_answer_lets_the_compaction_go_on(answer: object) -> None:
     """Hooks of the seed return nothing, and a blank text is no summary."""
     scribe = Scribe()

@@ -15,6 +15,7 @@ from timeline.blocks import RangeSummary
 from timeline.digest import Command, Digest
 from timeline.errors import ConversationNotFound
 from timeline.events import (
+    NOBODY,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
@@ -144,6 +145,35 @@ async def test_blocks_that_a_later_summary_forgets_are_found() -> None:
     report = await timeline.verify()
     assert broken(report) == {"coverage": 2}
     assert "ar:turn_1.user.prompt is neither in the window nor covered" in report.problems[0]
+
+
+async def test_what_was_covered_behind_a_summary_that_nobody_wrote_is_named() -> None:
+    """As logs hold it in which a summarizer was cancelled from inside; undoing it shows the blocks again."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(*turn(), *turn())
+    await put(store, compaction((2, 3), written_by=WrittenBy(summarizer=NOBODY)))
+    report = await timeline.verify()
+    assert broken(report) == {"coverage": 1}
+    assert "su:x.conv.range.summary: nobody wrote a summary of the 2 blocks that it covers" in report.problems[0]
+
+
+async def test_an_event_that_only_says_that_no_summary_was_due_is_not_believed() -> None:
+    """Whether one was due is derived from the blocks."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(*turn(), *turn())
+    await put(store, compaction((2, 3), written_by=WrittenBy(summarizer=NOBODY), none_due=True))
+    assert broken(await timeline.verify()) == {"coverage": 1}
+
+
+async def test_covering_failed_responses_alone_needs_no_summary() -> None:
+    """The model was shown nothing of them."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(answer(text="", response_id="m1", meta={"error": "overloaded"}), *turn())
+    await put(store, compaction((2, 2), written_by=WrittenBy(summarizer=NOBODY), none_due=True))
+    assert broken(await timeline.verify()) == {}
 
 
 # Pairing

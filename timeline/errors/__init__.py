@@ -43,7 +43,7 @@ TimelineError
 
 from __future__ import annotations
 
-from timeline.errors.base import TimelineError
+from timeline.errors.base import TimelineError, described
 from timeline.errors.budgets import BudgetError, BudgetImpossible, ContextOverflow, ContextRefused
 from timeline.errors.compactions import (
     Cause,
@@ -136,4 +136,5 @@ __all__ = [
     "UndoUnavailable",
     "UnknownResponse",
     "VersionConflict",
+    "described",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.errors.base import TimelineError
+from timeline.errors.base import TimelineError, brief
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,10 +85,12 @@ Cause: TypeAlias = Literal[
     "length",
     "empty",
     "too_long",
+    "cancelled",
     "error",
 ]
 """Why a model gave no usable summary: its provider refused or failed, the way there did, the model declined
-(``refused``), was stopped by its output limit (``length``), said nothing or said too much; ``error`` is all else."""
+(``refused``), was stopped by its output limit (``length``), said nothing or said too much, or the summarizer's own code
+cancelled it (``cancelled``); ``error`` is all else."""
 
 
 class SummarizerFailed(CompactionError):
@@ -99,7 +101,7 @@ class SummarizerFailed(CompactionError):
     """
 
     def __init__(self, problems: Sequence[str], *, cause: Cause = "error", usage: Usage | None = None) -> None:
-        self.problems = list(problems)
+        self.problems = [brief(problem) for problem in problems]
         self.cause: Cause = cause
         self.usage = usage
         super().__init__(

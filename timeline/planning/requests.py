@@ -89,6 +89,17 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
     )
 
 
+def summary_due(covered: Sequence[Item]) -> bool:
+    """Return whether a summary of covered items is due: the model was shown one, and it is no summary itself.
+
+    Not due for failed responses, omitted blocks and superseded stage digests alone; nor for the summary that a
+    conversation of plain messages begins with, which is kept.
+    """
+    useful = without_failures(covered)
+    told = _told_summary(useful)
+    return any(item is not told and _asked_about(item) is not None for item in useful)
+
+
 def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
     """Return the compactions whose summaries a plan integrates, oldest first."""
     return [compaction for compaction in window.summaries if compaction.block.path in plan.supersedes]
@@ -131,8 +142,7 @@ class _Asking:
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
         """Ask about some items; None where nothing was shown of them."""
-        # What an earlier stage digest says stands in the newest one, or holds no more.
-        blocks = tuple(s for item in items if not item.superseded and (s := shown_block(item)) is not None)
+        blocks = tuple(shown for item in items if (shown := _asked_about(item)) is not None)
         if not blocks:
             return None
         return SummaryRequest(
@@ -148,6 +158,11 @@ class _Asking:
             round=self.round,
             original_task=self.wanted.original_task,
         )
+
+
+def _asked_about(item: Item) -> Block | None:
+    """Return a block as a request shows it; None of an earlier stage digest: the newest one says what still holds."""
+    return None if item.superseded else shown_block(item)
 
 
 def shown_block(item: Item) -> Block | None:

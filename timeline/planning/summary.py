@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import RangeSummary, instant_text
-from timeline.events import CompactionCompleted, Covers, WrittenBy, total_usage
+from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy, total_usage
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
 from timeline.planning.costs import costs
 from timeline.planning.digest import MOST_ITEMS, build_digest, digest_text
-from timeline.planning.requests import joined, superseded
+from timeline.planning.requests import joined, summary_due, superseded
 from timeline.policy.steps import BLOCK_FORM, FORM_KEY
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def compaction_event(
     """
     if plan.covers is None:
         raise ValueError("the plan covers nothing")
+    none_due = written_by.summarizer == NOBODY
+    if none_due and summary_due(plan.covered):
+        raise ValueError("nobody wrote a summary of what the plan covers")
     number = number or window.rounds + 1
     digest, form = build_digest(plan.covered), formed(policy.form, number)
     text = _compose(window, plan, parts, digest, form, counter)
@@ -88,6 +91,7 @@ def compaction_event(
         after_tokens=_left(window, plan, block, tokens, policy),
         least_progress=plan.least_progress,
         written_by=written_by,
+        none_due=none_due,
         digest=digest,
         **covered_figures(superseded(window, plan), plan.covered),
     )
@@ -211,7 +215,7 @@ def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:
     """Say who wrote the parts, and what all of it took; when two differ, the one that fell back is named."""
     if not summaries:
-        return WrittenBy(summarizer="none")
+        return WrittenBy(summarizer=NOBODY)
     chief = next((s for s in summaries if s.fallback_reason), summaries[0])
     return WrittenBy(
         summarizer=chief.summarizer,
