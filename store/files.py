@@ -1,7 +1,7 @@
 """Database files: what stands at a path, and the connections to it.
 
 A file is looked at before it is opened for writing: what is no store of ours is never changed, not even by the side
-files that SQLite makes beside a database in WAL mode.
+files that SQLite makes beside a database in WAL mode. Only SQLite opens it, also to look (`timeline.databases`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
 from .failures import DRIVER_ERRORS, read_only, store_error
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
 
-_MAGIC: Final = b"SQLite format 3\x00"
-_HEADER: Final = 100
 _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002
 """Seconds between two tries to put a new database in WAL mode."""
@@ -79,7 +78,7 @@ def _check_empty(file: Path) -> None:
         raise _not_a_store(file, "it is no SQLite database")
     # Immutable: SQLite takes no lock and makes no side file.
     try:
-        with closing(sqlite3.connect(uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
+        with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except DRIVER_ERRORS as error:
@@ -91,26 +90,15 @@ def _check_empty(file: Path) -> None:
 
 
 def _is_marked(file: Path) -> bool:
-    """Say whether a file's header holds our application id (https://sqlite.org/fileformat.html#the_database_header).
-
-    Read without SQLite, which would take locks, or stumble over a store that another process is just making: the id is
-    there from the first page of the first commit on.
-    """
+    """Return whether a file's header holds our application id, be it a store that another process is just making."""
     try:
-        with file.open("rb") as opened:
-            header = opened.read(_HEADER)
-    except OSError:
-        return False  # SQLite says what is wrong with it.
-    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+        return application_id(file) == APPLICATION_ID
+    except sqlite3.DatabaseError:
+        return False  # `_check_empty` says what is wrong with it.
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
     return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
-
-
-def uri(file: Path, query: str) -> str:
-    """Write the SQLite URI of a file; every special character of the path is escaped."""
-    return f"{file.absolute().as_uri()}?{query}"
 
 
 def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> sqlite3.Connection:
@@ -122,7 +110,9 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
     """
     exists(file, readonly=False)
     try:
-        connection = sqlite3.connect(uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout)
+        connection = sqlite3.connect(
+            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
+        )
         try:
             _prepare_writer(connection, file, durability, busy_timeout)
         except BaseException:
@@ -189,11 +179,11 @@ def reading_uri(file: Path, *, writable: bool) -> str:
         StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
     """
     if writable:
-        return uri(file, "mode=rw")
+        return database_uri(file, "mode=rw")
     exists(file, readonly=True)
     log = file.with_name(f"{file.name}-wal")
     unfinished = log.exists() and log.stat().st_size > 0
-    address = uri(file, "mode=ro" if unfinished else "mode=rw")
+    address = database_uri(file, "mode=ro" if unfinished else "mode=rw")
     try:
         _probe(address, file)
     except sqlite3.OperationalError as error:
@@ -204,10 +194,10 @@ def reading_uri(file: Path, *, writable: bool) -> str:
                 "Copy both files to a folder that may be written to, and open the copy."
             ) from error
         try:
-            _probe(uri(file, "mode=ro&immutable=1"), file)
+            _probe(database_uri(file, "mode=ro&immutable=1"), file)
         except DRIVER_ERRORS as damage:
             raise store_error(damage, file) from damage
-        return uri(file, "mode=ro&immutable=1")
+        return database_uri(file, "mode=ro&immutable=1")
     except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
     return address
