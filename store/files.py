@@ -16,6 +16,8 @@ from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
 from .failures import DRIVER_ERRORS, read_only, store_error
+from .holding import Held
+from .identity import Identity
 from .migrations import APPLICATION_ID, check_version, migrate, schema_version
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def _not_a_store(file: Path, problem: str) -> NotAStore:
     return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
 
 
-def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> sqlite3.Connection:
+def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> Held:
     """Open the connection that writes, and bring the schema up to date. Runs in the writer's thread.
 
     Raises:
@@ -114,7 +116,9 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
             database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
         )
         try:
+            opened = file.stat()  # At once: SQLite has the file open, and does not say which one it is.
             _prepare_writer(connection, file, durability, busy_timeout)
+            return Held(connection, Identity(file, opened, connection), file)
         except BaseException:
             connection.close()
             raise
@@ -123,7 +127,6 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
             raise read_only(file) from error
         raise store_error(error, file) from error
-    return connection
 
 
 def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability, busy_timeout: float) -> None:
@@ -173,15 +176,21 @@ def reading_uri(file: Path, *, writable: bool) -> str:
 
     A connection that may write takes the side files away when it is the last one to close; a read-only one, which has
     to make them all the same, leaves them (https://sqlite.org/walformat.html#the_wal_index). But the one that may write
-    would also copy the events of a write-ahead log into the database, which a store that is only read does not.
+    would also copy the events of a write-ahead log into the database, which a store that is only read does not. Beside
+    a writer, which closes last and tidies up, it is read-only, so that it never writes to a file that was swapped.
+
+    Args:
+        file: the database.
+        writable: whether there is a writer.
 
     Raises:
         StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
     """
     if writable:
-        return database_uri(file, "mode=rw")
+        return database_uri(file, "mode=ro")
     exists(file, readonly=True)
-    log = file.with_name(f"{file.name}-wal")
+    real = file.resolve()  # SQLite's side files are beside the database, not beside a link to it.
+    log = real.with_name(f"{real.name}-wal")
     unfinished = log.exists() and log.stat().st_size > 0
     address = database_uri(file, "mode=ro" if unfinished else "mode=rw")
     try:
