@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
+from . import statements
 from .failures import moved
 from .identity import Change
 
@@ -57,9 +58,13 @@ class Held:
 
     def checkpoint(self) -> None:
         """Copy the write-ahead log into the database, as far as nobody is in the way."""
-        if not self._changed():
-            self._tend("PRAGMA wal_checkpoint(PASSIVE)")
-            self._changed()  # Remembers what is in the database now.
+        if self._changed():
+            return
+        # Asked before: what another process appends meanwhile may not be copied.
+        last = self._tend(statements.LAST_GIVEN)
+        found = self._tend("PRAGMA wal_checkpoint(PASSIVE)")
+        if last and found and found[1] == found[2]:
+            self.identity.copied(last[0])
 
     def close(self) -> None:
         """Leave the file tidy, and close the connection."""
@@ -93,9 +98,9 @@ class Held:
         match change:
             case Change.GONE | Change.REPLACED:
                 # Into the old file, wherever it is: what was renamed holds everything that was acknowledged.
-                whole = self._tend("PRAGMA wal_checkpoint(TRUNCATE)")
+                found = self._tend("PRAGMA wal_checkpoint(TRUNCATE)")
                 self.connection.close()
-                if whole and identity.has_log():
+                if found and not found[0] and identity.has_log():
                     _remove(identity.log)
                     self._remove_index()
             case Change.OVERWRITTEN:
@@ -115,17 +120,17 @@ class Held:
         if self.identity.has_index():
             _remove(self.identity.index)
 
-    def _tend(self, pragma: str) -> bool:
-        """Do housekeeping; return whether it was done in full.
+    def _tend(self, statement: str) -> tuple[int, ...] | None:
+        """Do housekeeping; return SQLite's answer: of a checkpoint ``(busy, pages in the log, pages copied)``.
 
         When it fails, nothing is lost, and the next append or open meets the cause (a full disk).
         """
         try:
-            rows = self.connection.execute(pragma).fetchall()
+            rows = self.connection.execute(statement).fetchall()
         except sqlite3.Error as error:
-            log.warning("%s: %s failed: %s", self._file, pragma, error)
-            return False
-        return not rows or not rows[0][0]
+            log.warning("%s: %s failed: %s", self._file, statement, error)
+            return None
+        return rows[0] if rows else None
 
 
 def _remove(path: str) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Final, NamedTuple, TypeAlias
 
 from timeline.databases import database_uri
@@ -22,9 +22,13 @@ from . import statements
 _Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
 
-_LOOKS: Final = 5
+BESIDE_EVERY: Final = 0.05
+"""Seconds in which the files beside the database are looked for once at most. Appends to a log that was deleted are
+copied into the database when that is found, so they can wait; each call of `os.stat` is some 2 % of a fast append."""
+_AT_REST: Final = 0.5
+"""Seconds without a change after which nobody is writing to a file any more."""
 _PAUSE: Final = 0.02
-"""Seconds between two looks at a database that another process may be copying its write-ahead log into."""
+"""Seconds between two looks at a file that makes no sense."""
 
 
 class Change(Enum):
@@ -75,30 +79,41 @@ class Identity:
     def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
         (self.store,) = connection.execute(statements.STORE).fetchone()
         self._file = str(file.absolute())
-        self._node = _node(opened)
+        self._inode, self._device = opened.st_ino, opened.st_dev
         real = os.path.realpath(self._file)
         self.log, self.index = f"{real}-wal", f"{real}-shm"
         self._log_node, self._index_node = found_node(self.log), found_node(self.index)
-        self._stamp: tuple[int, int] | None = None
+        self._written, self._size = -1, -1
         self._content = _Content(None, 0)
+        self._beside_until = 0.0
 
     def change(self) -> Change | None:
-        """Return what happened to the files; None: all are as they were. Costs three calls of `os.stat`, mostly."""
+        """Return what happened to the files; None: all are as they were. Costs a call of `os.stat`, mostly."""
         try:
             found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
         except OSError:
             return Change.GONE
-        if _node(found) != self._node:
+        if found.st_ino != self._inode or found.st_dev != self._device:
             return Change.REPLACED
-        if not self.has_log() or found_node(self.index) != self._index_node:
-            return Change.BESIDE
-        stamp = (found.st_mtime_ns, found.st_size)
-        if stamp != self._stamp:
+        if (now := monotonic()) >= self._beside_until:
+            if not (self.has_log() and self.has_index()):
+                return Change.BESIDE
+            self._beside_until = now + BESIDE_EVERY
+        if found.st_mtime_ns != self._written or found.st_size != self._size:
             # Something was copied into the database: out of its write-ahead log, if it is what it was.
             if not self._goes_on():
                 return Change.OVERWRITTEN
-            self._stamp = stamp
+            self._written, self._size = found.st_mtime_ns, found.st_size
         return None
+
+    def copied(self, last: int) -> None:
+        """Take note that this process has just copied everything up to a position into the database."""
+        try:
+            found = os.stat(self._file)  # noqa: PTH116 - as above
+        except OSError:
+            return  # `change` says what happened.
+        self._written, self._size = found.st_mtime_ns, found.st_size
+        self._content = _Content(self.store, last)
 
     def has_log(self) -> bool:
         """Return whether the write-ahead log that the database was opened with is where it belongs."""
@@ -109,19 +124,28 @@ class Identity:
         return found_node(self.index) == self._index_node
 
     def _goes_on(self) -> bool:
-        """Return whether the database file is this store's, and no older copy; while it is written, look again."""
-        for tried in range(_LOOKS):
-            if tried:
-                sleep(_PAUSE)
-            try:
+        """Return whether the database file is this store's, and no older copy.
+
+        A file that is just written to (another process copies its write-ahead log) may say anything, and is looked at
+        until it makes sense or is written to no more.
+        """
+        written, since = -1, monotonic()
+        while True:
+            with suppress(sqlite3.Error):
                 content = _content(self._file)
-            except sqlite3.Error:
-                continue
-            named = content.store == self.store or content.store is self._content.store is None
-            if named and content.last >= self._content.last:
-                self._content = content
-                return True
-        return False
+                named = content.store == self.store or content.store is self._content.store is None
+                if named and content.last >= self._content.last:
+                    self._content = content
+                    return True
+            try:
+                found = os.stat(self._file)  # noqa: PTH116 - as above
+            except OSError:
+                return False
+            if found.st_mtime_ns != written:
+                written, since = found.st_mtime_ns, monotonic()
+            elif monotonic() - since >= _AT_REST:
+                return False
+            sleep(_PAUSE)
 
 
 def found_node(path: str) -> _Node | None:
