@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import aiosqlite
 
-from .failures import DRIVER_ERRORS, store_error
+from . import statements
+from .failures import DRIVER_ERRORS, moved, store_error
 from .files import ReadConnection
+from .identity import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,15 +34,17 @@ async def started(writer: Writer) -> Writer:
     return writer
 
 
-async def connect_reader(address: str, file: Path, busy_timeout: float) -> aiosqlite.Connection:
+async def connect_reader(address: str, file: Path, busy_timeout: float, name: str | None) -> aiosqlite.Connection:
     """Open the connection that reads.
 
     Args:
         address: the file's URI, of `files.reading_uri`.
         file: names the store in errors.
         busy_timeout: seconds to wait for another process.
+        name: the name of the store that the writer has open; None: there is no writer.
 
     Raises:
+        StoreMoved: the file is another store's than the writer's.
         StoreError: what the database says.
     """
     connection = _in_daemon(
@@ -54,9 +58,21 @@ async def connect_reader(address: str, file: Path, busy_timeout: float) -> aiosq
         )
     )
     try:
-        return await connection
-    except DRIVER_ERRORS as error:
-        raise store_error(error, file) from error
+        await connection
+        # Something is read at once, so that SQLite holds the file for this connection as long as it is open.
+        await _check_name(connection, file, name)
+    except BaseException as error:
+        await connection.close()
+        if isinstance(error, DRIVER_ERRORS):
+            raise store_error(error, file) from error
+        raise
+    return connection
+
+
+async def _check_name(connection: aiosqlite.Connection, file: Path, name: str | None) -> None:
+    [(found,)] = await connection.execute_fetchall(statements.STORE)
+    if name not in {None, found}:
+        raise moved(file, Change.REPLACED)
 
 
 def _in_daemon(build: Callable[[], T]) -> T:

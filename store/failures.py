@@ -12,11 +12,14 @@ from timeline.errors import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreMoved,
     StoreReadOnly,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .identity import Change
 
 _LOCKED: Final = (StoreLocked, "another process is writing to it. Nothing was written; try again when it is done")
 _READ_ONLY: Final = (
@@ -84,6 +87,15 @@ def reading_only(file: Path) -> StoreReadOnly:
     return StoreReadOnly(
         f"{file}: the store is open for reading only. Nothing was written. Make the file and its folder writable; in "
         "Python, open it without readonly."
+    )
+
+
+def moved(file: Path, change: Change) -> StoreMoved:
+    """Return the error of a store whose file was swapped while it was open."""
+    return StoreMoved(
+        f"{file}: {change.value}. What was just appended may be in the old file only, and this store is of no use any "
+        "more. Put the right file in its place while no program has it open, open the store again, and append again "
+        "what was not acknowledged: what is there already is not written twice."
     )
 
 

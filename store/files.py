@@ -1,7 +1,7 @@
 """Database files: what stands at a path, and the connections to it.
 
 A file is looked at before it is opened for writing: what is no store of ours is never changed, not even by the side
-files that SQLite makes beside a database in WAL mode.
+files that SQLite makes beside a database in WAL mode. Only SQLite opens it, also to look (`timeline.databases`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
 from .failures import DRIVER_ERRORS, read_only, store_error
+from .holding import Held
+from .identity import Identity
 from .migrations import APPLICATION_ID, check_version, migrate, schema_version
 
 if TYPE_CHECKING:
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
 
-_MAGIC: Final = b"SQLite format 3\x00"
-_HEADER: Final = 100
 _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002
 """Seconds between two tries to put a new database in WAL mode."""
@@ -79,7 +80,7 @@ def _check_empty(file: Path) -> None:
         raise _not_a_store(file, "it is no SQLite database")
     # Immutable: SQLite takes no lock and makes no side file.
     try:
-        with closing(sqlite3.connect(uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
+        with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except DRIVER_ERRORS as error:
@@ -91,29 +92,18 @@ def _check_empty(file: Path) -> None:
 
 
 def _is_marked(file: Path) -> bool:
-    """Say whether a file's header holds our application id (https://sqlite.org/fileformat.html#the_database_header).
-
-    Read without SQLite, which would take locks, or stumble over a store that another process is just making: the id is
-    there from the first page of the first commit on.
-    """
+    """Return whether a file's header holds our application id, be it a store that another process is just making."""
     try:
-        with file.open("rb") as opened:
-            header = opened.read(_HEADER)
-    except OSError:
-        return False  # SQLite says what is wrong with it.
-    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+        return application_id(file) == APPLICATION_ID
+    except sqlite3.DatabaseError:
+        return False  # `_check_empty` says what is wrong with it.
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
     return NotAStore(f"{file} is not a timeline store: {problem}. It was not changed.")
 
 
-def uri(file: Path, query: str) -> str:
-    """Write the SQLite URI of a file; every special character of the path is escaped."""
-    return f"{file.absolute().as_uri()}?{query}"
-
-
-def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> sqlite3.Connection:
+def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> Held:
     """Open the connection that writes, and bring the schema up to date. Runs in the writer's thread.
 
     Raises:
@@ -122,9 +112,13 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
     """
     exists(file, readonly=False)
     try:
-        connection = sqlite3.connect(uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout)
+        connection = sqlite3.connect(
+            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
+        )
         try:
+            opened = file.stat()  # At once: SQLite has the file open, and does not say which one it is.
             _prepare_writer(connection, file, durability, busy_timeout)
+            return Held(connection, Identity(file, opened, connection), file)
         except BaseException:
             connection.close()
             raise
@@ -133,7 +127,6 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> s
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
             raise read_only(file) from error
         raise store_error(error, file) from error
-    return connection
 
 
 def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Durability, busy_timeout: float) -> None:
@@ -183,17 +176,23 @@ def reading_uri(file: Path, *, writable: bool) -> str:
 
     A connection that may write takes the side files away when it is the last one to close; a read-only one, which has
     to make them all the same, leaves them (https://sqlite.org/walformat.html#the_wal_index). But the one that may write
-    would also copy the events of a write-ahead log into the database, which a store that is only read does not.
+    would also copy the events of a write-ahead log into the database, which a store that is only read does not. Beside
+    a writer, which closes last and tidies up, it is read-only, so that it never writes to a file that was swapped.
+
+    Args:
+        file: the database.
+        writable: whether there is a writer.
 
     Raises:
         StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
     """
     if writable:
-        return uri(file, "mode=rw")
+        return database_uri(file, "mode=ro")
     exists(file, readonly=True)
-    log = file.with_name(f"{file.name}-wal")
+    real = file.resolve()  # SQLite's side files are beside the database, not beside a link to it.
+    log = real.with_name(f"{real.name}-wal")
     unfinished = log.exists() and log.stat().st_size > 0
-    address = uri(file, "mode=ro" if unfinished else "mode=rw")
+    address = database_uri(file, "mode=ro" if unfinished else "mode=rw")
     try:
         _probe(address, file)
     except sqlite3.OperationalError as error:
@@ -204,10 +203,10 @@ def reading_uri(file: Path, *, writable: bool) -> str:
                 "Copy both files to a folder that may be written to, and open the copy."
             ) from error
         try:
-            _probe(uri(file, "mode=ro&immutable=1"), file)
+            _probe(database_uri(file, "mode=ro&immutable=1"), file)
         except DRIVER_ERRORS as damage:
             raise store_error(damage, file) from damage
-        return uri(file, "mode=ro&immutable=1")
+        return database_uri(file, "mode=ro&immutable=1")
     except DRIVER_ERRORS as error:
         raise store_error(error, file) from error
     return address

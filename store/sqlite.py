@@ -9,25 +9,37 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
 
-from timeline.errors import ConversationNotFound, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from timeline.errors import (
+    ConversationNotFound,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreMoved,
+    StoreReadOnly,
+)
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 
 from . import query_statements, statements
 from .appending import append_nothing
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from .connecting import connect_reader, started
-from .failures import DRIVER_ERRORS, checked_page, closed, reading_only, store_error
+from .failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from .files import Durability, advice, connect_writer, exists, reading_uri
+from .holding import log
+from .identity import Place
 from .indexing import SLICE, catch_up
 from .questions import Questions
 from .sqlite_questions import SQLiteQuestions
-from .writer import Writer, log
+from .writer import Writer
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from concurrent.futures import Future
     from os import PathLike
@@ -67,11 +79,16 @@ class SQLiteStore(Questions):
         advice: what to know about this store and the SQLite library in use; mostly empty.
     """
 
-    def __init__(self, file: Path, writer: Writer | None, reader: aiosqlite.Connection, advice: list[str]) -> None:
+    def __init__(
+        self, file: Path, writer: Writer | None, reader: aiosqlite.Connection, place: Place, advice: list[str]
+    ) -> None:
         self.file = file
         self.advice = advice
         self._writer = writer
         self._reader = reader
+        self._place = place
+        self._moved: str | None = None
+        """What is wrong with a store whose file was swapped while it was open."""
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -101,6 +118,7 @@ class SQLiteStore(Questions):
             StoreTooNew: a later version of this library wrote it.
             StoreCorrupt: the file is damaged.
             StoreReadOnly: there is no file yet, and none may be made.
+            StoreMoved: the file was swapped while it was being opened.
             StoreError: the path is a folder, or in a missing one, or cannot be read.
         """
         file = Path(path)
@@ -116,15 +134,17 @@ class SQLiteStore(Questions):
                     raise
                 known.append(str(refusal))
         try:
+            place = Place(file)
             address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
-            reader = await connect_reader(address, file, busy_timeout)
+            name = None if writer is None else writer.opened.result()
+            reader = await connect_reader(address, file, busy_timeout, name)
         except BaseException:
             if writer is not None:
                 writer.stop()
             raise
         for advised in known:
             _advise_once(advised)
-        return cls(file, writer, reader, known)
+        return cls(file, writer, reader, place, known)
 
     async def append(
         self,
@@ -150,6 +170,9 @@ class SQLiteStore(Questions):
             return await self._writer.append(batch)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
+        except StoreMoved as error:
+            await self._leave(error)
+            raise
 
     async def read(
         self,
@@ -299,6 +322,10 @@ class SQLiteStore(Questions):
             warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
 
     async def _close(self) -> None:
+        if self._writer is not None:
+            # A file that was swapped is left while the reader still has it open: see `Held`.
+            with suppress(StoreError):
+                await self._written(self._writer.submit(_nothing))
         # The reader first: the last connection to go tidies the write-ahead log away.
         try:
             await self._reader.close()
@@ -310,6 +337,12 @@ class SQLiteStore(Questions):
     def _check_open(self) -> None:
         if self._closing is not None:
             raise closed(self.file)
+
+    async def _leave(self, error: StoreMoved) -> None:
+        """Let go of a file that was swapped: it must not stand in the way of a store that is opened in its place."""
+        if self._moved is None:
+            self._moved = str(error)
+            await self._reader.close()
 
     async def _lineage(self, conversation: str) -> list[_Part]:
         """Say which logs hold the versions of a conversation, in their order: its ancestors' and its own."""
@@ -345,12 +378,19 @@ class SQLiteStore(Questions):
             return await asyncio.wrap_future(job)
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
+        except StoreMoved as error:
+            await self._leave(error)
+            raise
 
     async def _rows(self, statement: str, *parameters: Any) -> list[Row]:
         return await self._fetched(statement, parameters)
 
     async def _fetched(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
         self._check_open()
+        if self._moved is None and (change := self._place.change()):
+            await self._leave(moved(self.file, change))
+        if self._moved is not None:
+            raise StoreMoved(self._moved)
         try:
             return [tuple(row) for row in await self._reader.execute_fetchall(statement, parameters)]
         except DRIVER_ERRORS as error:
@@ -364,6 +404,10 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     if types is None:
         return every, ()
     return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """Ask the writer for no more than whether the file is still there."""
 
 
 @cache

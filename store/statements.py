@@ -133,6 +133,9 @@ PAGE_OF_ALL_OF_RARE_TYPES: Final = (
 VALUES: Final = (
     "SELECT v.hash, v.text FROM json_each(?) AS wanted CROSS JOIN stored_values AS v ON v.hash = wanted.value"
 )
+STORE: Final = "SELECT store FROM identity"
+IS_NAMED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'identity'"
+LAST_GIVEN: Final = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
 SCHEMA_VERSION: Final = "SELECT max(number) FROM migrations"
 
 

@@ -164,6 +164,15 @@ class SearchProgressRow(Stored, table=True):
     """Position of the last event that is in the index."""
 
 
+class IdentityRow(Stored, table=True):
+    """One row: the name of the store, which no other one has, and every copy of it."""
+
+    __tablename__: ClassVar[Any] = "identity"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    store: str = Field(primary_key=True, sa_type=Text)
+
+
 class MigrationRow(Stored, table=True):
     """One migration that was applied; the highest number is the schema's version."""
 
@@ -182,6 +191,7 @@ TABLES: Final = (
     CompactionRow,
     DigestEntryRow,
     SearchProgressRow,
+    IdentityRow,
     MigrationRow,
 )
 

@@ -9,11 +9,10 @@ else can leave a transaction open, because nobody else has the connection.
 from __future__ import annotations
 
 import asyncio
-import logging
-import sqlite3
 from collections import defaultdict
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -22,14 +21,13 @@ from .appending import append_all
 from .failures import closed
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Sequence
 
     from timeline.ports import Appended
 
     from .codec import Batch
-
-log: Final = logging.getLogger("timeline.store")
-log.addHandler(logging.NullHandler())
+    from .holding import Held
 
 T = TypeVar("T")
 
@@ -58,7 +56,7 @@ class _Append(NamedTuple):
 class Writer:
     """Owns the writing connection and its thread. ``where`` names the store in errors."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], where: str) -> None:
+    def __init__(self, connect: Callable[[], Held], where: str) -> None:
         self._connect = connect
         self._where = where
         self._jobs: SimpleQueue[_Append | _Job | None] = SimpleQueue()
@@ -67,8 +65,8 @@ class Writer:
         self._lock = Lock()
         self._stopping = False
         self._written = 0
-        self.opened: Future[None] = Future()
-        """Done when the connection is open; holds the error if it could not be opened."""
+        self.opened: Future[str] = Future()
+        """The name of the store, when the connection is open; holds the error if it could not be opened."""
         self.stopped: Future[None] = Future()
         """Done when the connection is closed and the thread ends."""
         for answer in (self.opened, self.stopped):
@@ -114,21 +112,21 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            connection = self._connect()
+            held = self._connect()
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for `opened`
             self.opened.set_exception(error)
             self.stopped.set_result(None)
             return
-        self.opened.set_result(None)
+        self.opened.set_result(held.identity.store)
         while (job := self._next()) is not None:
             if isinstance(job, _Append):
-                self._append(connection, self._together(job))
+                self._append(held, self._together(job))
             elif job.future.set_running_or_notify_cancel():
-                self._do(connection, job)
+                self._do(held, job)
             # A job holds its caller's events; an idle thread must not keep them alive.
             del job
-            self._checkpoint_when_due(connection)
-        self._close(connection)
+            self._checkpoint_when_due(held)
+        held.close()
         self.stopped.set_result(None)
 
     def _next(self) -> _Append | _Job | None:
@@ -153,42 +151,29 @@ class Writer:
                 return group
             job = following
 
-    def _append(self, connection: sqlite3.Connection, group: list[_Append]) -> None:
+    def _append(self, held: Held, group: list[_Append]) -> None:
         outcomes: Sequence[Appended | BaseException]
         try:
-            outcomes = append_all(connection, [job.batch for job in group])
+            outcomes = held.run(partial(append_all, batches=[job.batch for job in group]))
         except BaseException as error:  # noqa: BLE001 - it belongs to all who wait for the transaction
             outcomes = [error] * len(group)
         else:
             self._written += sum(job.size for job in group) + _PER_COMMIT
         _answer(group, outcomes)
 
-    def _do(self, connection: sqlite3.Connection, job: _Job) -> None:
+    def _do(self, held: Held, job: _Job) -> None:
         try:
-            result = job.work(connection)
+            result = held.run(job.work)
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the job
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
             self._written += job.size + _PER_COMMIT if job.size else 0
 
-    def _checkpoint_when_due(self, connection: sqlite3.Connection) -> None:
+    def _checkpoint_when_due(self, held: Held) -> None:
         if self._written >= CHECKPOINT_AFTER:
             self._written = 0
-            self._tend(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-
-    def _close(self, connection: sqlite3.Connection) -> None:
-        if connection.total_changes:
-            self._tend(connection, "PRAGMA optimize")
-            self._tend(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-
-    def _tend(self, connection: sqlite3.Connection, pragma: str) -> None:
-        # Housekeeping: when it fails, nothing is lost and the next append or open meets the cause (a full disk).
-        try:
-            connection.execute(pragma).fetchall()
-        except sqlite3.Error as error:
-            log.warning("%s: %s failed: %s", self._where, pragma, error)
+            held.checkpoint()
 
 
 def _answer(group: Sequence[_Append], outcomes: Sequence[Appended | BaseException]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from .. import statements
-from . import create, digests, forks, rare
+from . import create, digests, forks, identity, rare
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,6 +23,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("let forks share what was appended before them", forks.apply),
     ("keep digests as rows", digests.apply),
     ("let appended blocks pass the indexes of rare events", rare.apply),
+    ("give the store a name of its own", identity.apply),
 )
 """In order; the first has number 1. A step that was released is never changed."""
 

@@ -35,7 +35,7 @@ def run() -> list[dict[str, Any]]:
     """Return one row: the speed of an append of 100 counted events of about 1 KB, as a share of plain `sqlite3`'s."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "ours.db"))
-        connection = connect_writer(Path(folder) / "plain.db", "full", 5.0)
+        connection = connect_writer(Path(folder) / "plain.db", "full", 5.0).connection
         connection.execute("PRAGMA wal_autocheckpoint = 1000")  # as plain sqlite3 has it; our writer checkpoints itself
         numbers = count(1)
         ratio = median_ratio(partial(_ours, runner, store, numbers), partial(_plain, connection, numbers), pairs=PAIRS)

@@ -122,3 +122,8 @@ def test_a_system_prompt_that_leaves_no_room_is_refused(run: Callable[..., Done]
     """A fixed part above the trigger gives exit code 5."""
     run("import", recording)
     run("render", sessions.SESSION, "--max-tokens", 1000, "--system", "word " * 1500).fails(Exit.REFUSED, "fixed part")
+
+
+def test_a_database_is_no_system_prompt(run: Callable[..., Done], simulated: dict[str, Any], db: Path) -> None:
+    """A database that is named in place of a text file is refused without being opened."""
+    run("render", simulated["id"], "--system", db).fails(Exit.USAGE, db.name, "this is a database")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from store.sqlite import SQLiteStore
 from tests.cli import sessions
 from timeline.cli.exits import Exit
 
@@ -185,3 +186,18 @@ def test_a_full_disk_is_told_and_keeps_what_is_stored(
     assert done.stderr.count("\n") == 1
     assert run("export", sessions.SESSION).out == before
     assert run("verify").code == 0
+
+
+@pytest.mark.parametrize("words", [["import"], ["simulate"]], ids=" ".join)
+def test_a_database_that_goes_away_meanwhile_is_told_in_one_line(
+    run: Callable[..., Done], recording: Path, db: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """The file is deleted while a command writes to it: one line says so, and nothing is reported as stored."""
+    append = SQLiteStore.append
+
+    def append_to_nothing(*args: Any, **options: Any) -> Any:
+        db.unlink(missing_ok=True)
+        return append(*args, **options)
+
+    monkeypatch.setattr(SQLiteStore, "append", append_to_nothing)
+    run(*words, recording).fails(Exit.DATABASE, str(db), "was deleted or renamed while it was open")

@@ -257,3 +257,10 @@ def _damage(db: Path, *versions: int) -> None:
     with closing(sqlite3.connect(db)) as connection, connection:
         for version in versions:
             connection.execute("UPDATE events SET checksum = 'x' WHERE version = ?", (version,))
+
+
+def test_an_export_never_replaces_a_database(run: Callable[..., Done], simulated: dict[str, Any], db: Path) -> None:
+    """Also with --force the log's own database, or another, stays what it is."""
+    before = run("show", simulated["id"]).out
+    run("export", "--all", "-o", db, "--force").fails(Exit.USAGE, db.name, "never replaces")
+    assert run("show", simulated["id"]).out == before

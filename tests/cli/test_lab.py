@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -198,3 +198,12 @@ def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: 
     assert "compares with nothing" in done.out
     fixed = run("lab", session, "--policy", "none", "--fixed-tokens", 5000, "--max-tokens", 6000, "--jobs", 1)
     assert "would not leave room" in fixed.out
+
+
+def test_a_report_never_replaces_a_database(
+    run: Callable[..., Done], session: Path, simulated: dict[str, Any], db: Path
+) -> None:
+    """A database that is named by mistake stays what it is."""
+    before = run("show", simulated["id"]).out
+    run("lab", session, "--policy", "none", "--jobs", 1, "--html", db).fails(Exit.USAGE, db.name, "never replaces")
+    assert run("show", simulated["id"]).out == before

@@ -13,8 +13,8 @@ from tests.project.sources import PACKAGES, Import, imports, modules, tree
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
 VOCABULARY = (
-    "answers attempt_events blocks digest encoding errors events extras frozen lifetimes notice_events paths ports "
-    "queries refusals stage_events"
+    "answers attempt_events blocks databases digest encoding errors events extras frozen lifetimes notice_events paths "
+    "ports queries refusals stage_events"
 )
 BELOW_THE_SHELL = "vocabulary tokens policy fold wire importers planning projection re-exports"
 PICTURE = {
@@ -36,7 +36,7 @@ PICTURE = {
 """``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""
 
 BESIDE_THE_CORE = {
-    "store": "blocks digest encoding errors events frozen paths ports queries",
+    "store": "blocks databases digest encoding errors events frozen paths ports queries",
     "summarizers": (
         "answers blocks digest errors events extras frozen paths policy.limits ports refusals tokens wire.usage"
     ),

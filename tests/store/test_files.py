@@ -271,7 +271,8 @@ async def test_a_store_cannot_be_made_where_nothing_may_be_written(tmp_path: Pat
 @pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
 def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Durability, level: int) -> None:
     """``full`` syncs at every commit, ``normal`` at checkpoints; both in WAL mode, in a marked file."""
-    with closing(connect_writer(tmp_path / "agent.db", durability, 1.0)) as connection:
+    with closing(connect_writer(tmp_path / "agent.db", durability, 1.0)) as held:
+        connection = held.connection
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)

@@ -47,7 +47,7 @@ def connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
     """A database with many small conversations and one long one, with and without statistics for the planner."""
-    connection = connect_writer(tmp_path_factory.mktemp("plans") / "agent.db", "normal", 1.0)
+    connection = connect_writer(tmp_path_factory.mktemp("plans") / "agent.db", "normal", 1.0).connection
     connection.execute("PRAGMA synchronous = OFF")
     for number in range(200):
         batch = [*events(2), compaction(1, 1, digest=WORK), *events(500 if number == 0 else 2)]

@@ -65,13 +65,13 @@ def test_the_first_migration_is_the_one_that_was_released() -> None:
 def test_the_migrations_make_the_tables_that_the_classes_describe(tmp_path: Path) -> None:
     """Table by table: columns with types and defaults, keys, indexes, strictness."""
     with (
-        closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as migrated,
+        closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as held,
         closing(sqlite3.connect(":memory:")) as described,
     ):
         for statement in ddl():
             described.execute(statement)
         for table in TABLES:
-            assert _shape(migrated, table.__tablename__) == _shape(described, table.__tablename__)
+            assert _shape(held.connection, table.__tablename__) == _shape(described, table.__tablename__)
 
 
 async def test_a_store_of_the_first_release_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -94,7 +94,8 @@ async def test_a_store_of_the_first_release_is_brought_up_to_date(tmp_path: Path
 
 def test_the_migrations_are_recorded_by_name(tmp_path: Path) -> None:
     """A database knows which steps made it, and running them again changes nothing."""
-    with closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as connection:
+    with closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as held:
+        connection = held.connection
         recorded = connection.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
         assert recorded == [(number, name) for number, (name, _) in enumerate(MIGRATIONS, 1)]
         before = connection.total_changes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from store import writer as writing
+from store.files import connect_writer
 from store.writer import Writer
 from timeline.errors import StoreClosed
 
@@ -17,16 +18,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from store.holding import Held
+
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    """A writer on a database with one table."""
+    """A writer on a store with one table more."""
 
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE t (x)")
-        return connection
+    def connect() -> Held:
+        held = connect_writer(tmp_path / "test.db", "full", 5.0)
+        held.connection.execute("CREATE TABLE t (x)")
+        return held
 
     writer = Writer(connect, "test.db")
     writer.opened.result(10)
@@ -116,7 +118,7 @@ def test_stopping_finishes_what_is_queued_and_refuses_more(writer: Writer) -> No
 def test_a_connection_that_cannot_be_opened_is_reported() -> None:
     """The error waits for whoever asks whether the writer is open, and the thread ends."""
 
-    def connect() -> sqlite3.Connection:
+    def connect() -> Held:
         raise sqlite3.OperationalError("no")
 
     writer = Writer(connect, "test.db")
@@ -140,16 +142,3 @@ def test_the_write_ahead_log_is_copied_back_as_it_grows(
     writer.submit(insert, 60_000).result(10)
     writer.submit(_count).result(10)
     assert (tmp_path / "test.db").stat().st_size >= before + 120_000
-
-
-def test_housekeeping_that_fails_fails_nobody(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
-    """A checkpoint that cannot run is logged; the job before it was done."""
-
-    def break_off(connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA query_only = ON")
-        writer._tend(connection, "CREATE TABLE u (x)")
-        connection.execute("PRAGMA query_only = OFF")
-
-    writer.submit(break_off).result(10)
-    assert "CREATE TABLE u (x) failed" in caplog.text
-    assert writer.submit(_insert).result(10) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.cli import output
@@ -14,6 +13,7 @@ from timeline.cli.exits import UsageProblem
 from timeline.cli.models import make_summarizer
 from timeline.cli.output import paint, state_colour, write
 from timeline.cli.wires import known_wire
+from timeline.databases import IsDatabase, read_text
 from timeline.policy.files import find_policy
 from timeline.projection.rules import spaced
 from timeline.projection.table import account_lines, decision_in_words, explanation_lines
@@ -56,7 +56,9 @@ class Wish:
         if self.system is None:
             return None
         try:
-            return Path(self.system).read_text(encoding="utf-8")
+            return read_text(self.system)
+        except IsDatabase:
+            raise UsageProblem(f"{self.system}: this is a database. Give a text file, or the text itself.") from None
         except UnicodeDecodeError:
             raise UsageProblem(f"{self.system}: this is no UTF-8 text. Give a text file, or the text itself.") from None
         except (OSError, ValueError):  # no such file, or a text that cannot be a file's name

@@ -13,6 +13,7 @@ from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.markdown import transcript
 from timeline.cli.output import note, progress
+from timeline.databases import is_database
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.history import reverted_versions
@@ -100,6 +101,8 @@ def _sink(target: Target) -> Iterator[Callable[[str], None]]:
     real = file.resolve()
     if real.is_file() and not target.force:
         raise UsageProblem(f"{file}: the file is there already. Name another with -o, or replace it with --force.")
+    if is_database(real):
+        raise UsageProblem(f"{file}: this is a database, which an export never replaces. Name another file with -o.")
     # A device or a pipe is written to; only a regular file can be replaced by a complete one.
     draft = real.with_name(f".{real.name}.{os.getpid()}.part") if real.is_file() or not real.exists() else real
     try:

@@ -8,6 +8,7 @@ from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab_calls import MOST_CALLS, print_differences
 from timeline.cli.output import note, paint, progress, write
+from timeline.databases import is_database
 from timeline.lab.comparison import comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.keeping import Kept
@@ -96,6 +97,8 @@ def compare(
     """
     if html is not None and not html.absolute().parent.is_dir():
         raise UsageProblem(f"{html}: its folder is not there. Make it first.")
+    if html is not None and is_database(html):
+        raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
     works = plan([str(file) for file in files], wanted.tries(), wanted.options())
     kept = None if resume is None else Kept(resume)
     with progress("replaying", len(works)) as advance:

@@ -23,6 +23,7 @@ TimelineError
 │   ├── DuplicateEvent                   an event id is in the log already, with other company or content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
+│   ├── StoreMoved                       the database file was swapped while it was open
 │   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
 │       ├── NotAStore                    the file is something else
@@ -86,6 +87,7 @@ from timeline.errors.stores import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreMoved,
     StoreReadOnly,
     StoreTooNew,
     StoreTooOld,
@@ -128,6 +130,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreLocked",
+    "StoreMoved",
     "StoreReadOnly",
     "StoreTooNew",
     "StoreTooOld",

@@ -67,6 +67,14 @@ class StoreFull(StoreError):
     """The disk or the database is full; what was stored before is intact. Free some space and try again."""
 
 
+class StoreMoved(StoreError):
+    """The database file was deleted, renamed, replaced or overwritten while it was open.
+
+    What was just appended may be in the old file only; what is read is no answer any more. The store takes no more
+    appends: open it again, and append again.
+    """
+
+
 class StoreClosed(StoreError):
     """The store was closed. Open it again with `open_store`."""
 

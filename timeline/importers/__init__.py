@@ -11,9 +11,10 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.databases import IsDatabase, read_file
 from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
-from timeline.importers.agents_sqlite import MAGIC, read_agents_database
+from timeline.importers.agents_sqlite import read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
@@ -70,9 +71,9 @@ def read_recording(path: Path | str) -> list[Recording]:
         ImportFailed: the file is missing, empty, unreadable, no regular file, or no recording of a known format.
     """
     source = Path(path)
-    if _read(source, len(MAGIC)) == MAGIC:
-        return _said(read_agents_database(source), path)
     data = _read(source)
+    if data is None:
+        return _said(read_agents_database(source), path)
     if not data.strip(_NOTHING):
         raise ImportFailed(str(path), "the file is empty. Give a recorded conversation.")
     name = repair_text(source.stem)
@@ -127,15 +128,16 @@ def _damage(data: bytes) -> str:
     return ""
 
 
-def _read(source: Path, size: int = -1) -> bytes:
-    """Read a file, or its first bytes."""
+def _read(source: Path) -> bytes | None:
+    """Read a file; None: it is a SQLite database."""
     try:
         if source.is_dir():
             raise ImportFailed(str(source), "this is a folder. Give a file, or several: timeline import FOLDER/*.jsonl")
         if source.exists() and not source.is_file():
             raise ImportFailed(str(source), "this is no regular file. Copy the recording to a file first.")
-        with source.open("rb") as file:
-            return file.read(size)
+        return read_file(source)
+    except IsDatabase:
+        return None
     except FileNotFoundError:
         raise ImportFailed(str(source), "there is no such file. Check the path.") from None
     except PermissionError:

@@ -13,6 +13,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from timeline.databases import database_uri
 from timeline.errors import ImportFailed
 from timeline.events import ParentLink
 from timeline.importers.builder import Origin, RecordingBuilder, parse_time
@@ -25,16 +26,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT: Final = "openai-agents"
-MAGIC: Final = b"SQLite format 3\x00"
-"""How every SQLite database begins (https://sqlite.org/fileformat.html)."""
 _OURS: Final = {"conversations", "events", "snapshots"}
 _MESSAGES: Final = {"id", "session_id", "message_data", "created_at"}
 _STRUCTURE: Final = {"session_id", "message_id", "branch_id", "sequence_number"}
 _MAIN: Final = "main"
 _PATIENCE: Final = 5.0
 """Seconds to wait for a program that is just writing."""
-_WRITE_AHEAD: Final = 2
-"""The write version, in byte 18 of the header, of a database with a write-ahead log."""
 
 _Row: TypeAlias = tuple[int, str, str, bytes]
 """``(id, branch, created_at, message_data)``."""
@@ -47,15 +44,25 @@ def read_agents_database(file: Path) -> list[Recording]:
         ImportFailed: it holds no such sessions, is timeline's own, is locked, or cannot be read.
     """
     log = file.with_name(f"{file.name}-wal")
-    # Nobody has a database open whose write-ahead log is gone; SQLite would make one again, only to read.
-    alone = file.read_bytes()[18:19] == bytes([_WRITE_AHEAD]) and not log.exists()
     try:
+        # Nobody has a database open whose write-ahead log is gone; SQLite would make one again, only to read.
+        alone = not log.exists() and _writes_ahead(file)
         recordings = _read(file, "mode=ro&immutable=1" if alone else "mode=ro")
         if alone and log.exists():  # somebody came meanwhile, and what was read may be half of a change
             recordings = _read(file, "mode=ro")
     except sqlite3.Error as error:
         raise ImportFailed(str(file), f"the database cannot be read: {error}. {_cure(error)}") from None
     return recordings
+
+
+def _writes_ahead(file: Path) -> bool:
+    """Return whether a database is in WAL mode. SQLite does not open such a one without locks, and touches nothing."""
+    with closing(sqlite3.connect(database_uri(file, "mode=ro&nolock=1"), uri=True)) as database:
+        try:
+            database.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
+    return False
 
 
 def _cure(error: sqlite3.Error) -> str:
@@ -65,7 +72,7 @@ def _cure(error: sqlite3.Error) -> str:
 
 
 def _read(file: Path, query: str) -> list[Recording]:
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?{query}", uri=True, timeout=_PATIENCE)) as database:
+    with closing(sqlite3.connect(database_uri(file, query), uri=True, timeout=_PATIENCE)) as database:
         database.text_factory = partial(str, encoding="utf-8", errors="replace")
         database.execute("PRAGMA query_only = ON")
         columns = _columns(database)

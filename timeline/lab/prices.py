@@ -10,11 +10,11 @@ import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from timeline.databases import read_text
 from timeline.errors import InvalidPrices
 from timeline.frozen import Frozen
 from timeline.policy.names import fit
@@ -187,7 +187,7 @@ def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
     if file is None:
         return packaged_prices()
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise InvalidPrices(str(file), "", f"it cannot be read: {reason}") from None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from anyio.from_thread import start_blocking_portal
 
 import timeline
+from timeline.databases import IsDatabase, read_file
 from timeline.errors import ImportFailed, TimelineError
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.importers import read_recording
@@ -149,6 +150,15 @@ def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool) -> 
 
 def _digest(file: str) -> str:
     try:
-        return sha256(Path(file).read_bytes()).hexdigest()
+        return sha256(read_file(file)).hexdigest()
+    except IsDatabase:
+        return sha256_hex(canonical_json(_stamps(Path(file))))
     except OSError as error:
         raise ImportFailed(file, f"it cannot be read: {error.strerror or error}.") from None
+
+
+def _stamps(database: Path) -> list[list[int]]:
+    """Return size and time of a database and of its write-ahead log, which change with whatever is written to it."""
+    parts = (database, database.with_name(f"{database.name}-wal"))
+    found = [part.stat() for part in parts if part.exists()]
+    return [[part.st_size, part.st_mtime_ns] for part in found]

@@ -16,11 +16,11 @@ cut = {kind = "keep_last", messages = 20}
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import ValidationError
 
+from timeline.databases import read_text
 from timeline.errors import InvalidPolicy
 from timeline.policy.making import COUNTED, keywords_of, of_model
 from timeline.policy.model import Policy
@@ -50,7 +50,7 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
         InvalidLimits: the file names a model, and a file of limits cannot be used.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise InvalidPolicy("", f"it cannot be read: {reason}", file=str(path)) from None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from timeline.blocks import instant_text, parse_instant
+from timeline.databases import read_file
 from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import ContextRendered, Event, NewEvent, PolicyChanged
@@ -137,11 +138,9 @@ def read_copies(path: Path) -> list[LogCopy] | None:
         ImportFailed: a later version of this library wrote the file, or nothing in it can be read.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-            if not _is_copy(head):
-                return None
-            data = head + file.read()
+        if not _is_copy(read_file(path, _HEAD)):
+            return None
+        data = read_file(path)
     except OSError:
         return None  # whoever reads it as a recording says what is wrong with it
     copies = _File(str(path)).read(data)

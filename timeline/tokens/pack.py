@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from timeline.databases import read_file
 from timeline.tokens.vocabulary import VOCABULARIES, Vocabulary, pack, parse_tiktoken, tiktoken_sha256
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def read_source(source: Path) -> tuple[Vocabulary, list[bytes]]:
         OSError: the file cannot be read.
         ValueError: the file is no vocabulary, or not one of the known ones.
     """
-    content = source.read_bytes()
+    content = read_file(source)
     tokens = parse_tiktoken(gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content)
     found = tiktoken_sha256(tokens)
     for vocabulary in VOCABULARIES.values():

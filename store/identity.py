@@ -1,0 +1,171 @@
+"""Which file a store has open, held against the file that its path names now.
+
+SQLite goes on with the file that it opened, wherever that went: a file that was deleted, renamed or replaced takes
+appends that nobody will find. What tells is the file system (device and inode, of the database and of the two files
+beside it) and, where a file was overwritten in its place, the name that the store has in its own table.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from enum import Enum
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final, NamedTuple, TypeAlias
+
+from timeline.databases import database_uri
+
+from . import statements
+
+_Node: TypeAlias = tuple[int, int]
+"""``(st_dev, st_ino)``."""
+
+BESIDE_EVERY: Final = 0.05
+"""Seconds in which the files beside the database are looked for once at most. Appends to a log that was deleted are
+copied into the database when that is found, so they can wait; each call of `os.stat` is some 2 % of a fast append."""
+_AT_REST: Final = 0.5
+"""Seconds without a change after which nobody is writing to a file any more."""
+_PAUSE: Final = 0.02
+"""Seconds between two looks at a file that makes no sense."""
+
+
+class Change(Enum):
+    """What happened to the files of a database that was open, in words that follow the file's name."""
+
+    GONE = "the database file was deleted or renamed while it was open"
+    REPLACED = "another file was put in the place of the database while it was open"
+    OVERWRITTEN = "the database file was overwritten while it was open"
+    BESIDE = "a file beside it that belongs to the open database, -wal or -shm, was deleted or replaced"
+
+
+class _Content(NamedTuple):
+    """What the database file itself holds, without its write-ahead log."""
+
+    store: str | None
+    """None: it has no name (yet: that may still be in the write-ahead log of a store that was brought up to date)."""
+    last: int
+    """The highest position that was copied into it. It only rises, unless an older copy is written over the file."""
+
+
+class Place:
+    """The file that a path names, as it was when this was made."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = str(file.absolute())
+        self._node = found_node(self._file)
+
+    def change(self) -> Change | None:
+        """Return what happened to the file; None: it is the same."""
+        node = found_node(self._file)
+        if node == self._node:
+            return None
+        return Change.GONE if node is None else Change.REPLACED
+
+
+class Identity:
+    """The files of one open database, as they were found when it was opened.
+
+    Args:
+        file: names the database, also through links.
+        opened: what `os.stat` said of it right after SQLite had opened it.
+        connection: a connection in WAL mode.
+
+    Raises:
+        sqlite3.Error: the store has no name that can be read.
+    """
+
+    def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
+        (self.store,) = connection.execute(statements.STORE).fetchone()
+        self._file = str(file.absolute())
+        self._inode, self._device = opened.st_ino, opened.st_dev
+        real = os.path.realpath(self._file)
+        self.log, self.index = f"{real}-wal", f"{real}-shm"
+        self._log_node, self._index_node = found_node(self.log), found_node(self.index)
+        self._written, self._size = -1, -1
+        self._content = _Content(None, 0)
+        self._beside_until = 0.0
+
+    def change(self) -> Change | None:
+        """Return what happened to the files; None: all are as they were. Costs a call of `os.stat`, mostly."""
+        try:
+            found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
+        except OSError:
+            return Change.GONE
+        if found.st_ino != self._inode or found.st_dev != self._device:
+            return Change.REPLACED
+        if (now := monotonic()) >= self._beside_until:
+            if not (self.has_log() and self.has_index()):
+                return Change.BESIDE
+            self._beside_until = now + BESIDE_EVERY
+        if found.st_mtime_ns != self._written or found.st_size != self._size:
+            # Something was copied into the database: out of its write-ahead log, if it is what it was.
+            if not self._goes_on():
+                return Change.OVERWRITTEN
+            self._written, self._size = found.st_mtime_ns, found.st_size
+        return None
+
+    def copied(self, last: int) -> None:
+        """Take note that this process has just copied everything up to a position into the database."""
+        try:
+            found = os.stat(self._file)  # noqa: PTH116 - as above
+        except OSError:
+            return  # `change` says what happened.
+        self._written, self._size = found.st_mtime_ns, found.st_size
+        self._content = _Content(self.store, last)
+
+    def has_log(self) -> bool:
+        """Return whether the write-ahead log that the database was opened with is where it belongs."""
+        return found_node(self.log) == self._log_node
+
+    def has_index(self) -> bool:
+        """Return whether the index of the write-ahead log is where it belongs."""
+        return found_node(self.index) == self._index_node
+
+    def _goes_on(self) -> bool:
+        """Return whether the database file is this store's, and no older copy.
+
+        A file that is just written to (another process copies its write-ahead log) may say anything, and is looked at
+        until it makes sense or is written to no more.
+        """
+        written, since = -1, monotonic()
+        while True:
+            with suppress(sqlite3.Error):
+                content = _content(self._file)
+                named = content.store == self.store or content.store is self._content.store is None
+                if named and content.last >= self._content.last:
+                    self._content = content
+                    return True
+            try:
+                found = os.stat(self._file)  # noqa: PTH116 - as above
+            except OSError:
+                return False
+            if found.st_mtime_ns != written:
+                written, since = found.st_mtime_ns, monotonic()
+            elif monotonic() - since >= _AT_REST:
+                return False
+            sleep(_PAUSE)
+
+
+def found_node(path: str) -> _Node | None:
+    """Return device and inode of a file; None: there is none that can be found."""
+    try:
+        return _node(os.stat(path))  # noqa: PTH116 - as above
+    except OSError:
+        return None
+
+
+def _node(found: os.stat_result) -> _Node:
+    return found.st_dev, found.st_ino
+
+
+def _content(file: str) -> _Content:
+    """Look into the database file alone. Each value is on one page, which is read and written whole."""
+    with closing(sqlite3.connect(database_uri(Path(file), "mode=ro&immutable=1"), uri=True)) as connection:
+        # The first page may say already how long the file is going to be: see `timeline.databases`.
+        connection.execute("PRAGMA writable_schema = ON")
+        (known,) = connection.execute(statements.IS_NAMED).fetchone()
+        (store,) = connection.execute(statements.STORE).fetchone() if known else (None,)
+        (last,) = connection.execute(statements.LAST_GIVEN).fetchone()
+    return _Content(store, last)

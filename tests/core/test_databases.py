@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from timeline.databases import IsDatabase, application_id, is_database, read_file, read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCKED = """
+import fcntl, struct, sys
+with open(sys.argv[1], "rb+") as file:
+    wanted = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0x40000000, 512, 0)
+    print(struct.unpack("hhqqi4x", fcntl.fcntl(file, fcntl.F_GETLK, wanted))[0] != fcntl.F_UNLCK)
+"""
+"""Prints whether another process holds a lock on the bytes that SQLite locks."""
+
+
+def _made(file: Path, journal: str = "delete") -> Path:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA application_id = 77")
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute("CREATE TABLE t (x)")
+    return file
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the layout of a lock in memory is that of Linux")
+@pytest.mark.parametrize("look", [application_id, is_database])
+def test_a_look_takes_no_lock_away(tmp_path: Path, look: object) -> None:
+    """Another process finds the locks of an open database, also when this one has looked at the file."""
+    file = _made(tmp_path / "a.db", "wal")
+    command = [sys.executable, "-c", LOCKED, str(file)]
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("SELECT * FROM t").fetchall()
+        assert callable(look)
+        look(file)
+        with pytest.raises(IsDatabase):
+            read_file(file)
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_database_is_known_and_left_as_it_is(tmp_path: Path, journal: str) -> None:
+    """Whatever its journal, nothing is made beside it, and it is not read as anything else."""
+    file = _made(tmp_path / "odd name ?#%é.db", journal)
+    assert is_database(file)
+    assert application_id(file) == 77
+    for read in (read_file, read_text):
+        with pytest.raises(IsDatabase, match="it is a SQLite database"):
+            read(file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_database_in_the_making_is_known_by_its_first_page(tmp_path: Path) -> None:
+    """The other pages may still be on their way."""
+    file = _made(tmp_path / "a.db")
+    os.truncate(file, 4096)
+    assert is_database(file)
+    assert application_id(file) == 77
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"x", b"x" * 511, b"x" * 512, b"\x00" * 5_000, b"hello\n" * 1_000, b"SQLite format 3\x00" + b"junk" * 200],
+)
+def test_what_is_no_database_is_read_as_it_is(tmp_path: Path, content: bytes) -> None:
+    """Any bytes, as many as are asked for; and text."""
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    assert not is_database(file)
+    assert read_file(file) == content
+    assert read_file(file, 3) == content[:3]
+    assert read_text(file) == content.decode()
+
+
+def test_a_path_that_holds_no_file_is_refused_as_the_file_system_refuses_it(tmp_path: Path) -> None:
+    """A missing file and a folder are no databases, and cannot be read."""
+    for path, error in ((tmp_path / "missing", FileNotFoundError), (tmp_path, IsADirectoryError)):
+        assert not is_database(path)
+        for read in (read_file, read_text):
+            with pytest.raises(error):
+                read(path)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from tests.project.sources import modules, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# On POSIX, closing any descriptor of a file drops the locks that SQLite holds on it for a store of the same process.
+# So no file that could be a database is opened by anything but SQLite; each other way to open a file has its reason.
+THROUGH_SQLITE = "SQLite itself opens it"
+PACKAGED = "a file of the package"
+NO_FILE = "opens no file"
+GUARDED = "behind a look at the file through SQLite"
+ALLOWED = {
+    ("store.connecting", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.files", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
+    ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
+    ("timeline.databases", "Path(path).open"): GUARDED,
+    ("timeline.databases", "Path(path).read_text"): GUARDED,
+    ("timeline.importers.agents_sqlite", "sqlite3.connect"): THROUGH_SQLITE,
+    ("timeline.lab.library", "file.read_text"): PACKAGED,
+    ("timeline.lab.prices", "resource.read_text"): PACKAGED,
+    ("timeline.lab.report.page", "(files(__package__) / name).read_text"): PACKAGED,
+    ("timeline.policy.limits", "resource.read_text"): PACKAGED,
+    ("timeline.tokens.vocabulary", "resources.files(__package__).joinpath(self.pack_name).read_bytes"): PACKAGED,
+    ("summarizers.prompts", "resources.files(__package__).joinpath(f'{version}.txt').read_text"): PACKAGED,
+    ("timeline.lab.keeping", "draft.write_text"): "named by a hash and the process, made here",
+    ("timeline.lab.keeping", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
+    ("timeline.cli.export", "draft.open"): "a new file, or a device: a regular one that is there is only replaced",
+    ("timeline.cli.lab", "html.write_text"): GUARDED,
+    ("timeline.tokens.pack", "target.write_bytes"): "a packed vocabulary, named by its table",
+    ("timeline.cli", "os.open"): "the null device",
+    ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,
+}
+CONVERSATIONS = {"Timeline.open", "AsyncTimeline.open", "TimelineSession.open", "opener.open"}
+"""Opened in a store, by id."""
+READERS = {"open", "fdopen", "connect", "read_bytes", "read_text", "write_bytes", "write_text"}
+READERS |= {"file_digest", "memmap", "mmap", "fromfile", "loadtxt", "FileIO", "GzipFile", "ZipFile"}
+OPENING_MODULES = {"shutil", "zipfile", "tarfile", "mmap", "linecache", "fileinput", "tokenize"}
+
+
+def _callees(module: str) -> Iterator[str]:
+    """Yield what a module calls, or hands on to be called, that may open a file."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if node.attr in READERS or owner in OPENING_MODULES:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Name) and node.id in {"open", "FileIO"} and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.ImportFrom) and (node.module in OPENING_MODULES | {"io", "os", "sqlite3"}):
+            yield from (f"{node.module}.{name.name}" for name in node.names if name.name in READERS)
+
+
+def test_only_sqlite_opens_a_file_that_could_be_a_database() -> None:
+    """Every other way to open a file in the three packages has its reason why the file is no database."""
+    found = {(module, callee) for module in modules() for callee in _callees(module) if callee not in CONVERSATIONS}
+    assert sorted(found - ALLOWED.keys()) == []
+    assert sorted(ALLOWED.keys() - found) == []

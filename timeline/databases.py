@@ -1,0 +1,97 @@
+"""Files that may be SQLite databases: looked at through SQLite, and never opened by anything else.
+
+On POSIX, closing any descriptor of a file drops every lock that the process holds on it, also those that SQLite holds
+for a store that is open (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+Another process then takes the write-ahead log away under that store, and what it appends afterwards is lost. So every
+file that a user names is read by `read_file` and `read_text` here, which leave databases alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+_SMALLEST_PAGE: Final = 512
+_NO_DATABASE: Final = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN}
+
+
+class IsDatabase(OSError):
+    """A file that was to be read as plain bytes is a SQLite database."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        super().__init__(errno.EINVAL, "it is a SQLite database", str(path))
+
+
+def database_uri(file: Path, query: str) -> str:
+    """Write the SQLite URI of a file; every special character of the path is escaped."""
+    return f"{file.absolute().as_uri()}?{query}"
+
+
+def application_id(file: Path) -> int:
+    """Return the application id in a database's header.
+
+    Immutable: SQLite takes no lock, makes no side file, and closes the file only when none of its connections in this
+    process holds a lock on it. With a writable schema it does not compare the length of the file with the header: a
+    database that another process is just making has its id from the first page on.
+
+    Raises:
+        sqlite3.DatabaseError: the file is no database, or cannot be read.
+    """
+    with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        (found,) = connection.execute("PRAGMA application_id").fetchone()
+    return int(found)
+
+
+def is_database(file: Path) -> bool:
+    """Return whether a file is a SQLite database that has its first page; False where it cannot be read at all.
+
+    Raises:
+        OSError: the file system does not say what is at the path.
+    """
+    if not file.is_file() or file.stat().st_size < _SMALLEST_PAGE:
+        return False
+    try:
+        application_id(file)
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DATABASE
+    return True
+
+
+def read_file(path: str | PathLike[str], size: int = -1) -> bytes:
+    """Read a file, or its first bytes.
+
+    Raises:
+        IsDatabase: it is a SQLite database, and was not opened.
+        OSError: it cannot be read.
+    """
+    if _is_empty(path):
+        return b""
+    with Path(path).open("rb") as file:
+        return file.read(size)
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Read a file of UTF-8 text.
+
+    Raises:
+        IsDatabase: it is a SQLite database, and was not opened.
+        UnicodeDecodeError: it holds something else.
+        OSError: it cannot be read.
+    """
+    return "" if _is_empty(path) else Path(path).read_text(encoding="utf-8")
+
+
+def _is_empty(path: str | PathLike[str]) -> bool:
+    """Check that a file may be opened; return whether there is nothing in it, which need not be opened to be read."""
+    file = Path(path)
+    if is_database(file):
+        raise IsDatabase(path)
+    # An empty file may become a database at any moment, of a store that this process is just making.
+    return file.is_file() and file.stat().st_size == 0
