@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What `make demo`, `make test` and `make bench` do, for any machine that has Python 3.11 or later and pip.
+"""What `make demo`, `test`, `night` and `bench` do, for any machine that has Python 3.11 or later and pip.
 
     python3 .ci/dev.py demo     make .venv, install the library from pinned packages, run `timeline demo`
     python3 .ci/dev.py test     the same with the developers' packages, then every check that a change must pass
+    python3 .ci/dev.py night    the same checks, and searches twenty times as long as those of CI: hours
     python3 .ci/dev.py bench    the benchmarks; JSON on standard output
     python3 .ci/dev.py pins     choose the pinned packages anew from pyproject.toml (needs uv)
 
@@ -36,7 +37,7 @@ CHECKS = (
     ("ruff", "check"),
     ("ruff", "format", "--check"),
     ("mypy",),
-    ("pytest", "--quiet", "--numprocesses=2", "--dist=worksteal"),
+    ("pytest", "--numprocesses=2", "--dist=worksteal"),
 )
 
 
@@ -105,6 +106,12 @@ def test() -> int:
     return 1 if failed else 0
 
 
+def night() -> int:
+    """Run every check, and the tests as deep as they go (tests/depth.py)."""
+    os.environ["TIMELINE_TEST_DEPTH"] = "night"
+    return test()
+
+
 def bench() -> int:
     """Run the benchmarks."""
     install("test")
@@ -120,7 +127,7 @@ def pins() -> int:
     return 0
 
 
-TARGETS: dict[str, Callable[[], int]] = {"demo": demo, "test": test, "bench": bench, "pins": pins}
+TARGETS: dict[str, Callable[[], int]] = {"demo": demo, "test": test, "night": night, "bench": bench, "pins": pins}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,24 +1,21 @@
-"""Set-up that all tests share: how Hypothesis searches, and that nothing leaves this machine."""
+"""Set-up that all tests share: how deep they go, and that nothing leaves this machine."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests import outside
+from tests.depth import DEPTH, VARIABLE, Depth, register_searches, selects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# No deadline anywhere: a machine that does other work too is not a bug. In CI the same examples run every time, and
-# none are kept; elsewhere each run looks at new ones.
-settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("here"), derandomize=True, database=None, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+register_searches()
 
 # Where the environment forbids bytecode, each worker and each process that a test starts compiles every SDK anew, which
 # is most of what collecting the tests costs. Python's own habit is kept for the tests: compile once, beside the source.
@@ -26,6 +23,33 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 outside.watch()
+
+
+@pytest.hookimpl(tryfirst=True)  # before the plugin reads its option
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marks of depth; a search of the night takes longer than the limit that others have."""
+    config.addinivalue_line("markers", "from_depth(depth): a run that is shallower does not select the test")
+    config.addinivalue_line("markers", "sampled: a quick run plays a fixed part of the test")
+    if DEPTH is Depth.NIGHT and config.option.timeout is None:
+        config.option.timeout = 3600
+
+
+def pytest_report_header() -> str:
+    """Print how deep this run goes."""
+    return f"depth: {DEPTH.label} ({VARIABLE} = {' | '.join(depth.label for depth in Depth)})"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this depth does not play."""
+    if deeper := [item for item in items if not selects(DEPTH, item)]:
+        config.hook.pytest_deselected(items=deeper)
+        items[:] = [item for item in items if selects(DEPTH, item)]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from what importing all SDKs left: it lives as long as the tests do."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

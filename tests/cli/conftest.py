@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,12 +68,25 @@ def recording(tmp_path: Path) -> Path:
     return sessions.write(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Simulate the small session under a limit that makes it compact; return the database and the report."""
+    folder = tmp_path_factory.mktemp("simulated")
+    file, said = folder / "timeline.db", StringIO()
+    words = ("simulate", sessions.write(folder), "--policy", "cut_point", "--max-tokens", 1500, "--json", "--db", file)
+    with redirect_stdout(said):
+        assert main([str(word) for word in words]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["session.jsonl", file.name]  # no log beside the database
+    return file, said.getvalue()
+
+
 @pytest.fixture
-def simulated(run: Callable[..., Done], recording: Path) -> dict[str, Any]:
-    """Simulate the small session under a limit that makes it compact; return the report."""
-    done = run("simulate", recording, "--policy", "cut_point", "--max-tokens", 1500, "--json")
-    assert done.code == 0, done.err
-    report: dict[str, Any] = done.json
+def simulated(run: Callable[..., Done], db: Path, simulation: tuple[Path, str]) -> dict[str, Any]:
+    """Begin with the simulated session in the database; return the report."""
+    del run  # it looks at a database that is not there yet
+    file, said = simulation
+    shutil.copyfile(file, db)
+    report: dict[str, Any] = json.loads(said)
     assert report["compactions"] >= 2
     return report
 

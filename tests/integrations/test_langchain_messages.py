@@ -18,6 +18,7 @@ from langchain_core.messages import (
 )
 from langchain_openai import ChatOpenAI
 
+from tests.depth import examples
 from tests.providers import openai_chat
 from tests.wire.entries import (
     PICTURE,
@@ -222,7 +223,7 @@ def test_what_is_written_is_read_back(context: NeutralContext) -> None:
 
 
 @given(contexts(hostile_entries() | legal_entries()))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_context_is_a_request_that_the_provider_takes(context: NeutralContext) -> None:
     """Whatever stands in a log: pairs are whole, ids are the provider's, nothing is empty, and all is said."""
     messages = to_messages(context, ())

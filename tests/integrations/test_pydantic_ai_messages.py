@@ -33,6 +33,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
+from tests.depth import examples
 from tests.wire.entries import (
     PICTURE,
     THINKING,
@@ -233,7 +234,7 @@ def test_what_is_written_is_read_back(context: NeutralContext) -> None:
 
 
 @given(contexts(hostile_entries() | legal_entries()))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_context_is_a_history_that_the_framework_takes(context: NeutralContext) -> None:
     """Whatever stands in a log: pairs are whole and in their places, nothing is empty, and all is said."""
     messages = sent(context)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from hypothesis import Phase, settings
 
+from tests.depth import examples
 from tests.invariants.reference import LogLine, standing, summaries_of
 from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Staged, Undo, Wait
 from timeline.blocks import RangeSummary, ToolCall
@@ -51,14 +51,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
-DEEP: Final = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""Whether to search for long: ``HYPOTHESIS_PROFILE=deep pytest tests/invariants``."""
 
 
-def search(examples: int, *, steps: int = 50) -> settings:
-    """Return settings for so many examples; twenty times as many where the search is deep."""
+def search(count: int, *, steps: int = 50) -> settings:
+    """Return settings for a search that plays so many examples in CI."""
     return settings(
-        max_examples=examples * (20 if DEEP else 1),
+        max_examples=examples(count),
         phases=[p for p in Phase if p is not Phase.explain],
         stateful_step_count=steps,
         deadline=None,

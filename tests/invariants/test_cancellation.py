@@ -10,6 +10,7 @@ import pytest
 
 from store import open_store
 from store.memory import MemoryStore
+from tests.depth import sampled
 from tests.invariants.cancelling import Play, Scene, Story, by_scope, by_task, cancel_everywhere, exchange
 from tests.invariants.playing import AT
 from timeline.blocks import UserPrompt
@@ -109,6 +110,7 @@ async def deciding(scene: Scene) -> None:
     await (await scene.mine.at(4)).render(now=AT)
 
 
+@sampled
 @pytest.mark.parametrize(
     ("prepared", "story", "play"),
     [
@@ -129,6 +131,7 @@ async def test_a_story_can_be_cancelled_at_every_await(prepared: Story, story: S
     assert await cancel_everywhere(MemoryStore, story, prepared=prepared, play=play) > 10
 
 
+@sampled
 @pytest.mark.parametrize(
     ("prepared", "story", "play"),
     [(nothing, appending, by_scope), (grown, rendering, by_task), (compacted, following_an_undo, by_scope)],

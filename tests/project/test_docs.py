@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.depth import full_depth, sampled
+from tests.project.changes import changed_files
+from tests.project.depths import MARKS, WHOLE, with_depths
 from tests.project.pages import (
     TEST_NAME,
     code_blocks,
@@ -20,6 +23,8 @@ from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from _pytest.mark import ParameterSet
 
 DOCUMENTS = ("concepts", "conformance", "design", "guarantees", "quickstart")
 EXPECTED = ("README.md", "CHANGELOG.md", "LICENSE", *(f"docs/{name}.md" for name in DOCUMENTS))
@@ -62,7 +67,15 @@ def test_the_documents_are_there() -> None:
     assert [name for name in EXPECTED if not (ROOT / name).is_file()] == []
 
 
-@pytest.mark.parametrize("page", pages(), ids=name_of)
+def played() -> list[ParameterSet]:
+    """Return the pages; where some differ from those of the branch's beginning, a quick run plays these only."""
+    changed = changed_files()
+    unchanged = {page for page in pages() if changed and name_of(page) not in changed}
+    return [pytest.param(page, id=name_of(page), marks=full_depth if page in unchanged else ()) for page in pages()]
+
+
+@sampled
+@pytest.mark.parametrize("page", played())
 def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader who types a document's code and commands, in order, meets no error."""
     text = page.read_text(encoding="utf-8")
@@ -104,11 +117,20 @@ def test_each_guarantee_names_tests_that_exist() -> None:
     assert sorted(name for name in named if not is_defined(name)) == []
 
 
+def test_each_guarantee_names_the_depth_at_which_it_is_held() -> None:
+    """What a row says is what its tests are marked with; `python -m tests.project.depths` writes the column."""
+    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    assert with_depths(text) == text
+    depths = {word for row in table_rows(text) for word in row.split(" | ")[1].split(", ")}
+    assert depths <= {WHOLE, *MARKS.values()}
+    assert [word for word in depths if f"- **{word}**: " not in text] == [], "the page explains each word"
+
+
 def test_the_readme_prints_the_commands_that_ci_runs() -> None:
     """A fresh clone is tested by what the README says, and the plain form is what make calls."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("demo", "test"):
+    for target in ("demo", "test", "night"):
         assert f"make {target}" in readme
         assert f"python3 .ci/dev.py {target}" in readme
         assert f"$(PYTHON) .ci/dev.py {target}\n" in makefile

@@ -12,6 +12,7 @@ import pytest
 
 from store.memory import MemoryStore
 from summarizers import OpenAISummarizer
+from tests.depth import full_depth
 from tests.scenes import opened, small_policy
 from timeline.blocks import AssistantCompletion, UserPrompt
 
@@ -55,6 +56,7 @@ def model() -> Iterator[str]:
         server.kill()
 
 
+@full_depth  # the model writes for fifteen seconds
 async def test_a_small_model_summarises_or_is_stood_in_for(model: str) -> None:
     """It parrots or invents; the compaction is made in any case, says by whom and why, and verifies."""
     summarizer = OpenAISummarizer(

@@ -1,14 +1,13 @@
 """Recorded conversations through every wire: nothing that was said is lost, and each SDK takes every context.
 
 Without ``TIMELINE_TRANSCRIPTS`` the small cases of the project's own are taken. Of the renders of a simulation those
-are checked that followed a decision, and every twenty-fifth. ``TIMELINE_WIRES=all`` takes every file under every preset
-at every limit, and all of these renders.
+are checked that followed a decision, and every twenty-fifth. At night every file is taken under every preset at every
+limit, with all of these renders.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from store import MemoryStore
+from tests.depth import DEPTH, Depth
 from tests.importers.test_chat import ANTHROPIC, OPENAI
 from tests.recorded import recorded
 from tests.scenes import after
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
     from timeline.replay import RecordedContext
 
-EVERYTHING: Final = os.environ.get("TIMELINE_WIRES") == "all"
 FOLDERS: Final = ("claude-code", "claude-code-damaged", "gemini-cli", "pi", "swe-agent")
 LIMITS: Final = (16_000, 32_000, 80_000)
 NEITHER: Final = {"LICENSE", "README.md"}
 EVERYTHING_IS_SHOWN: Final = policies.none(max_tokens=100_000_000, counter="chars4")
-MOST_SAMPLES: Final = 1_000 if EVERYTHING else 6
+MOST_SAMPLES: Final = 1_000 if DEPTH is Depth.NIGHT else 6
 OWN: Final = {"own-openai": OPENAI, "own-anthropic": ANTHROPIC}
 FILES: Final = sorted(path for folder in FOLDERS for path in recorded(f"{folder}/*") if path.name not in NEITHER)
 NAMES: Final = [*OWN, *(f"{path.parent.name}/{path.stem}" for path in FILES)]
@@ -53,7 +52,7 @@ CASES: Final = list(product(NAMES, sorted(PRESETS), LIMITS))
 
 def chosen() -> list[tuple[str, str, int]]:
     """Return what is simulated: everything, or each preset at each limit with one of the smaller files, in turns."""
-    if EVERYTHING:
+    if DEPTH is Depth.NIGHT:
         return CASES
     small = [*OWN, *(f"{p.parent.name}/{p.stem}" for p in FILES if p.stat().st_size < 120_000)]
     pairs = list(product(sorted(PRESETS), LIMITS))

@@ -20,6 +20,7 @@ from store.sqlite import SQLiteStore
 from store.tables import CompactionRow, DigestEntryRow
 from store.testing import compaction, event, events
 from store.testing.samples import START
+from tests.depth import examples
 from tests.downgrade import before_digest_rows
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.events import CompactionCompleted, CompactionReverted
@@ -92,7 +93,7 @@ def logs(draw: st.DrawFn) -> list[tuple[str, NewEvent]]:
     return [*made, ("a", events(1)[0]), ("b", events(1)[0])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(log=logs(), asked=st.lists(FILTERS, min_size=3, max_size=6), page=st.integers(1, 3))
 def test_a_store_finds_what_a_naive_filter_finds(
     log: list[tuple[str, NewEvent]], asked: list[dict[str, Any]], page: int

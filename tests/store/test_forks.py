@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
 from store.testing import block_event, fork
+from tests.depth import examples
 from timeline.ports import Expected, Snapshot
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def _check(store: EventStore, copies: Copies) -> None:
         assert [(e.conversation, e.version) for e in events] == wanted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(STEPS)
 def test_a_fork_reads_as_a_copy_of_its_parent_would(steps: list[tuple[bool, int, int, int]]) -> None:
     """Whatever is forked of whatever, in both stores: events, versions, paths and windows are those of a copy."""

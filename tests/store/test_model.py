@@ -12,6 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
 from store.testing import block_event, compaction, fork
+from tests.depth import examples
 from timeline.errors import TimelineError
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
@@ -151,5 +152,5 @@ class SQLiteIsMemory(RuleBasedStateMachine):
 
 TestSQLiteIsMemory = SQLiteIsMemory.TestCase
 TestSQLiteIsMemory.settings = settings(
-    max_examples=15, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(15), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -16,6 +16,7 @@ from store.indexing import FORM
 from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
 from store.testing import block_event, compaction, event, events
+from tests.depth import examples
 from timeline.errors import InvalidFilter, SearchUnavailable, StoreCorrupt
 from timeline.events import BlockRedacted
 
@@ -59,7 +60,7 @@ QUERIES = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     texts=st.lists(st.tuples(st.sampled_from("ab"), TEXTS), min_size=1, max_size=8),
     redacted=st.lists(st.integers(1, 9), max_size=3),

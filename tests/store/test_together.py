@@ -18,6 +18,7 @@ from store.memory import MemoryStore
 from store.sqlite import SQLiteStore
 from store.testing import block_event, compaction, events, fork
 from store.testing.samples import versions
+from tests.depth import examples
 from timeline.errors import (
     ConversationNotFound,
     DuplicateEvent,
@@ -163,7 +164,7 @@ PATHS = st.sampled_from(["", "", "p", "q", "r"])
 APPENDS = st.lists(st.tuples(NAMES, EXPECTED, st.lists(st.integers(0, 11), min_size=1, max_size=3, unique=True)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(PATHS, min_size=12, max_size=12), APPENDS, st.lists(st.booleans(), min_size=12, max_size=12))
 def test_appends_together_come_out_as_one_after_another(
     paths: list[str], appends: list[tuple[str, int | Expected, list[int]]], forks: list[bool]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 
+from tests.depth import examples
 from tests.wire.entries import (
     KINDS,
     PICTURE,
@@ -81,7 +82,7 @@ def check_legal(body: dict[str, Any]) -> None:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_entries_give_a_request_that_the_sdk_takes(context: NeutralContext) -> None:
     """Hostile entries encode to a legal request, and none of their text is lost."""
     body = encode(context)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.depth import examples
 from tests.wire.entries import (
     PICTURE,
     answer,
@@ -38,7 +39,7 @@ def tool(state: str, **more: Any) -> dict[str, Any]:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_entries_give_messages_that_the_sdk_takes(context: NeutralContext) -> None:
     """Hostile entries encode to messages of the SDK's own form, and none of their text is lost."""
     body = encode(context)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.depth import examples
 from tests.invariants.wires import closing_text
 from tests.wire.entries import (
     KINDS,
@@ -96,7 +97,7 @@ def check_legal(body: dict[str, Any]) -> None:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) -> None:
     """Hostile entries encode to a legal request."""
     check_legal(encode(context))

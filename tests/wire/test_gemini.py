@@ -9,6 +9,7 @@ import pytest
 from google.genai.types import Content, CreateCachedContentConfig, GenerateContentConfig
 from hypothesis import given, settings
 
+from tests.depth import examples
 from tests.wire.entries import (
     KINDS,
     PICTURE,
@@ -65,7 +66,7 @@ def check_legal(body: dict[str, Any]) -> None:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_entries_give_a_request_that_the_sdk_takes(context: NeutralContext) -> None:
     """Hostile entries encode to a legal request, and none of their text is lost."""
     body = encode(context)

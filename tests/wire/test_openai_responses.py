@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from openai.types.responses.response_input_param import ResponseInputParam
 from pydantic import TypeAdapter
 
+from tests.depth import examples
 from tests.sdks import openai_response
 from tests.wire.entries import (
     PICTURE,
@@ -73,7 +74,7 @@ def check_legal(body: dict[str, Any]) -> None:
 
 
 @given(contexts(hostile_entries()))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) -> None:
     """Hostile entries encode to a legal request, and none of their text is lost."""
     body = encode(context)

@@ -1,0 +1,100 @@
+"""How deep the tests go: one dial, which every search, sweep and set of pages reads.
+
+    quick    the default: an answer within minutes. Searches play a fifth of their examples, sweeps a fixed part of
+             their cases, and of the documents those run whose files changed.
+    full     in CI, where the environment sets ``CI``: everything that docs/guarantees.md promises.
+    night    ``make night``: twenty times the examples, and every recording under every preset.
+
+``TIMELINE_TEST_DEPTH`` names another one for a run. What is not played at a depth is deselected, never skipped, and a
+deeper run selects everything that a shallower one does.
+
+The part of a sweep that runs at ``quick`` is fixed, not drawn anew: a failure comes back with the same command, and two
+commits are compared by the same tests. Only the examples of searches are new in each run outside of CI; Hypothesis
+keeps those that fail.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import IntEnum
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLE: Final = "TIMELINE_TEST_DEPTH"
+FIFTH: Final = 5
+FEWEST: Final = 3
+"""The first example of a search is the smallest there is: fewer than three would look at next to nothing."""
+
+
+class Depth(IntEnum):
+    """How deep a run goes; each depth holds those before it."""
+
+    QUICK = 0
+    FULL = 1
+    NIGHT = 2
+
+    @property
+    def label(self) -> str:
+        """Its name in the environment."""
+        return self.name.lower()
+
+    @property
+    def step(self) -> int:
+        """How far apart the cases of a sweep are that a run of this depth plays."""
+        return FIFTH if self is Depth.QUICK else 1
+
+    def examples(self, count: int) -> int:
+        """Return how many examples a search plays that plays ``count`` in CI."""
+        match self:
+            case Depth.QUICK:
+                return max(ceil(count / FIFTH), min(FEWEST, count))
+            case Depth.FULL:
+                return count
+            case Depth.NIGHT:
+                return 20 * count
+
+
+def depth_in(environment: Mapping[str, str]) -> Depth:
+    """Return the depth that an environment asks for."""
+    asked = environment.get(VARIABLE) or ("full" if environment.get("CI") else "quick")
+    named = {depth.label: depth for depth in Depth}
+    if asked not in named:
+        raise ValueError(f"{VARIABLE} is {asked!r}; it has to be one of {', '.join(named)}")
+    return named[asked]
+
+
+DEPTH: Final = depth_in(os.environ)
+"""The depth of this run."""
+
+full_depth: Final = pytest.mark.from_depth(Depth.FULL)
+"""Marks a test, or one of its cases, that a run selects in CI and at night only."""
+sampled: Final = pytest.mark.sampled
+"""Marks a test of which a quick run plays a part; docs/guarantees.md says so by this mark."""
+
+
+def examples(count: int) -> int:
+    """Return how many examples a search plays in this run; ``count`` of them in CI."""
+    return DEPTH.examples(count)
+
+
+def selects(depth: Depth, item: pytest.Item) -> bool:
+    """Return whether a run of a depth plays a test."""
+    return all(depth >= mark.args[0] for mark in item.iter_markers("from_depth"))
+
+
+def register_searches() -> None:
+    """Set how Hypothesis searches where a test sets nothing else.
+
+    No deadline anywhere: a machine that does other work too is not a bug. In CI the same examples run every time, and
+    none are kept; elsewhere, and at night, each run looks at new ones.
+    """
+    count = examples(settings.get_profile("default").max_examples)
+    settings.register_profile("new", max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("same", settings.get_profile("new"), derandomize=True, database=None, print_blob=True)
+    settings.load_profile("same" if os.environ.get("CI") and DEPTH is not Depth.NIGHT else "new")
