@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,7 @@ from timeline.lab.library import lab_policy
 from timeline.lab.on_dask import dask_executor
 from timeline.lab.results import together
 from timeline.lab.runner import plan, run
-from timeline.lab.work import Options, Outcome, Work, carry_out
+from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +114,19 @@ def test_a_file_that_is_no_recording_is_a_failure_and_is_not_kept(works: list[Wo
     outcomes = run([*wrong, works[1]], jobs=1, kept=Kept(tmp_path / "kept"))
     assert [outcome.failure and outcome.failure.type for outcome in outcomes] == ["ImportFailed", "ImportFailed", None]
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_an_outcome_of_a_database_is_found_until_the_database_is_written_to(works: list[Work], tmp_path: Path) -> None:
+    """Also by another program, into the write-ahead log alone; the database itself is not read for that."""
+    file = tmp_path / "sessions.db"
+    work = works[0].model_copy(update={"file": str(file)})
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (x)")
+        before = key_of(work)
+        assert key_of(work) == before
+        connection.execute("INSERT INTO t VALUES (1)")
+        assert key_of(work) != before
 
 
 def test_a_price_may_be_another_models(works: list[Work]) -> None:

@@ -17,6 +17,7 @@ GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
     ("store.connecting", "aiosqlite.connect"): THROUGH_SQLITE,
     ("store.files", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
     ("timeline.databases", "Path(path).open"): GUARDED,
