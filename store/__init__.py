@@ -11,14 +11,14 @@ from .opening import Opening, open_store
 
 if TYPE_CHECKING:
     from .memory import MemoryStore as MemoryStore
-    from .sqlite import SQLiteStore as SQLiteStore
+    from .sqlite.store import SQLiteStore as SQLiteStore
 
 __all__ = ["MemoryStore", "Opening", "SQLiteStore", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "SQLiteStore":
-        from .sqlite import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
+        from .sqlite.store import SQLiteStore  # noqa: PLC0415 - lazy on purpose, see above
 
         return SQLiteStore
     if name == "MemoryStore":

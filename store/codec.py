@@ -4,8 +4,8 @@
 writer has only versions and checksums left to do. `decode` verifies the checksum of every event that it reads: SQLite
 itself does not notice a flipped byte inside a row.
 
-The definition of the stored bytes is `timeline.encoding.encode_payload`. For the one payload that fills a log there is
-a faster way to the same bytes here; a test holds the two against each other.
+The definition of the stored bytes is `timeline.events.encoding.encode_payload`. For the one payload that fills a log
+there is a faster way to the same bytes here; a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
 
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, NewerBlock
-from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import DuplicateEvent, InvalidBlock, PathTaken, StoreCorrupt
 from timeline.events import (
     BlockAppended,
@@ -33,6 +32,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from timeline.databases import database_uri
 
-from . import statements
+from .sqlite import statements
 
 _Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""

@@ -14,14 +14,14 @@ from timeline.errors import ConversationNotFound
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 
-from . import placing
+from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
 from .failures import checked_page, closed
-from .questions import Questions
-from .scanning import Scan
-from .snippets import found
-from .texts import redacted_version, text_of
+from .queries import Questions
+from .search.scanning import Scan
+from .search.snippets import found
+from .search.texts import redacted_version, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from .codec import Batch, Row, SnapshotDraft
     from .digests import DigestFilter
-    from .scanning import SearchFilter
-    from .words import Query
+    from .search.scanning import SearchFilter
+    from .search.words import Query
 
 T = TypeVar("T")
 
@@ -136,13 +136,13 @@ class MemoryStore(Questions):
         log = self._logs.get(conversation) or _Log(conversation, batch.title, batch.parent, "", "")
         if not batch.drafts:
             return Appended(log.version + 1, log.version, log.rows[-1][0] if log.rows else 0)
-        after = placing.starting_version(batch, log)
+        after = append_rules.starting_version(batch, log)
         if after < log.version:
-            return placing.repetition(batch, log, after)
+            return append_rules.repetition(batch, log, after)
         if batch.fork is not None and conversation not in self._logs:
             log.parent, log.base = self._logs.get(batch.fork.parent), batch.fork.version
-            placing.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
-        return placing.collision(batch, log) or self._write(batch, log)
+            append_rules.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
+        return append_rules.collision(batch, log) or self._write(batch, log)
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
         first = log.version + 1

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
-    from .files import Durability
     from .memory import MemoryStore
-    from .sqlite import SQLiteStore
+    from .sqlite.files import Durability
+    from .sqlite.store import SQLiteStore
 
     AnyStore: TypeAlias = SQLiteStore | MemoryStore
 
@@ -71,7 +71,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
 
 
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:
-    from .sqlite import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
+    from .sqlite.store import SQLiteStore  # noqa: PLC0415 - it imports aiosqlite; `store` itself stays light
 
     return await SQLiteStore.open(file, durability=durability, readonly=readonly)
 

@@ -8,7 +8,7 @@ import anyio
 
 from timeline.errors import SummarizerFailed, described
 from timeline.ports import Summary
-from timeline.refusals import cause_of
+from timeline.wire.refusals import cause_of
 
 from .progressive import summarize_progressively
 from .prompts import prompt_for

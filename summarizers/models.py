@@ -15,7 +15,7 @@ from timeline.errors import SummarizerFailed, described
 from timeline.events import Usage, total_usage
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
-from timeline.refusals import cause_of
+from timeline.wire.refusals import cause_of
 
 from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW
 from .progressive import summarize_progressively

@@ -14,9 +14,9 @@ from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
 from .layouts import UNKNOWN_TASK
+from .original_task import original_task
 from .prompts import load_prompt, prompt_for
 from .rounds import incorporates
-from .tasks import original_task
 from .text import ELLIPSIS
 
 if TYPE_CHECKING:

@@ -41,14 +41,14 @@ __all__ = [
 ]
 
 _LAZY: Final = {
-    "CompactedMessages": ("timeline.plain", "CompactedMessages"),
+    "CompactedMessages": ("timeline.message_lists", "CompactedMessages"),
     "Hooks": ("timeline.ports", "Hooks"),
     "Policy": ("timeline.policy.model", "Policy"),
     "RenderedContext": ("timeline.projection.context", "RenderedContext"),
     "Skip": ("timeline.ports", "Skip"),
     "Timeline": ("timeline.timeline", "Timeline"),
     "TimelineError": ("timeline.errors", "TimelineError"),
-    "compact_messages": ("timeline.plain", "compact_messages"),
+    "compact_messages": ("timeline.message_lists", "compact_messages"),
     "open_store": ("store", "open_store"),
     "policies": ("timeline.policies", None),
     "summarizers": ("summarizers", None),

@@ -17,7 +17,7 @@ from timeline.errors import SummarizerFailed, described
 from timeline.events import Usage, WrittenBy, total_usage
 from timeline.frozen import repair_text
 from timeline.ports import Summary, name_of
-from timeline.refusals import cause_of
+from timeline.wire.refusals import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline import arguments
-from timeline.chain import run_steps
+from timeline import checks
+from timeline.checks import moment
 from timeline.embedding import Embedding
-from timeline.equipment import policy_in_force
+from timeline.engine.equipment import policy_in_force
+from timeline.engine.policy_steps import run_steps
 from timeline.errors import BlockNotFound, BlockProtected, HistoryUnavailable, UndoUnavailable
 from timeline.events import PolicyChanged
+from timeline.log.undo import standing_compactions, versions_to_revert
 from timeline.planning.budget import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding, Policy
-from timeline.undo import standing_compactions, versions_to_revert
-from timeline.view import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from timeline.equipment import Equipment
+    from timeline.engine.equipment import Equipment
     from timeline.events import Payload
     from timeline.fold.window import Item, Window
-    from timeline.log import StoredLog
+    from timeline.log.stored import StoredLog
     from timeline.ports import Clock, EventStore
     from timeline.projection.context import Taken
 
@@ -49,7 +49,7 @@ class Deciding(Embedding):
             InvalidArgument: it is no policy.
             StoreError: the store refused; the policy is what it was.
         """
-        arguments.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
         at = moment(now, self._clock)
         await self._catch_up()
         hash_ = policy.digest()
@@ -90,7 +90,7 @@ class Deciding(Embedding):
             SummarizerFailed: no summarizer gave a usable answer.
             InvalidArgument: the instructions are no text.
         """
-        arguments.text("instructions", instructions)
+        checks.text("instructions", instructions)
         await self._catch_up()
         now = moment(now, self._clock)
         fixed = FixedPart(reserved=self._reserved)
@@ -121,7 +121,7 @@ class Deciding(Embedding):
             InvalidArgument: ``version`` is no version.
         """
         if version is not None:
-            arguments.version_number("version", version)
+            checks.version_number("version", version)
         at = moment(now, self._clock)
         await self._catch_up()
 
@@ -151,9 +151,9 @@ class Deciding(Embedding):
             BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
             InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
         """
-        arguments.choice("mode", mode, ("replace", "omit"))
+        checks.choice("mode", mode, ("replace", "omit"))
         if text is not None:
-            arguments.text("text", text)
+            checks.text("text", text)
         most = (self.policy.hiding or Hiding()).replacement_tokens
         await self._decide_about(
             path, now, lambda window, item: hide(window, item, mode=mode, text=text, most=most, counter=self.counter)

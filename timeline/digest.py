@@ -1,6 +1,6 @@
 """The digest: a deterministic, structured record of what a compaction covered.
 
-Only the values; `timeline.planning.digest` builds them. Lists keep the order of the log.
+Only the values; `timeline.planning.covered_digest` builds them. Lists keep the order of the log.
 """
 
 from __future__ import annotations

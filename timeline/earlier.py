@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, SystemMessage, UserPrompt
-from timeline.planning.requests import SESSION_SUMMARY
+from timeline.planning.summary_requests import SESSION_SUMMARY
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:

@@ -12,28 +12,29 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio.to_thread
 from pydantic import ValidationError
 
-from timeline import arguments
+from timeline import checks
+from timeline.agent.calibration import FACTS, Calibration, calibrate
+from timeline.agent.injection import QUESTION, injected_pair
+from timeline.agent.messages import placed_in_turns, read_messages
+from timeline.agent.recall import RecallTool
+from timeline.agent.streaming import StreamRecording
 from timeline.blocks import with_media
-from timeline.calibration import FACTS, Calibration, calibrate
+from timeline.checks import moment
 from timeline.errors import DuplicateEvent, InvalidArgument
 from timeline.events import ModelCalled, appended_block, derived_event_id, event_id, event_ids
-from timeline.injection import QUESTION, injected_pair
-from timeline.log import Draft
-from timeline.messages import placed_in_turns, read_messages
-from timeline.recall import RecallTool
-from timeline.streaming import StreamRecording
-from timeline.view import TimelineView, moment
+from timeline.log.protocol import Draft
+from timeline.view import TimelineView
 from timeline.wire.responses import read_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Sequence
     from uuid import UUID
 
+    from timeline.agent.messages import MessageWire
+    from timeline.agent.recall import RecallWire
     from timeline.blocks import Block
     from timeline.events import Usage
-    from timeline.log import StoredLog
-    from timeline.messages import MessageWire
-    from timeline.recall import RecallWire
+    from timeline.log.stored import StoredLog
     from timeline.wire.responses import ModelResponse
 
 _THREAD_CHARACTERS: Final = 1_000_000
@@ -153,7 +154,7 @@ class Embedding(TimelineView):
             StoreError: the store refused; nothing was written.
         """
         at = moment(now, self._clock)
-        arguments.listed("messages", messages)
+        checks.listed("messages", messages)
         if keys is not None:
             _check_keys(keys, len(messages))
         batch = str(event_id(at))
@@ -188,9 +189,9 @@ class Embedding(TimelineView):
             InvalidArgument: the text or the question is blank, or ``keep`` is something else.
             StoreError: the store refused; nothing was written.
         """
-        arguments.choice("keep", keep, ("nowhere", "pair"))
-        arguments.text("text", text)
-        arguments.text("question", question)
+        checks.choice("keep", keep, ("nowhere", "pair"))
+        checks.text("text", text)
+        checks.text("question", question)
         blocks = injected_pair(text, self.window, question=question)
         if keep == "nowhere":
             self._injected = (*self._injected, text)
@@ -210,7 +211,7 @@ class Embedding(TimelineView):
             InvalidArgument: ``max_tokens`` is no number of tokens.
         """
         if max_tokens is not None:
-            arguments.positive("max_tokens", max_tokens)
+            checks.positive("max_tokens", max_tokens)
         return RecallTool(
             wire,
             read=self.read,
@@ -301,7 +302,7 @@ class Embedding(TimelineView):
 
 
 def _check_keys(keys: Sequence[str], messages: int) -> None:
-    arguments.texts("keys", keys)
+    checks.texts("keys", keys)
     if len(keys) != messages:
         raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
     if len({*keys}) != len(keys):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
+from timeline.agent.list_follower import ListFollower
+from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
+from timeline.agent.step_hook import StepHook
 from timeline.blocks import Block, CustomBlock
+from timeline.checks import moment
+from timeline.engine.due_decisions import relieve
+from timeline.engine.hiding import Course, hide_by_step
+from timeline.engine.renderer import prepared
 from timeline.events import event_id
-from timeline.hiding import Course, hide_by_step
-from timeline.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.lifecycle import INTERVAL, follow
-from timeline.list_follower import ListFollower
 from timeline.policy.steps import ClearToolOutputs
-from timeline.relief import relieve
-from timeline.rendering import prepared
 from timeline.run import until_the_end
 from timeline.staging import Staging
-from timeline.state import CompactionState, compaction_state, still_used, tools_in_use
-from timeline.step_hook import StepHook
-from timeline.view import moment
 from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.lifecycle_events import LifecycleEvent
-    from timeline.messages import MessageWire
+    from timeline.agent.messages import MessageWire
+    from timeline.lifecycle.events import LifecycleEvent
     from timeline.planning.budget import Account
     from timeline.projection.context import Taken
 

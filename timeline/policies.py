@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from timeline.outline import Outline, outline
+from timeline.planning.outline import Outline, outline
 from timeline.policy.compare import FieldDiff, diff_policies
 from timeline.policy.files import load_policy as load
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.ours import balanced, economical, gentle, none
 from timeline.policy.presets import by_name
-from timeline.policy.seeds import cut_point, keep_last, keep_ratio, priority_chain, prune_then_summarize
+from timeline.policy.published import cut_point, keep_last, keep_ratio, priority_chain, prune_then_summarize
 
 __all__ = [
     "FieldDiff",

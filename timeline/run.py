@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from timeline.errors import TimelineError
-from timeline.shielding import shielded
+from timeline.log.uncancelled import shielded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline import arguments
+from timeline import checks
 from timeline.blocks import StageDigest
+from timeline.checks import moment
 from timeline.deciding import Deciding
 from timeline.errors import StageNotFound, StageRefused
 from timeline.events import appended_block
+from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
 from timeline.frozen import repair_text
-from timeline.log import addressed_block
+from timeline.log.stored import addressed_block
+from timeline.planning.collapse_stages import approvals, memory_digest
 from timeline.planning.messages import messages
-from timeline.planning.stages import approvals, memory_digest
-from timeline.stage_events import StageApproved, StageEntered, StageRewound
-from timeline.view import moment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -52,8 +52,8 @@ class Staging(Deciding):
             InvalidArgument: the name is blank, or one of both is no text.
             StoreError: the store refused; nothing was written.
         """
-        arguments.text_of("stage", stage, DECISION_CHARACTERS, least=1)
-        arguments.text_of("label", label, DECISION_CHARACTERS)
+        checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
+        checks.text_of("label", label, DECISION_CHARACTERS)
         entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
         at = moment(now, self._clock)
 
@@ -92,11 +92,11 @@ class Staging(Deciding):
             InvalidArgument: a text is too long or missing, or a list is none.
             StoreError: the store refused; nothing was written.
         """
-        arguments.text_of("decision", decision, DECISION_CHARACTERS, least=1)
-        arguments.text_of("short", short, SHORT_CHARACTERS)
-        arguments.text_of("detailed", detailed, DETAILED_CHARACTERS)
+        checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
+        checks.text_of("short", short, SHORT_CHARACTERS)
+        checks.text_of("detailed", detailed, DETAILED_CHARACTERS)
         for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
-            arguments.texts(name, values)
+            checks.texts(name, values)
         at = moment(now, self._clock)
 
         async def choose() -> list[Payload]:
@@ -131,7 +131,7 @@ class Staging(Deciding):
             StageRefused: it is not approved, but going on.
             StoreError: the store refused; nothing was written.
         """
-        arguments.text("stage", stage)
+        checks.text("stage", stage)
         rewound = StageRewound(stage=repair_text(stage))
         at = moment(now, self._clock)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
-from timeline import arguments
+from timeline import checks
 from timeline.answers import SUMMARY_TIMEOUT
+from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.verify import verify
 from timeline.blocks import Block, RangeSummary, parse_block
-from timeline.context_events import context_events, overflow_event
-from timeline.dry import DryLog
-from timeline.equipment import Equipment, policy_in_force
+from timeline.checks import moment
+from timeline.engine.equipment import Equipment, policy_in_force
+from timeline.engine.recording import context_events, overflow_event
+from timeline.engine.retry import call_with_retry, compact_to
 from timeline.errors import (
     BudgetImpossible,
     ContextOverflow,
@@ -20,18 +23,16 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
-from timeline.history import fold_past
-from timeline.log import Draft, StoredLog, free_id
+from timeline.lifecycle.observer import Observer
+from timeline.log.dry_run import DryLog
+from timeline.log.history import fold_past
+from timeline.log.stored import StoredLog, free_id
 from timeline.looping import Looping
-from timeline.observer import Observer
 from timeline.policy.ours import balanced
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
-from timeline.refusals import context_limit
-from timeline.replay import find_context, rebuild_contexts, recorded_contexts
-from timeline.retry import call_with_retry, compact_to
-from timeline.verify import verify
-from timeline.view import TimelineView, moment
+from timeline.view import TimelineView
+from timeline.wire.refusals import context_limit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from timeline.audit.verify import VerifyReport
     from timeline.events import Payload
-    from timeline.log import Log
+    from timeline.log.protocol import Draft, Log
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
-    from timeline.refusals import ContextLimit
-    from timeline.verify import VerifyReport
+    from timeline.wire.refusals import ContextLimit
 
 T = TypeVar("T")
 
@@ -106,14 +107,14 @@ class Timeline(Looping):
             InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
             StoreError: the store cannot be read or written.
         """
-        arguments.parts(store, policy, summarizer, hooks, counter)
+        checks.parts(store, policy, summarizer, hooks, counter)
         if observer is not None:
-            arguments.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
+            checks.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
         for name, told in (("conversation", conversation), ("title", title), ("source", source)):
-            arguments.text(name, told)
+            checks.text(name, told)
         if parent is not None:
-            arguments.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
-        arguments.seconds("summary_timeout", summary_timeout)
+            checks.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
+        checks.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
         try:
             log = await StoredLog.load(store, conversation)
@@ -187,8 +188,8 @@ class Timeline(Looping):
             InvalidArgument: one of the arguments is something else, or has no form in JSON.
             StoreError: the store refused.
         """
-        arguments.choice("record", record, ("full", "hash", True, False))
-        arguments.texts("ephemeral", ephemeral)
+        checks.choice("record", record, ("full", "hash", True, False))
+        checks.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
         await self._catch_up()
         log: Log = self._log if record else self._log.dry()
@@ -252,8 +253,8 @@ class Timeline(Looping):
             ContextRefused: the smaller context was refused too, or none could be made.
             ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
         """
-        arguments.choice("record", record, ("full", "hash"))
-        arguments.texts("ephemeral", ephemeral)
+        checks.choice("record", record, ("full", "hash"))
+        checks.texts("ephemeral", ephemeral)
         injected = self._injected
         injected_again = iter(((), injected))  # the first render uses them up by itself
 
@@ -321,7 +322,7 @@ class Timeline(Looping):
             HistoryUnavailable: the log does not hold that version.
             InvalidArgument: it is no version.
         """
-        arguments.version_number("version", version)
+        checks.version_number("version", version)
         fold = await fold_past(self._store, self.id, version)
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
@@ -347,11 +348,11 @@ class Timeline(Looping):
             VersionConflict: there is a conversation of that id.
             InvalidArgument: ``at`` is no version, or the id no text.
         """
-        arguments.text("title", title)
+        checks.text("title", title)
         if at is not None:
-            arguments.version_number("at", at)
+            checks.version_number("at", at)
         if conversation is not None:
-            arguments.text("conversation", conversation)
+            checks.text("conversation", conversation)
         await self._log.catch_up()
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
@@ -391,7 +392,7 @@ class Timeline(Looping):
             InvalidPolicy: there is no such wire format.
             InvalidArgument: ``wires`` is no list.
         """
-        arguments.texts("wires", wires)
+        checks.texts("wires", wires)
         recorded = await recorded_contexts(self._store, self.id)
         chosen = [find_context(recorded, str(name)) for name in (before, after)]
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)

@@ -5,25 +5,25 @@ Rendering here is a dry run: it takes the decisions that a recorded render would
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from timeline import arguments
-from timeline.blocks import Block, RangeSummary, utc
-from timeline.dry import DryLog
-from timeline.errors import BlockNotFound, InvalidArgument
+from timeline.blocks import Block, RangeSummary
+from timeline.checks import moment
+from timeline.engine.renderer import Renderer
+from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.rendering import Renderer
+from timeline.log.dry_run import DryLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from pydantic import JsonValue
 
-    from timeline.compaction import Compactor
+    from timeline.engine.compactor import Compactor
     from timeline.fold.window import Window
-    from timeline.log import Log
+    from timeline.log.protocol import Log
     from timeline.policy.model import Policy
     from timeline.ports import Clock, EventStore, TokenCounter
     from timeline.projection.context import RenderedContext
@@ -115,18 +115,3 @@ class TimelineView:
     @property
     def _reserved(self) -> int:
         return self.policy.output_reserve + self.policy.safety_buffer
-
-
-def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
-    """Return the moment of a call: the one that it was given, in UTC, or the clock's.
-
-    Raises:
-        InvalidArgument: it is no moment, or has no time zone.
-    """
-    if now is None:
-        return clock.now()
-    arguments.of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
-    try:
-        return utc(now)
-    except ValueError as error:
-        raise InvalidArgument(argument, str(error)) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
-from .. import statements
+from ..sqlite import statements
 from . import create, digests, forks, identity, rare
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Migration 1: the tables of the first release, word for word.
 
-The text is frozen. `store.tables` describes what all migrations together make; a test holds the two against each other.
+The text is frozen. `store.sqlite.schema` describes what all migrations together make; a test holds the two against each
+other.
 """
 
 from __future__ import annotations

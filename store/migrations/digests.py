@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.encoding import decode_payload
 from timeline.errors import StoreCorrupt
+from timeline.events.encoding import decode_payload
 
-from .. import digest_tables
 from ..digests import rows_of
+from ..sqlite import digest_tables
 
 if TYPE_CHECKING:
     import sqlite3

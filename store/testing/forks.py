@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from timeline.blocks import instant_text
-from timeline.encoding import checksum, encode_payload
 from timeline.errors import ConversationNotFound, DuplicateEvent, HistoryUnavailable, PathTaken, VersionConflict
 from timeline.events import ConversationOpened, ParentLink
+from timeline.events.encoding import checksum, encode_payload
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from timeline.blocks import instant_text
-from timeline.encoding import checksum, encode_payload
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import BlocksPinned, Event, UnknownPayload
+from timeline.events.encoding import checksum, encode_payload
 from timeline.ports import Expected, Snapshot
 
 from .base import ContractBase

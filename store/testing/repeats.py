@@ -24,7 +24,7 @@ def _changed(written: NewEvent) -> NewEvent:
 
 
 class RepeatContract(ContractBase):
-    """The table of `store.placing`, row by row."""
+    """The table of `store.append_rules`, row by row."""
 
     @pytest.mark.parametrize("expected", [Expected.ANY, Expected.STREAM_EXISTS, 2])
     async def test_a_repeated_append_is_answered_with_its_own_versions(

@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from store import statements
 from store.codec import encode
-from store.files import connect_writer
-from store.sqlite import SQLiteStore
+from store.sqlite import statements
+from store.sqlite.files import connect_writer
+from store.sqlite.store import SQLiteStore
 from tests.bench.pairs import median_ratio, seconds
 from timeline.blocks import ToolResult
 from timeline.events import BlockAppended, NewEvent, event_id

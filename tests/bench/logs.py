@@ -11,7 +11,7 @@ from timeline import policies
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.events import CompactionCompleted, Covers, SummaryParts, WrittenBy, event_id
 from timeline.frozen import sha256_hex
-from timeline.log import Draft
+from timeline.log.protocol import Draft
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

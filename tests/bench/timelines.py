@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from tests.bench.logs import POLICY, START, blocks, conversation, recorded_text, sized_blocks
 from tests.bench.pairs import median_ratio
 from timeline import policies

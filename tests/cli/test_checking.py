@@ -4,9 +4,9 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from timeline.audit.verify import VerifyReport
 from timeline.cli.checking import INVARIANTS
 from timeline.cli.exits import Exit
-from timeline.verify import VerifyReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from tests.cli import sessions
 from timeline.cli.exits import Exit
 

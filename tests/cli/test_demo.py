@@ -4,7 +4,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from timeline.cli.checking import INVARIANTS
-from timeline.cli.demo_script import steps
+from timeline.cli.demo.script import steps
 from timeline.importers import FORMATS
 
 if TYPE_CHECKING:

@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from timeline.frozen import (
-    Frozen,
-    canonical_json,
-    compact_json,
-    repair_json,
-    repair_text,
-    sha256_hex,
-    without_empty,
-)
+from timeline.frozen import Frozen, canonical_json, compact_json, repair_json, repair_text, sha256_hex, without_empty
 
 TEXTS = st.text(st.characters(), max_size=300)  # lone surrogates included
 ARGUMENTS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.scenes import AT, after, apply, compact_fold, fold_of, grow, paths, small_policy, turn
-from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.events import (
     BlocksHidden,
     BlocksRevealed,
@@ -19,9 +18,10 @@ from timeline.events import (
     Replacement,
     Usage,
 )
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.window import Lease, Touch
-from timeline.lifetimes import CACHE_SECONDS, LONG_CACHE_SECONDS
+from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS
 
 POLICY = small_policy().digest()
 RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")

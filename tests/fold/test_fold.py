@@ -19,7 +19,6 @@ from tests.scenes import (
     window_of,
     words,
 )
-from timeline.attempt_events import CompactionFailed
 from timeline.blocks import Note, StageDigest
 from timeline.events import (
     BlockRedacted,
@@ -34,8 +33,9 @@ from timeline.events import (
     Replacement,
     UnknownPayload,
 )
+from timeline.events.attempt_events import CompactionFailed
+from timeline.events.notice_events import HookFailed
 from timeline.fold.fold import Fold
-from timeline.notice_events import HookFailed
 
 
 def states(fold: Fold) -> dict[int, str]:

@@ -7,23 +7,11 @@ import json
 import pytest
 
 from store.memory import MemoryStore
-from tests.scenes import (
-    AT,
-    answer,
-    apply,
-    call,
-    exchange,
-    log_of,
-    opened,
-    prompt,
-    result,
-    small_policy,
-    words,
-)
-from timeline.attempt_events import CompactionFailed
+from tests.scenes import AT, answer, apply, call, exchange, log_of, opened, prompt, result, small_policy, words
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
 from timeline.events import BlocksHidden, BlocksPinned, Replacement, event_id
+from timeline.events.attempt_events import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.ports import Snapshot

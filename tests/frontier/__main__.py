@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from tests.frontier.carrying import carried, halves, held, share
 from tests.frontier.points import answers, frontier, replays
-from tests.frontier.settings import (
-    DESIGNS,
-    EVERYTHING,
-    FIXED_PART,
-    LONGER,
-    PRESETS,
-    PUBLISHED,
-    SETTINGS,
-    longer,
-    named,
-)
-from timeline.lab.keeping import Kept
+from tests.frontier.settings import DESIGNS, EVERYTHING, FIXED_PART, LONGER, PRESETS, PUBLISHED, SETTINGS, longer, named
+from timeline.lab.cache_files import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

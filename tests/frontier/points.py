@@ -11,7 +11,7 @@ from timeline.lab.work import Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from timeline.lab.keeping import Kept
+    from timeline.lab.cache_files import Kept
     from timeline.lab.work import Outcome, Work
     from timeline.policy.model import Policy
 

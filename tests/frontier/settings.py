@@ -12,8 +12,8 @@ from timeline.policy.presets import SEEDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from timeline.lifetimes import KeptLong
     from timeline.policy.model import Policy
+    from timeline.usage import KeptLong
 
 FIXED_PART: Final = "fixed_part"
 EVERYTHING: Final = "everything"

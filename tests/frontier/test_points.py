@@ -7,7 +7,7 @@ import pytest
 from tests.frontier.points import Point, Replays, answers, frontier, replays
 from tests.frontier.settings import EVERYTHING, LATTICE, LONGER, LOW, PRESETS, PUBLISHED, SETTINGS, longer, named
 from tests.project.recording import write_recording
-from timeline.lab.keeping import Kept
+from timeline.lab.cache_files import Kept
 from timeline.lab.library import lab_policy
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from timeline.blocks import UserPrompt
 from timeline.errors import ImportFailed
 from timeline.events import ParentLink
 from timeline.importers import Recording, read_recording
-from timeline.recorded import import_recording
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ImportFailed
 from timeline.events import ModelCalled, Usage
 from timeline.importers import Recording, read_recording
-from timeline.recorded import import_recording
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolRe
 from timeline.events import CompactionCompleted, ModelCalled, ParentLink, Usage
 from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.codex import UNREADABLE, read_codex
-from timeline.recorded import import_recording
-from timeline.simulate import simulate
+from timeline.lab.simulate import simulate
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from timeline.errors import ImportFailed
 from timeline.events import ModelCalled, Usage
 from timeline.importers import Recording, read_recording
 from timeline.importers.gemini_cli import read_gemini_cli
-from timeline.recorded import import_recording
-from timeline.simulate import simulate
+from timeline.lab.simulate import simulate
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from pathlib import Path

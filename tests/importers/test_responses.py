@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.importers.session import blocks, kinds, read_document
 from tests.wire.entries import contexts, legal_entries
 from timeline.importers.responses import is_responses, read_responses
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_responses import decode, encode
 

@@ -18,8 +18,8 @@ from timeline.events import ModelCalled
 from timeline.importers import Recording, read_recording
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.swe_agent import read_swe_agent
-from timeline.recorded import import_recording
-from timeline.simulate import simulate
+from timeline.lab.simulate import simulate
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -48,7 +48,7 @@ from timeline.errors import InvalidBlock
 from timeline.events import Usage
 from timeline.integrations.langchain import usage_of
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 
 OPTIONS: Final[dict[str, Any]] = {"model": "gpt-6", "api_key": "none", "use_responses_api": False}

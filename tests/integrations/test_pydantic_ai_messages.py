@@ -48,19 +48,11 @@ from tests.wire.entries import (
     result,
     thought,
 )
-from timeline.blocks import (
-    AssistantCompletion,
-    Attachment,
-    Block,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-)
+from timeline.blocks import AssistantCompletion, Attachment, Block, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.events import Usage
 from timeline.integrations.pydantic_ai import usage_of
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 
 if TYPE_CHECKING:

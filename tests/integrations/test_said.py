@@ -7,7 +7,7 @@ from tests.wire import entries as told
 from tests.wire.entries import PICTURE
 from timeline.blocks import Attachment, CustomBlock, Reasoning, UserPrompt
 from timeline.integrations.said import Prompted, block_says, originals, said_in
-from timeline.wire.gather import Response
+from timeline.wire.groups import Response
 from timeline.wire.neutral import Entry, NeutralContext
 
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.providers import Asked, FakeProvider
+    from timeline.audit.verify import VerifyReport
     from timeline.blocks import Block
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
-    from timeline.verify import VerifyReport
 
 MAX_TOKENS: Final = 2_400
 """What the policy allows, counted exactly; the fake counts a quarter of the characters of the whole body."""

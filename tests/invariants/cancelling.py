@@ -23,7 +23,7 @@ from tests.invariants.strategies import small
 from tests.invariants.watched import check_same_fold
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import appended_block
-from timeline.history import fold_history
+from timeline.log.history import fold_history
 from timeline.policy.model import Hiding
 from timeline.ports import Summary
 from timeline.timeline import Timeline

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tests.invariants import reference, reference_stages, reference_time
-from timeline.attempt_events import CompactionFailed
 from timeline.events import BlocksHidden, CompactionCompleted, CompactionReverted, ConversationOpened, PolicyChanged
+from timeline.events.attempt_events import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.invariants.reference import reverted, standing
-from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
@@ -17,6 +16,7 @@ from timeline.events import (
     ModelCalled,
     PolicyChanged,
 )
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from tests.invariants.strategies import LOGS, Step, small
 from tests.invariants.watched import Watched
 from tests.scenes import first_step
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
-from timeline.encoding import encode_payload
+from timeline.events.encoding import encode_payload
 from timeline.planning.budget import FixedPart
 from timeline.planning.steps import plan_step
 from timeline.timeline import Timeline

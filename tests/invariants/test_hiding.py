@@ -12,9 +12,9 @@ from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import HIDINGS, LONG_RUNS, ORDERLY_LOGS, Call, Manual, Say, Step, Wait, small
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Attachment, ToolResult, UserPrompt
-from timeline.lifetimes import KeptLong
 from timeline.planning.hide import is_notice
 from timeline.timeline import Timeline
+from timeline.usage import KeptLong
 
 if TYPE_CHECKING:
     from timeline.policy.model import Hiding

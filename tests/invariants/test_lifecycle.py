@@ -22,7 +22,7 @@ from timeline.lifecycle import (
     LifecycleEvent,
     recorded,
 )
-from timeline.progress import Progress
+from timeline.lifecycle.progress import Progress
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

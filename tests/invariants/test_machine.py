@@ -35,13 +35,13 @@ from tests.invariants.strategies import (
     small,
 )
 from tests.invariants.watched import Watched
-from timeline.attempt_events import CompactionStarted
 from timeline.blocks import Block, UserPrompt
 from timeline.events import BlockRedacted, appended_block, event_id
-from timeline.lifetimes import KeptLong
+from timeline.events.attempt_events import CompactionStarted
 from timeline.policy.model import CachePointRule
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.ports import Hooks
+from timeline.usage import KeptLong
 
 if TYPE_CHECKING:
     from tests.invariants.moods import Mood

@@ -15,15 +15,15 @@ from store.memory import MemoryStore
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step, small
 from tests.invariants.watched import Watched
-from timeline.encoding import checksum
+from timeline.audit.verify import verify
+from timeline.events.encoding import checksum
 from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
-from timeline.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from timeline.verify import VerifyReport
+    from timeline.audit.verify import VerifyReport
 
 SYSTEM = "You are careful."
 

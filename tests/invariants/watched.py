@@ -14,7 +14,7 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
-from timeline.history import fold_history
+from timeline.log.history import fold_history
 from timeline.projection.context import RenderedContext, Taken
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline

@@ -18,7 +18,7 @@ from timeline import Timeline
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, CompactionCompleted, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
-from timeline.log import Draft
+from timeline.log.protocol import Draft
 from timeline.ports import HIDDEN_KEY
 
 if TYPE_CHECKING:

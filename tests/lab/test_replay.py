@@ -17,18 +17,18 @@ from timeline.lab.library import lab_policy
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import as_replayed, fixed_part, replay
 from timeline.lab.segments import Segmenter
+from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import RecordedSummaries
-from timeline.lifetimes import LONG_CACHE_SECONDS
 from timeline.policy.model import CachePointRule
-from timeline.simulate import simulate
 from timeline.tokens import get_counter
+from timeline.usage import LONG_CACHE_SECONDS
 from timeline.wire.anthropic import encode
 
 if TYPE_CHECKING:
     from timeline.lab.replay import Sent
     from timeline.lab.results import RunResult
-    from timeline.lifetimes import KeptLong
+    from timeline.usage import KeptLong
 
 PRICE_OF = packaged_prices().price_of
 PAUSES = {9: 400.0, 20: 700.0, 33: 4_000.0}

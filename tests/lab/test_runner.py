@@ -11,7 +11,7 @@ from distributed import LocalCluster
 from tests.project.recording import write_recording
 from timeline import policies
 from timeline.errors import MissingExtra
-from timeline.lab.keeping import Kept
+from timeline.lab.cache_files import Kept
 from timeline.lab.library import lab_policy
 from timeline.lab.on_dask import dask_executor
 from timeline.lab.results import together

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.lab.talks import FIXED, RATIO, UNCACHED, Talk, work
+from tests.portable.recordings import TALK, recording
 from tests.scenes import answer, prompt
-from tests.shell.recordings import TALK, recording
 from timeline.events import ModelCalled, Usage
 from timeline.lab.sizes import measure
 

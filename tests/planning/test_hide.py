@@ -24,16 +24,7 @@ from tests.scenes import (
     window_of,
     words,
 )
-from timeline.blocks import (
-    Attachment,
-    Block,
-    CustomBlock,
-    Note,
-    Reasoning,
-    StageDigest,
-    SystemMessage,
-    TurnHeader,
-)
+from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
 from timeline.planning.ages import ages

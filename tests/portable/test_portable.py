@@ -15,17 +15,17 @@ from tests.invariants.strategies import LOGS, Decide, Step, small
 from tests.invariants.watched import Watched
 from tests.scenes import after, answer, call, exchange, prompt, result, small_policy
 from timeline import Timeline
+from timeline.audit.verify import verify
 from timeline.errors import ImportFailed
 from timeline.events import BlockRedacted, NewEvent, event_id
 from timeline.frozen import sha256_hex
 from timeline.portable import Exported, LogCopy, export_log, import_copy, read_copies
-from timeline.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.portable.recordings import Imported
     from timeline.ports import EventStore
-    from timeline.recorded import Imported
 
 SECRET = "hunter2-swordfish"  # noqa: S105 - no password of anybody
 

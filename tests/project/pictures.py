@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tests.project.sources import ROOT
 from timeline.cli.picture import picture
 from timeline.cli.policies import said_in_words
-from timeline.outline import outline
+from timeline.planning.outline import outline
 from timeline.policy.presets import PRESETS, SEEDS
 
 if TYPE_CHECKING:

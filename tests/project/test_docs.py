@@ -8,16 +8,7 @@ import pytest
 from tests.depth import full_depth, sampled
 from tests.project.changes import changed_files
 from tests.project.depths import MARKS, WHOLE, with_depths
-from tests.project.pages import (
-    TEST_NAME,
-    code_blocks,
-    commands,
-    is_defined,
-    needs_a_shell,
-    pages,
-    run_page,
-    table_rows,
-)
+from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, needs_a_shell, pages, run_page, table_rows
 from tests.project.recording import write_recording
 from tests.project.sources import ROOT
 

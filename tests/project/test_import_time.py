@@ -12,7 +12,7 @@ HEAVY = {
     "opentelemetry",
     "sqlalchemy",
     "sqlmodel",
-    "store.sqlite",
+    "store.sqlite.store",
     "tiktoken",
     "toktok",
 }

@@ -15,8 +15,8 @@ PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
-    ("store.connecting", "aiosqlite.connect"): THROUGH_SQLITE,
-    ("store.files", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.connecting", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
@@ -29,10 +29,10 @@ ALLOWED = {
     ("timeline.policy.limits", "resource.read_text"): PACKAGED,
     ("timeline.tokens.vocabulary", "resources.files(__package__).joinpath(self.pack_name).read_bytes"): PACKAGED,
     ("summarizers.prompts", "resources.files(__package__).joinpath(f'{version}.txt').read_text"): PACKAGED,
-    ("timeline.lab.keeping", "draft.write_text"): "named by a hash and the process, made here",
-    ("timeline.lab.keeping", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
+    ("timeline.lab.cache_files", "draft.write_text"): "named by a hash and the process, made here",
+    ("timeline.lab.cache_files", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
     ("timeline.cli.export", "draft.open"): "a new file, or a device: a regular one that is there is only replaced",
-    ("timeline.cli.lab", "html.write_text"): GUARDED,
+    ("timeline.cli.lab.tables", "html.write_text"): GUARDED,
     ("timeline.tokens.pack", "target.write_bytes"): "a packed vocabulary, named by its table",
     ("timeline.cli", "os.open"): "the null device",
     ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.project.pictures import PAGE, PICTURES, TABLE, pictures, table
 from timeline.cli.picture import picture
-from timeline.outline import outline
+from timeline.planning.outline import outline
 from timeline.policy import steps, triggers
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS

@@ -8,15 +8,14 @@ import pytest
 
 from tests.project.sources import PACKAGES, Import, imports, modules, tree
 
-# The design's picture, a row for each arrow: what stands left may import what stands right, and itself.
+# The design's picture, a row for each place of its map: what stands left may import what stands right, and itself.
 #
-#   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      the shell, with everything below it
+#   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = (
-    "answers attempt_events blocks databases digest encoding errors events extras frozen lifetimes notice_events paths "
-    "ports queries refusals stage_events"
-)
-BELOW_THE_SHELL = "vocabulary tokens policy fold wire importers planning projection re-exports"
+VOCABULARY = "blocks digest errors events extras frozen paths ports queries usage"
+PURE_PARTS = "vocabulary policy fold wire planning projection"
+ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
+FACE = "re-exports"
 PICTURE = {
     "vocabulary": "",
     "tokens": "vocabulary",
@@ -25,15 +24,37 @@ PICTURE = {
     "wire": "vocabulary",
     "importers": "vocabulary wire",
     "planning": "vocabulary fold policy",
+    "policies": "policy planning.outline",
     "projection": "vocabulary fold policy wire planning.budget planning.costs",
-    "shell": BELOW_THE_SHELL,
-    "portable": "vocabulary fold importers shell",
-    "integrations": f"{BELOW_THE_SHELL} shell",
-    "lab": f"{BELOW_THE_SHELL} shell",
-    "cli": f"{BELOW_THE_SHELL} shell portable integrations lab store summarizers",
-    "re-exports": "vocabulary policy projection shell store summarizers",
+    "checks": "vocabulary policy",
+    "log": "vocabulary fold",
+    "lifecycle": "vocabulary fold policy planning.budget planning.costs projection.context checks log",
+    "audit": f"{PURE_PARTS} tokens log",
+    "engine": f"{ENGINE} re-exports",
+    "agent": "vocabulary importers fold wire planning.budget planning.costs projection checks log view timeline",
+    "view": "vocabulary fold policy projection checks log engine",
+    "timeline": f"{PURE_PARTS} checks log lifecycle audit engine agent view",
+    "message_lists": f"{PURE_PARTS} checks log engine agent",
+    "sync": "vocabulary fold policy projection agent view timeline message_lists re-exports",
+    "portable": "vocabulary importers fold planning log timeline",
+    "integrations": f"{ENGINE} agent timeline sync re-exports",
+    "lab": f"{ENGINE} importers engine timeline portable re-exports",
+    "cli": f"{ENGINE} importers audit timeline portable integrations lab store summarizers re-exports",
+    "re-exports": "vocabulary policy policies projection timeline message_lists store summarizers",
 }
-"""``shell`` is every other module right under `timeline`; ``re-exports`` is `timeline` itself, which imports lazily."""
+"""What imports what, from the ground up: folders right under `timeline`, and modules in the same place.
+
+``re-exports`` is `timeline` itself, which imports lazily.
+"""
+MOVED = {
+    "deciding": "timeline",
+    "embedding": "timeline",
+    "looping": "timeline",
+    "run": "timeline",
+    "staging": "timeline",
+    "earlier": "message_lists",
+}
+"""Modules that become part of another one."""
 
 BESIDE_THE_CORE = {
     "store": "blocks databases digest encoding errors events frozen paths ports queries",
@@ -57,11 +78,8 @@ def part_of(module: str) -> str:
         return package
     if not rest:
         return "re-exports"
-    first, _, inner = rest.partition(".")
-    if first in VOCABULARY.split():
-        return "vocabulary"
-    is_folder = bool(inner) or modules()[module].name == "__init__.py"
-    return first if is_folder else "shell"
+    first = rest.partition(".")[0]
+    return "vocabulary" if first in VOCABULARY.split() else MOVED.get(first, first)
 
 
 def own(found: Import) -> bool:

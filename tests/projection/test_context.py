@@ -10,18 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from store.memory import MemoryStore
-from tests.scenes import (
-    AT,
-    answer,
-    call,
-    exchange,
-    opened,
-    prompt,
-    result,
-    small_policy,
-    turn,
-    words,
-)
+from tests.scenes import AT, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.blocks import (
     Attachment,
     CustomBlock,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.fold.fold import Fold
-    from timeline.projection.cause import Cause
+    from timeline.projection.cache_break import Cause
     from timeline.projection.diff import ContextDiff, Prefix
 
 POLICY = small_policy()

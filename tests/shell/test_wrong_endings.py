@@ -17,10 +17,10 @@ from store.memory import MemoryStore
 from summarizers import ExtractiveSummarizer, FallbackSummarizer
 from tests.scenes import Scribe, exchange, opened, payloads_of, prompt, turn
 from timeline.answers import SUMMARY_TIMEOUT
+from timeline.engine.lease import LEASE
 from timeline.errors import InvalidArgument, SummarizerFailed
-from timeline.lease import LEASE
-from timeline.planning.drop import NOTICE_BY
-from timeline.planning.summary import NOTHING
+from timeline.planning.drop_oldest import NOTICE_BY
+from timeline.planning.summary_block import NOTHING
 from timeline.policy.presets import PRESETS
 from timeline.ports import Summary
 

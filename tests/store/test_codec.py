@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from store.codec import decode, decode_snapshot, decode_value, encode, payload_text
 from store.testing import event
-from timeline.attempt_events import CompactionFailed
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, instant_text, newer_block
-from timeline.encoding import checksum, encode_payload
 from timeline.errors import InvalidBlock, StoreCorrupt
 from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id
+from timeline.events.attempt_events import CompactionFailed
+from timeline.events.encoding import checksum, encode_payload
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import StoreContract
 
 if TYPE_CHECKING:

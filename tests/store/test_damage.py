@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import block_event, events
 from store.testing.samples import versions
 from timeline.errors import NotAStore, StoreCorrupt, StoreError

@@ -16,8 +16,8 @@ from sqlmodel import Session, create_engine, select
 from store.digests import entries_of
 from store.globs import parse_glob
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
-from store.tables import CompactionRow, DigestEntryRow
+from store.sqlite.schema import CompactionRow, DigestEntryRow
+from store.sqlite.store import SQLiteStore
 from store.testing import compaction, event, events
 from store.testing.samples import START
 from tests.depth import examples

@@ -11,27 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.files import connect_writer
 from store.migrations import APPLICATION_ID
-from store.sqlite import SQLiteStore
+from store.sqlite.files import connect_writer
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 from store.testing.samples import versions
-from timeline.errors import (
-    NotAStore,
-    StoreClosed,
-    StoreError,
-    StoreFull,
-    StoreLocked,
-    StoreReadOnly,
-    StoreTooNew,
-)
+from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from store.files import Durability
+    from store.sqlite.files import Durability
 
     Unprivileged = Callable[[Path], AbstractContextManager[None]]
 
@@ -338,9 +330,9 @@ async def test_a_store_that_was_forgotten_is_mentioned(tmp_path: Path) -> None:
 OPEN_AND_APPEND = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from timeline.events import NewEvent, event_id
-from timeline.notice_events import HookFailed
+from timeline.events.notice_events import HookFailed
 
 async def main():
     async with await SQLiteStore.open(sys.argv[1], busy_timeout=30) as store:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import block_event, fork
 from tests.depth import examples
 from timeline.ports import Expected, Snapshot

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.files import connect_writer
+from store.sqlite.files import connect_writer
 from timeline.errors import StoreMoved
 
 if TYPE_CHECKING:

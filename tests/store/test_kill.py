@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing.samples import versions
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 APPEND_FOR_EVER = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from timeline.blocks import UserPrompt
 from timeline.events import BlockAppended, NewEvent, event_id
 
@@ -49,7 +49,7 @@ import asyncio, sys
 from datetime import UTC, datetime
 from store import open_store
 from timeline.events import NewEvent, event_id
-from timeline.notice_events import HookFailed
+from timeline.events.notice_events import HookFailed
 
 async def main():
     global kept

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 from store.testing.samples import versions
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 APPEND = """
 import asyncio, sys
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 
 async def main():
@@ -30,7 +30,7 @@ HOLD = """
 import asyncio, sys
 from contextlib import suppress
 from pathlib import Path
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 from timeline.errors import TimelineError
 from timeline.importers import read_recording

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import block_event, compaction, fork
 from tests.depth import examples
 from timeline.errors import TimelineError

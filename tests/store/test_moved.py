@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store import writer as writing
 from store.identity import BESIDE_EVERY
-from store.sqlite import SQLiteStore
+from store.sqlite import writer as writing
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 from store.testing.samples import versions
 from timeline import Timeline

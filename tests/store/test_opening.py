@@ -12,7 +12,7 @@ import pytest
 import store
 from store import open_store
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite.store import SQLiteStore
 from store.testing import events
 from store.testing.samples import versions
 from timeline.errors import StoreClosed, StoreError, StoreReadOnly
@@ -96,7 +96,7 @@ async def test_an_opening_that_is_cancelled_ends_its_thread_in_peace(tmp_path: P
 
 def test_importing_the_package_is_light() -> None:
     """`import store` brings neither a database library nor the SQLite store."""
-    heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "store.sqlite", "store.tables"}
+    heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "store.sqlite.store", "store.sqlite.schema"}
     script = f"import sys, store; print(sorted({heavy!r} & set(sys.modules)))"
     assert _printed(script) == "[]"
 

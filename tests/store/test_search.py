@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import indexing, query_statements
-from store.indexing import FORM
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite import indexing, query_statements
+from store.sqlite.indexing import FORM
+from store.sqlite.store import SQLiteStore
 from store.testing import block_event, compaction, event, events
 from tests.depth import examples
 from timeline.errors import InvalidFilter, SearchUnavailable, StoreCorrupt

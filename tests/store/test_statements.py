@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store import query_statements, statements
-from store.appending import append
 from store.codec import encode
-from store.files import connect_writer
-from store.indexing import catch_up
+from store.sqlite import query_statements, statements
+from store.sqlite.appending import append
+from store.sqlite.files import connect_writer
+from store.sqlite.indexing import catch_up
 from store.testing import compaction, events
 from timeline.digest import Command, Digest, FileUse, ToolOutputs
 from timeline.ports import Expected

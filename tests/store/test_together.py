@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import writer as writing
 from store.codec import encode
 from store.memory import MemoryStore
-from store.sqlite import SQLiteStore
+from store.sqlite import writer as writing
+from store.sqlite.store import SQLiteStore
 from store.testing import block_event, compaction, events, fork
 from store.testing.samples import versions
 from tests.depth import examples

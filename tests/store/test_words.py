@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from store.snippets import WIDTH, snippet
-from store.words import LONGEST, SEAM, WORD, Query, Words, humps_of
+from store.search.snippets import WIDTH, snippet
+from store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
 from timeline.errors import InvalidFilter
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store import writer as writing
-from store.files import connect_writer
-from store.writer import Writer
+from store.sqlite import writer as writing
+from store.sqlite.files import connect_writer
+from store.sqlite.writer import Writer
 from timeline.errors import StoreClosed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from hypothesis import strategies as st
 
 from timeline.blocks import ToolCall, ToolResult
-from timeline.lifetimes import KeptLong
+from timeline.usage import KeptLong
 from timeline.wire.neutral import CachePoint, Entry, NeutralContext
 
 if TYPE_CHECKING:

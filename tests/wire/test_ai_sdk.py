@@ -35,7 +35,7 @@ from timeline.blocks import (
 )
 from timeline.wire import encoder
 from timeline.wire.ai_sdk import decode, encode
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
 
 if TYPE_CHECKING:

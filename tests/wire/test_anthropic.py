@@ -32,7 +32,7 @@ from tests.wire.entries import (
 from timeline.blocks import ToolCall, ToolResult
 from timeline.wire import encoder
 from timeline.wire.anthropic import NO_OUTPUT, decode, encode
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from tests.wire.entries import (
 )
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.wire import encoder
-from timeline.wire.gather import OPENING_LINE
 from timeline.wire.gemini import decode, encode
 from timeline.wire.gemini_cache import cached_prefixes
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
 
 SIGNATURE = "c2ln+/8="

@@ -31,7 +31,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.wire import encoder
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 from timeline.wire.openai_chat import decode, encode
 

@@ -36,7 +36,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.wire import encoder
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 from timeline.wire.openai_responses import decode, encode
 

@@ -17,7 +17,7 @@ from tests.wire.sdk_schemas import check_model_messages, check_ui_messages
 from timeline.blocks import ToolCall, ToolResult
 from timeline.frozen import canonical_json
 from timeline.wire import decoder, encoder
-from timeline.wire.gather import Call, Response, fit, gather, said_to_model
+from timeline.wire.groups import Call, Response, fit, gather, said_to_model
 from timeline.wire.providers import OPENAI_CHAT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 import timeline
 from timeline.cli.deciding_commands import COMMANDS
 from timeline.cli.exits import MEANINGS
-from timeline.cli.lab_command import lab
+from timeline.cli.lab import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
     AsJson,

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from timeline.audit.verify import verify as verify_conversation
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit
 from timeline.cli.output import paint, progress, write
-from timeline.verify import verify as verify_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.verify import VerifyReport
+    from timeline.audit.verify import VerifyReport
 
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The commands that decide about a conversation: their options and help. `timeline.cli.deciding` does the work."""
+"""The commands that decide about a conversation: their options and help. `timeline.cli.decisions` does the work."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def undo(
     What it covered is shown again. Under the policy that the conversation was last rendered with, nothing is summarised
     by itself any more until `compact` is called.
     """
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.undo(id_, version, db, cascade=cascade, as_json=as_json))
+    run(decisions.undo(id_, version, db, cascade=cascade, as_json=as_json))
 
 
 def fork(
@@ -50,9 +50,9 @@ def fork(
 
     Both share what was said up to a version; nothing that happens in one of them later shows in the other.
     """
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.fork(id_, db, at=at, new_id=as_, title=title, as_json=as_json))
+    run(decisions.fork(id_, db, at=at, new_id=as_, title=title, as_json=as_json))
 
 
 def hide(
@@ -72,9 +72,9 @@ def hide(
 
     A short line stands for it, and says where all of it can be read. `reveal` shows it again.
     """
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.hide(id_, path, db, text=text, omit=omit, as_json=as_json))
+    run(decisions.hide(id_, path, db, text=text, omit=omit, as_json=as_json))
 
 
 def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
@@ -82,9 +82,9 @@ def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, a
 
     Nothing hides it by itself any more.
     """
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.decide(id_, path, db, "reveal", as_json=as_json))
+    run(decisions.decide(id_, path, db, "reveal", as_json=as_json))
 
 
 def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
@@ -92,16 +92,16 @@ def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_j
 
     No compaction covers it, and nothing hides it by itself.
     """
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.decide(id_, path, db, "pin", as_json=as_json))
+    run(decisions.decide(id_, path, db, "pin", as_json=as_json))
 
 
 def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Take the pin off a block."""
-    from timeline.cli import deciding
+    from timeline.cli import decisions
 
-    run(deciding.decide(id_, path, db, "unpin", as_json=as_json))
+    run(decisions.decide(id_, path, db, "unpin", as_json=as_json))
 
 
 COMMANDS = (undo, fork, hide, reveal, pin, unpin)

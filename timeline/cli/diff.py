@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
@@ -13,14 +14,13 @@ from timeline.cli.output import brief, pad, paint, state_colour, write
 from timeline.cli.wires import known_wire
 from timeline.projection.diff import diff
 from timeline.projection.rules import counted, spaced
-from timeline.replay import find_context, rebuild_contexts, recorded_contexts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.audit.replay import RecordedContext
     from timeline.cli.shapes import RecordedRow
     from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
-    from timeline.replay import RecordedContext
 
 _MOST_ROWS: Final = 12
 """Blocks of each list that a person is shown without `--all`."""

@@ -16,9 +16,9 @@ from timeline.cli.output import note, progress
 from timeline.databases import is_database
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
-from timeline.history import reverted_versions
+from timeline.log.history import reverted_versions
 from timeline.portable import Exported, export_log
-from timeline.portable.erasing import Erasures
+from timeline.portable.redacting import Erasures
 from timeline.projection.project import Projector
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext

@@ -13,15 +13,15 @@ from timeline.cli.output import JsonList, note, paint, progress, write
 from timeline.errors import StoreError, TimelineError
 from timeline.importers import read_recording
 from timeline.portable import LogCopy, import_copy, read_copies
-from timeline.recorded import import_recording
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from timeline.importers import Recording
+    from timeline.portable.recordings import Imported
     from timeline.ports import EventStore
-    from timeline.recorded import Imported
 
 
 async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:

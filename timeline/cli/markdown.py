@@ -10,7 +10,7 @@ from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
 from timeline.events import appended_block
 from timeline.frozen import canonical_json
-from timeline.portable.erasing import Erasures
+from timeline.portable.redacting import Erasures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.fold.window import Item, Window
-    from timeline.portable.erasing import Eraser
+    from timeline.portable.redacting import Eraser
     from timeline.ports import EventStore
 
 _TICKS: Final = re.compile(r"`{3,}")

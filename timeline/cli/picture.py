@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from timeline.outline import Outline
+    from timeline.planning.outline import Outline
 
 _WIDTH: Final = 760
 _LEFT: Final = 24

@@ -8,7 +8,7 @@ from timeline.cli import output
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, write
 from timeline.cli.picture import picture
-from timeline.outline import outline
+from timeline.planning.outline import outline
 from timeline.policy.compare import compare_policies, diff_policies, flat, shown
 from timeline.policy.presets import PRESETS, SEEDS
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from timeline.cli.contexts import Wish
     from timeline.cli.shapes import ComparedRow
-    from timeline.outline import Outline, Said
+    from timeline.planning.outline import Outline, Said
     from timeline.policy.model import Policy
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.attempt_events import CompactionFailed
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, instant_text
 from timeline.cli.output import brief
 from timeline.events import (
@@ -22,13 +21,14 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.attempt_events import CompactionFailed
+from timeline.events.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
+from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
-from timeline.history import check_version, reverted_versions
-from timeline.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
+from timeline.log.history import check_version, reverted_versions
 from timeline.projection.rules import counted
-from timeline.stage_events import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

@@ -33,6 +33,6 @@ def mcp(
     Four tools for a model: conversations, search, digests, read. The database is only read; add its first search index
     with `timeline search`. Needs the extra mcp.
     """
-    from timeline.cli import serving
+    from timeline.cli import serve
 
-    run(serving.mcp(db, http=http, answer_tokens=answer_tokens))
+    run(serve.mcp(db, http=http, answer_tokens=answer_tokens))

@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from timeline.audit.replay import recorded_policy
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import JsonList, pad, paint, state_colour, write
@@ -18,7 +19,6 @@ from timeline.cli.tree import Node, drawn
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector
 from timeline.projection.rules import counted, spaced
-from timeline.replay import recorded_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ from timeline.cli.exits import Exit, exit_code, one_line
 from timeline.cli.output import note, paint, progress, write
 from timeline.errors import ImportFailed
 from timeline.importers import read_recording
-from timeline.simulate import simulate
+from timeline.lab.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

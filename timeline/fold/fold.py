@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.attempt_events import CompactionFailed, CompactionStarted
 from timeline.blocks import Reasoning, StageDigest
 from timeline.errors import InvalidBlock
 from timeline.events import (
@@ -27,11 +26,12 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
-from timeline.lifetimes import CACHE_SECONDS, reported_seconds
-from timeline.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.usage import CACHE_SECONDS, reported_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -49,7 +49,7 @@ class Fold:
     """Accumulates the events of one conversation into a window.
 
     A compaction that is taken back was never made: the log is folded without it. Its version has to be known
-    beforehand, since a fold does not keep what a compaction covers; `timeline.history` looks it up.
+    beforehand, since a fold does not keep what a compaction covers; `timeline.log.history` looks it up.
 
     Args:
         conversation: id of the log.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import StoreCorrupt
 from timeline.events import CompactionCompleted, Replacement, appended_block
+from timeline.events.stage_events import StageApproved
 from timeline.fold.fold import Fold
 from timeline.fold.stages import Stage
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
-from timeline.stage_events import StageApproved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

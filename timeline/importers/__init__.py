@@ -22,13 +22,7 @@ from timeline.importers.codex import is_codex, is_codex_document, read_codex, re
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi import is_pi, read_pi
-from timeline.importers.recording import (
-    ImportedCompaction,
-    ImportedHide,
-    RecordedEvent,
-    Recording,
-    Report,
-)
+from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
 from timeline.importers.responses import is_responses, read_responses
 from timeline.importers.swe_agent import is_swe_agent, read_swe_agent
 from timeline.wire.foreign import decode_value

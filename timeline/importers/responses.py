@@ -15,7 +15,7 @@ from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.wire.foreign import text_of
-from timeline.wire.gather import OPENING_LINE
+from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
 

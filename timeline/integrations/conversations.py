@@ -21,7 +21,7 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-    from timeline.observer import Observer
+    from timeline.lifecycle.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
 

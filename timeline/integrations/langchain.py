@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument
 from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
-from timeline.recall import NAME, schema
 from timeline.wire.foreign import plain
 from timeline.wire.usage import count_of
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from timeline.integrations.conversations import Followed, Steps
     from timeline.integrations.langchain_messages import Told
-    from timeline.observer import Observer
+    from timeline.lifecycle.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext

@@ -10,20 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-from timeline.blocks import (
-    AssistantCompletion,
-    CustomBlock,
-    Reasoning,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-)
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock
 from timeline.extras import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT

@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument
 from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
-from timeline.recall import NAME, schema
-from timeline.shielding import shielded
+from timeline.log.uncancelled import shielded
 
 with needs("pydantic-ai-slim", "pydantic-ai"):
     from pydantic_ai import RunContext, Tool
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from timeline.integrations.conversations import Followed, Steps
     from timeline.integrations.pydantic_ai_messages import Parted
-    from timeline.observer import Observer
+    from timeline.lifecycle.observer import Observer
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext

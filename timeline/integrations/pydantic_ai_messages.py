@@ -28,7 +28,7 @@ from timeline.blocks import (
 from timeline.extras import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
 from timeline.wire.foreign import arguments_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
 from timeline.wire.media import content_parts, picture_source, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT

@@ -11,10 +11,10 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from timeline.alignment import Places
+from timeline.agent.deduplication import Places
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.wire.gather import Placed, Response, gather, is_call
+from timeline.wire.groups import Placed, Response, gather, is_call
 from timeline.wire.providers import ANTHROPIC
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.blocks import Block
-    from timeline.wire.gather import Call
+    from timeline.wire.groups import Call
     from timeline.wire.neutral import Entry, NeutralContext
 
 Sayings: TypeAlias = tuple[str, ...]

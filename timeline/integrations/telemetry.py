@@ -20,7 +20,7 @@ from timeline import __version__, summarizers
 from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed
 from timeline.extras import needs
 from timeline.integrations.telemetry_content import context_content, request_content, summary_content
-from timeline.observer import Observer
+from timeline.lifecycle.observer import Observer
 from timeline.ports import name_of
 
 with needs("opentelemetry-api", "otel"):

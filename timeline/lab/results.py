@@ -38,7 +38,7 @@ class CallRow(Frozen):
         cause: why.
         collapsed: more than half of what was in the cache was lost.
         shown: tokens of the messages, as the account has them.
-        visible: of these, tokens of blocks that are sent in full, summaries left out (`timeline.lab.sight`).
+        visible: of these, tokens of blocks that are sent in full, summaries left out (`timeline.lab.visibility`).
         hidden: blocks that were hidden, or spilled to a preview, right before this call.
         compactions: that were made right before it, and
         splits: how many of them cut inside a turn.
@@ -46,7 +46,7 @@ class CallRow(Frozen):
         summary_read, summary_written: tokens that their summarizer was given, and wrote.
         summary_units, summary_money: what that costs.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
-            in sight (`timeline.lab.sight`).
+            in sight (`timeline.lab.visibility`).
         refused: the type of the error where the policy had no context to send; empty otherwise.
         over_limit: the input is above the limit, and was sent all the same.
         orphans: results without their call, or calls without a result, in what is sent.

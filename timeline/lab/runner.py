@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-    from timeline.lab.keeping import Kept
+    from timeline.lab.cache_files import Kept
     from timeline.lab.work import Options
     from timeline.policy.model import Policy
 

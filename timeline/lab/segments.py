@@ -8,7 +8,7 @@ from timeline.frozen import begins_with, canonical_json
 from timeline.lab.cache import Segment
 from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS
 from timeline.wire.anthropic import sends_reasoning
-from timeline.wire.gather import Response, gather
+from timeline.wire.groups import Response, gather
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from timeline.fold.window import Item
     from timeline.projection.context import RenderedContext
-    from timeline.wire.gather import Item as Gathered
+    from timeline.wire.groups import Item as Gathered
     from timeline.wire.neutral import Entry
 
 _REASONING: Final = "assistant.reasoning"

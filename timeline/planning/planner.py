@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.planning.budget import keep_recent
-from timeline.planning.cut import choose_cut, legal_cuts, seed_cut
+from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
 
 if TYPE_CHECKING:
     from timeline.events import Replacement

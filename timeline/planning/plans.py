@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from timeline.attempt_events import RefusalReason
     from timeline.events import BlocksHidden, Covers, Replacement, SummaryParts
+    from timeline.events.attempt_events import RefusalReason
     from timeline.fold.window import Item
     from timeline.planning.budget import Account
 

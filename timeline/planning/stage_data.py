@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.planning.collapse_stages import approvals, is_out_of_view
 from timeline.planning.shortening import cut_to
-from timeline.planning.stages import approvals, is_out_of_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from timeline.events.stage_events import StageApproved
     from timeline.fold.window import Window
     from timeline.policy.stages import StageData
-    from timeline.stage_events import StageApproved
 
 
 def stage_data(window: Window, told: StageData | None) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.planning.budget import account
-from timeline.planning.chitchat import plan_chitchat
-from timeline.planning.clear import plan_clear
-from timeline.planning.drop import plan_drop
+from timeline.planning.clear_tool_outputs import plan_clear
+from timeline.planning.collapse_stages import plan_collapse
+from timeline.planning.drop_oldest import plan_drop
 from timeline.planning.message_cuts import plan_message_cut
 from timeline.planning.planner import plan_cut_point
 from timeline.planning.plans import Refusal
 from timeline.planning.ranges import Ranges
-from timeline.planning.stages import plan_collapse
+from timeline.planning.strip_chitchat import plan_chitchat
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, DropOldest, StripChitchat, Summarize
 
 if TYPE_CHECKING:

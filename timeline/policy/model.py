@@ -7,12 +7,12 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex
-from timeline.lifetimes import KeptLong
 from timeline.policy.problems import invalid_policy
 from timeline.policy.stages import MemoryDigest, StageData
 from timeline.policy.steps import BLOCK_FORM, Step, Summarize, SummaryForm
 from timeline.policy.toml import toml_text
 from timeline.policy.triggers import Never, OverShare, Trigger
+from timeline.usage import KeptLong
 
 _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of the one that we count with."""

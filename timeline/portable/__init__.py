@@ -6,8 +6,8 @@ redacted never leaves a store. `lines` says what the lines hold.
 
 from __future__ import annotations
 
+from timeline.portable.exporting import Exported, export_log
+from timeline.portable.importing import import_copy
 from timeline.portable.lines import LogCopy, read_copies
-from timeline.portable.taking import import_copy
-from timeline.portable.writing import Exported, export_log
 
 __all__ = ["Exported", "LogCopy", "export_log", "import_copy", "read_copies"]

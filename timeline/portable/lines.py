@@ -22,9 +22,9 @@ from uuid import UUID
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.databases import read_file
-from timeline.encoding import checksum, decode_payload, encode_payload
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import ContextRendered, Event, NewEvent, PolicyChanged
+from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import compact_json, sha256_hex
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Report

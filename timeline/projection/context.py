@@ -12,7 +12,7 @@ from timeline.frozen import Frozen
 from timeline.planning.budget import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import explain
-from timeline.projection.results import overflow_check, preparation, prune_result
+from timeline.projection.reports import overflow_check, preparation, prune_result
 from timeline.projection.rules import Rulings, in_words
 from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
@@ -22,7 +22,7 @@ from timeline.wire.neutral import CachePoint, NeutralContext
 if TYPE_CHECKING:
     from timeline.fold.window import Item
     from timeline.projection.explain import Explanation
-    from timeline.projection.results import OverflowCheck, Preparation, PruneResult
+    from timeline.projection.reports import OverflowCheck, Preparation, PruneResult
     from timeline.projection.rules import Facts
     from timeline.wire.gemini_cache import CachedPrefix
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
 from timeline.frozen import canonical_json, compact_json
-from timeline.projection.cause import END, SAME, Cause, Piece, cause_of
+from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
 from timeline.projection.reuse import Reuse, reuse
 from timeline.wire import SENT, encoder
 

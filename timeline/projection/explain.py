@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from timeline.lifetimes import KeptLong
     from timeline.planning.budget import Account
     from timeline.projection.context import ContextBlock, RenderedContext, Taken
     from timeline.projection.rules import Facts
+    from timeline.usage import KeptLong
     from timeline.wire.neutral import CachePoint
 
 _POINTS: Final = {

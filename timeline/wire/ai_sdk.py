@@ -20,7 +20,7 @@ from timeline.wire.ai_sdk_parts import (
     signed_options,
 )
 from timeline.wire.foreign import as_object, from_object, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.markers import marked, own_markers
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.wire.ai_sdk_parts import File
-    from timeline.wire.gather import Placed
+    from timeline.wire.groups import Placed
     from timeline.wire.markers import Marker
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext

@@ -22,7 +22,7 @@ from timeline.wire.ai_sdk_parts import (
     signed_options,
 )
 from timeline.wire.foreign import arguments_of, as_object, from_object, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, gather, said_to_model
 from timeline.wire.media import content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_chat import parts_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.wire.ai_sdk_parts import File
-    from timeline.wire.gather import Item
+    from timeline.wire.groups import Item
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 

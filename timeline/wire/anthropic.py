@@ -9,17 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import (
-    AssistantCompletion,
-    CustomBlock,
-    Reasoning,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-)
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.wire.foreign import as_object, from_object, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.markers import placed_markers
 from timeline.wire.media import anthropic_media, attachment_block, content_parts, unseen_line
 from timeline.wire.neutral import INTERRUPTED
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from timeline.blocks import Block
-    from timeline.wire.gather import Placed
+    from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 

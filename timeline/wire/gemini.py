@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.blocks import CustomBlock, SystemMessage, ToolCall, UserPrompt
 from timeline.wire.foreign import as_object, system_text, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.gemini_parts import SIGNATURE, camel, joined_text, media_block, model_blocks, parts_of, result_block
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import content_parts, gemini_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import GEMINI
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from timeline.blocks import Block
-    from timeline.wire.gather import Placed
+    from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.wire.gather import gather
 from timeline.wire.gemini import ContentWriter, config_of, encode
+from timeline.wire.groups import gather
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

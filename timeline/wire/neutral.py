@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex, without_empty
-from timeline.lifetimes import KeptLong
+from timeline.usage import KeptLong
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """A wish that each wire lowers: text from the conversation never becomes a system message."""

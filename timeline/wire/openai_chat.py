@@ -8,18 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timeline.blocks import (
-    AssistantCompletion,
-    CustomBlock,
-    Reasoning,
-    SystemMessage,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-)
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
 from timeline.wire.foreign import arguments_of, text_of
-from timeline.wire.gather import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
+from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, gather, said_to_model
 from timeline.wire.media import attachment_block, content_parts, openai_media, unseen_line
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.blocks import Block
-    from timeline.wire.gather import Placed
+    from timeline.wire.groups import Placed
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 

@@ -9,13 +9,7 @@ from pydantic import ValidationError
 import timeline
 from timeline.errors import TimelineError
 from timeline.extras import needs
-from timeline.integrations.mcp.answers import (
-    Answer,
-    ConversationsAnswer,
-    DigestsAnswer,
-    ReadAnswer,
-    SearchAnswer,
-)
+from timeline.integrations.mcp.answers import Answer, ConversationsAnswer, DigestsAnswer, ReadAnswer, SearchAnswer
 from timeline.integrations.mcp.arguments import (
     Arguments,
     ConversationsArguments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.alignment import signature
+from timeline.agent.deduplication import signature
 from timeline.blocks import Reasoning
 from timeline.events import BlockRedacted, BlocksHidden, appended_block
 from timeline.fold.window import tombstone

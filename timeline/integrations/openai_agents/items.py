@@ -9,15 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import (
-    AssistantCompletion,
-    Attachment,
-    CustomBlock,
-    Reasoning,
-    ToolCall,
-    ToolResult,
-    UserPrompt,
-)
+from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media

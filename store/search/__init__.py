@@ -1,0 +1,1 @@
+"""Full-text search, whatever stores the text: words, matches, snippets."""

@@ -1,0 +1,34 @@
+"""Writing digests as rows, in the transaction of the append that completes or takes back a compaction."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..digests import Reversion, within
+from . import query_statements
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from ..digests import CompactionRow
+
+
+def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
+    """Write what an event of a conversation (its key) adds, if it adds anything; the event itself is there already."""
+    if isinstance(row, Reversion):
+        connection.execute(query_statements.REVERT, (row.version, json.dumps(row.reverted), key))
+    elif row is not None:
+        _write_compaction(connection, key, row)
+
+
+def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionRow) -> None:
+    (position,) = connection.execute(query_statements.POSITION, (key, row.version)).fetchone()
+    *columns, entries = (position, key, *row)
+    connection.execute(query_statements.INSERT_COMPACTION, _held(columns))
+    connection.executemany(query_statements.INSERT_ENTRY, (_held((position, *entry)) for entry in entries))
+
+
+def _held(columns: Iterable[object]) -> list[object]:
+    return [within(value) if isinstance(value, int) else value for value in columns]

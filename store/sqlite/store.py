@@ -1,0 +1,415 @@
+"""The SQLite store: one thread writes, an aiosqlite connection reads, in WAL mode neither waits for the other.
+
+Every read is one statement that is fetched whole before its rows are handed out: no lock or cursor is ever held
+between two pages. The log only grows, so a conversation's row, read first, says which events belong to what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
+
+from timeline.errors import (
+    ConversationNotFound,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreMoved,
+    StoreReadOnly,
+)
+from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+
+from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
+from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
+from ..holding import log
+from ..identity import Place
+from ..queries import Questions
+from . import query_statements, statements
+from .appending import append_nothing
+from .connecting import connect_reader, started
+from .files import Durability, advice, connect_writer, exists, reading_uri
+from .indexing import SLICE, catch_up
+from .search import SQLiteQuestions
+from .writer import Writer
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from concurrent.futures import Future
+    from os import PathLike
+    from types import TracebackType
+    from uuid import UUID
+
+    import aiosqlite
+
+    from timeline.events import Event, NewEvent
+    from timeline.queries import Found, StoredDigest
+
+    from ..codec import Row
+    from ..digests import DigestFilter
+    from ..search.scanning import SearchFilter
+    from ..search.words import Query
+
+T = TypeVar("T")
+
+_LAST: Final = 2**63 - 1
+_WINDOW_PAGE: Final = 2_000
+
+
+class _Part(NamedTuple):
+    """The versions of a conversation that one log holds, its own or an ancestor's: ``base < version <= last``."""
+
+    key: int
+    conversation: str
+    base: int
+    last: int
+
+
+class SQLiteStore(Questions):
+    """An `EventStore` in one SQLite file. Open it with `SQLiteStore.open` or `timeline.open_store`.
+
+    Attributes:
+        file: the database.
+        advice: what to know about this store and the SQLite library in use; mostly empty.
+    """
+
+    def __init__(
+        self, file: Path, writer: Writer | None, reader: aiosqlite.Connection, place: Place, advice: list[str]
+    ) -> None:
+        self.file = file
+        self.advice = advice
+        self._writer = writer
+        self._reader = reader
+        self._place = place
+        self._moved: str | None = None
+        """What is wrong with a store whose file was swapped while it was open."""
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        durability: Durability = "full",
+        readonly: bool = False,
+        busy_timeout: float = 5.0,
+    ) -> Self:
+        """Open a store; a missing or empty file becomes a new one.
+
+        A file that may not be written to can still be read: its appends raise `StoreReadOnly`. SQLite needs two files
+        beside a database that is read, ``-wal`` and ``-shm``; whoever closes it last takes them away. They stay, and
+        do no harm, where the last one may not write, and where a writer that was killed, or is still open, left events
+        in them: `readonly` does not move these into the database.
+
+        Args:
+            path: the database file.
+            durability: ``full`` survives a power loss; ``normal`` survives a killed process and is faster.
+            readonly: do not write, and do not make the file.
+            busy_timeout: seconds to wait for another process that is writing.
+
+        Raises:
+            NotAStore: the file is something else; it was not changed.
+            StoreTooNew: a later version of this library wrote it.
+            StoreCorrupt: the file is damaged.
+            StoreReadOnly: there is no file yet, and none may be made.
+            StoreMoved: the file was swapped while it was being opened.
+            StoreError: the path is a folder, or in a missing one, or cannot be read.
+        """
+        file = Path(path)
+        if durability not in get_args(Durability):
+            raise StoreError(f"{file}: durability is 'full' or 'normal', not {durability!r}.")
+        known = advice()
+        writer = None
+        if not readonly:
+            try:
+                writer = await started(Writer(partial(connect_writer, file, durability, busy_timeout), str(file)))
+            except StoreReadOnly as refusal:
+                if not exists(file, readonly=False):
+                    raise
+                known.append(str(refusal))
+        try:
+            place = Place(file)
+            address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
+            name = None if writer is None else writer.opened.result()
+            reader = await connect_reader(address, file, busy_timeout, name)
+        except BaseException:
+            if writer is not None:
+                writer.stop()
+            raise
+        for advised in known:
+            _advise_once(advised)
+        return cls(file, writer, reader, place, known)
+
+    async def append(
+        self,
+        conversation: str,
+        events: Sequence[NewEvent],
+        *,
+        expected: int | Expected = Expected.ANY,
+        values: Mapping[str, str] = NO_VALUES,
+        snapshot: Snapshot | None = None,
+    ) -> Appended:
+        """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
+
+        Appends that wait together share a transaction; each is accepted or refused for itself. Cancelled while it
+        waits for the writer, it writes nothing; cancelled later, it is written whole.
+        """
+        self._check_open()
+        batch = encode(conversation, events, expected, values, snapshot)
+        if self._writer is None:
+            raise reading_only(self.file)
+        if not batch.drafts:
+            return await self._written(self._writer.submit(partial(append_nothing, conversation=conversation)))
+        try:
+            return await self._writer.append(batch)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
+        except StoreMoved as error:
+            await self._leave(error)
+            raise
+
+    async def read(
+        self,
+        conversation: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        types: Collection[str] | None = None,
+        page: int = 500,
+    ) -> AsyncIterator[Event]:
+        """Iterate over a conversation's events, up to the version that it has now; see `EventStore.read`."""
+        statement, listed = _choose(types, statements.PAGE, statements.PAGE_OF_TYPES, statements.PAGE_OF_RARE_TYPES)
+        parts = await self._lineage(conversation)
+        async for owner, rows in self._pages(parts, after, until, checked_page(page), statement, *listed):
+            for row in rows:
+                yield decode(owner, row, str(self.file))
+
+    async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
+        """Return the events of these versions that exist, by version."""
+        wanted = json.dumps(sorted(set(versions)))
+        rows = await self._rows(statements.BY_VERSION, conversation, wanted)
+        return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
+
+    async def find(self, conversation: str, path: str) -> Event | None:
+        """Return the event that appended the block at a path, or None."""
+        rows = await self._rows(statements.BY_PATH, conversation, json.dumps([path]))
+        return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None
+
+    async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
+        """Return all paths in use that begin with one of the stems."""
+        ranges = json.dumps([statements.prefix_bounds(stem) for stem in set(stems)])
+        return {path for (path,) in await self._rows(statements.PATHS_BETWEEN, conversation, ranges)}
+
+    async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the event ids that the conversation holds."""
+        wanted = {str(id_): id_ for id_ in ids}
+        rows = await self._rows(statements.IDS_KNOWN, json.dumps(list(wanted)), conversation)
+        return {wanted[id_] for (id_,) in rows}
+
+    async def load_window(self, conversation: str) -> StoredWindow:
+        """Read what a running agent needs; see `EventStore.load_window`.
+
+        Raises:
+            StoreCorrupt: an event of the window is damaged or missing.
+        """
+        rows = await self._rows(statements.INFO_AND_SNAPSHOT, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        *row, body, stored = rows[0]
+        info = decode_info(tuple(row), str(self.file))
+        snapshot = None if body is None else decode_snapshot(conversation, body, stored, str(self.file))
+        carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < info.window_start})
+        events = await self.read_versions(conversation, carried) if carried else []
+        own = _Part(row[0], conversation, info.base, info.version)
+        parts = [own] if info.window_start > info.base else await self._lineage(conversation)
+        async for owner, page in self._pages(parts, info.window_start - 1, info.version, _WINDOW_PAGE, statements.PAGE):
+            events.extend(decode(owner, row, str(self.file)) for row in page)
+        if len(events) != len(carried) + max(0, info.version - info.window_start + 1):
+            raise StoreCorrupt(
+                f"{self.file}: events of the window of conversation {conversation!r} are missing. Restore a backup."
+            )
+        return StoredWindow(info, snapshot, events)
+
+    async def info(self, conversation: str) -> ConversationInfo:
+        """Return what is known of one conversation."""
+        rows = await self._rows(statements.INFO, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return decode_info(rows[0], str(self.file))
+
+    async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
+        """Iterate over all conversations, in the order in which they were opened."""
+        after = 0
+        while rows := await self._rows(statements.CONVERSATIONS, after, checked_page(page)):
+            for row in rows:
+                yield decode_info(row, str(self.file))
+            after = rows[-1][0]
+
+    async def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
+    ) -> AsyncIterator[Event]:
+        """Iterate over the events of all conversations with ``position > after``, by position."""
+        statement, listed = _choose(
+            types, statements.PAGE_OF_ALL, statements.PAGE_OF_ALL_OF_TYPES, statements.PAGE_OF_ALL_OF_RARE_TYPES
+        )
+        while rows := await self._rows(statement, min(after, _LAST), *listed, checked_page(page)):
+            for conversation, *row in rows:
+                yield decode(conversation, tuple(row), str(self.file))
+            after = rows[-1][1]
+
+    async def head(self) -> int:
+        """Return the position of the last event of all."""
+        [(position,)] = await self._rows(statements.HEAD_POSITION)
+        return int(position)
+
+    async def values(self, hashes: Collection[str]) -> dict[str, str]:
+        """Return the content-addressed values that the store holds of these hashes.
+
+        Raises:
+            StoreCorrupt: a text does not have its hash.
+        """
+        rows = await self._rows(statements.VALUES, json.dumps(list(set(hashes))))
+        return {key: decode_value(key, text, str(self.file)) for key, text in rows}
+
+    async def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
+        if conversation is not None:
+            await self._key(conversation)
+        async for digest in self._questions.digests(conversation, wanted, page):
+            yield digest
+
+    async def _search(
+        self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
+    ) -> AsyncIterator[Found]:
+        """Bring the index up to date where it may be written, then ask it; what it still lacks is scanned."""
+        key = None if conversation is None else await self._key(conversation)
+        if self._writer is not None:
+            await self._catch_up(self._writer)
+        async for found in self._questions.search(query, key, wanted, page):
+            yield found
+
+    async def _catch_up(self, writer: Writer) -> None:
+        indexed, last = await self._questions.progress()
+        try:
+            while indexed < last:
+                indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
+        except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
+            log.info("the search goes on without its index: %s", refusal)
+
+    async def aclose(self) -> None:
+        """Finish what is being written, then close. Cancelled, it goes on closing; a second call waits for the end."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if self._closing is None:
+            if self._writer is not None:
+                self._writer.stop()
+            warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
+
+    async def _close(self) -> None:
+        if self._writer is not None:
+            # A file that was swapped is left while the reader still has it open: see `Held`.
+            with suppress(StoreError):
+                await self._written(self._writer.submit(_nothing))
+        # The reader first: the last connection to go tidies the write-ahead log away.
+        try:
+            await self._reader.close()
+        finally:
+            if self._writer is not None:
+                self._writer.stop()
+                await asyncio.wrap_future(self._writer.stopped)
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise closed(self.file)
+
+    async def _leave(self, error: StoreMoved) -> None:
+        """Let go of a file that was swapped: it must not stand in the way of a store that is opened in its place."""
+        if self._moved is None:
+            self._moved = str(error)
+            await self._reader.close()
+
+    async def _lineage(self, conversation: str) -> list[_Part]:
+        """Say which logs hold the versions of a conversation, in their order: its ancestors' and its own."""
+        rows = await self._rows(statements.LINEAGE, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return [_Part(*row) for row in reversed(rows)]
+
+    async def _pages(
+        self, parts: Sequence[_Part], after: int, until: int | None, page: int, statement: str, *listed: str
+    ) -> AsyncIterator[tuple[str, list[Row]]]:
+        """Read the rows of ``after < version <= until``, a page at a time, each page with its conversation."""
+        for part in parts:
+            version, last = max(after, part.base), part.last if until is None else min(until, part.last)
+            while version < last:
+                rows = await self._rows(statement, part.key, version, last, *listed, page)
+                yield part.conversation, rows
+                version = rows[-1][1] if len(rows) == page else last
+
+    @property
+    def _questions(self) -> SQLiteQuestions:
+        # Made when it is needed: kept, it would be a circle, and a store that was forgotten could not say so.
+        return SQLiteQuestions(self._fetched, str(self.file))
+
+    async def _key(self, conversation: str) -> int:
+        rows = await self._rows(query_statements.CONVERSATION_KEY, conversation)
+        if not rows:
+            raise ConversationNotFound(conversation)
+        return int(rows[0][0])
+
+    async def _written(self, job: Future[T]) -> T:
+        try:
+            return await asyncio.wrap_future(job)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
+        except StoreMoved as error:
+            await self._leave(error)
+            raise
+
+    async def _rows(self, statement: str, *parameters: Any) -> list[Row]:
+        return await self._fetched(statement, parameters)
+
+    async def _fetched(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
+        self._check_open()
+        if self._moved is None and (change := self._place.change()):
+            await self._leave(moved(self.file, change))
+        if self._moved is not None:
+            raise StoreMoved(self._moved)
+        try:
+            return [tuple(row) for row in await self._reader.execute_fetchall(statement, parameters)]
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
+        except UnicodeEncodeError:
+            return []  # Text that UTF-8 cannot write is in no database.
+
+
+def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> tuple[str, tuple[str, ...]]:
+    """Pick the statement for a choice of types, with its parameter: rare types have indexes of their own."""
+    if types is None:
+        return every, ()
+    return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """Ask the writer for no more than whether the file is still there."""
+
+
+@cache
+def _advise_once(advised: str) -> None:
+    log.warning("%s", advised)

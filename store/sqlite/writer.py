@@ -1,0 +1,197 @@
+"""The one thread that writes: a queue of appends and functions, run in order on the store's only writing connection.
+
+Appends that wait together are committed together: what takes time is to make sure that the disk has them, and once
+does for all (group commit). A function has its own transaction, or none. A caller that is cancelled while its job waits
+takes it out of the queue; one that is cancelled while it runs changes nothing: the job ends its own transaction. Nobody
+else can leave a transaction open, because nobody else has the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from ..failures import closed
+from .appending import append_all
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from timeline.ports import Appended
+
+    from ..codec import Batch
+    from ..holding import Held
+
+T = TypeVar("T")
+
+CHECKPOINT_AFTER: Final = 4 * 1024 * 1024
+"""Characters written, by estimate, after which the write-ahead log is copied into the database (1,000 pages)."""
+_PER_COMMIT: Final = 32 * 1024
+"""What a commit writes besides its text: some eight pages of tables and indexes."""
+MOST_TOGETHER: Final = 128
+"""Appends that are committed together at most: a few milliseconds' work, so that none waits long for the others."""
+MOST_CHARACTERS: Final = 512 * 1024
+"""Characters after which nothing more joins the appends that are committed together."""
+
+
+class _Job(NamedTuple):
+    future: Future[Any]
+    work: Callable[[sqlite3.Connection], Any]
+    size: int
+
+
+class _Append(NamedTuple):
+    future: asyncio.Future[Appended]
+    batch: Batch
+    size: int
+
+
+class Writer:
+    """Owns the writing connection and its thread. ``where`` names the store in errors."""
+
+    def __init__(self, connect: Callable[[], Held], where: str) -> None:
+        self._connect = connect
+        self._where = where
+        self._jobs: SimpleQueue[_Append | _Job | None] = SimpleQueue()
+        self._held: list[_Job | None] = []
+        """What was taken from the queue behind a group of appends, and is next."""
+        self._lock = Lock()
+        self._stopping = False
+        self._written = 0
+        self.opened: Future[str] = Future()
+        """The name of the store, when the connection is open; holds the error if it could not be opened."""
+        self.stopped: Future[None] = Future()
+        """Done when the connection is closed and the thread ends."""
+        for answer in (self.opened, self.stopped):
+            answer.set_running_or_notify_cancel()  # Whoever is cancelled while it waits does not cancel the answer.
+        # A daemon: a program that forgets to close its store must still exit. What was acknowledged is on the disk.
+        self._thread = Thread(target=self._run, name=f"timeline-store-writer {where}", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> Future[T]:
+        """Queue a function; ``size`` is how many characters it will write, if it writes.
+
+        Raises:
+            StoreClosed: `stop` was called.
+        """
+        future: Future[T] = Future()
+        self._queue(_Job(future, work, size))
+        return future
+
+    def append(self, batch: Batch) -> asyncio.Future[Appended]:
+        """Queue an append, from the event loop that waits for it; it may share its transaction with others.
+
+        The future is answered when the disk has the append. Cancelling it takes the append out, if it still waits.
+
+        Raises:
+            StoreClosed: `stop` was called.
+        """
+        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        self._queue(_Append(future, batch, batch.size))
+        return future
+
+    def _queue(self, job: _Append | _Job) -> None:
+        with self._lock:
+            if self._stopping:
+                raise closed(self._where)
+            self._jobs.put(job)
+
+    def stop(self) -> None:
+        """Let the thread finish what is queued, close the connection and end. Calling it again does nothing."""
+        with self._lock:
+            if not self._stopping:
+                self._stopping = True
+                self._jobs.put(None)
+
+    def _run(self) -> None:
+        try:
+            held = self._connect()
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for `opened`
+            self.opened.set_exception(error)
+            self.stopped.set_result(None)
+            return
+        self.opened.set_result(held.identity.store)
+        while (job := self._next()) is not None:
+            if isinstance(job, _Append):
+                self._append(held, self._together(job))
+            elif job.future.set_running_or_notify_cancel():
+                self._do(held, job)
+            # A job holds its caller's events; an idle thread must not keep them alive.
+            del job
+            self._checkpoint_when_due(held)
+        held.close()
+        self.stopped.set_result(None)
+
+    def _next(self) -> _Append | _Job | None:
+        return self._held.pop() if self._held else self._jobs.get()
+
+    def _together(self, first: _Append) -> list[_Append]:
+        """Collect the appends that wait behind a first one, up to the limits, without those that were cancelled."""
+        group: list[_Append] = []
+        size, job = 0, first
+        while True:
+            if not job.future.cancelled():
+                group.append(job)
+                size += job.size
+            if len(group) >= MOST_TOGETHER or size >= MOST_CHARACTERS:
+                return group
+            try:
+                following = self._jobs.get_nowait()
+            except Empty:
+                return group
+            if not isinstance(following, _Append):
+                self._held.append(following)
+                return group
+            job = following
+
+    def _append(self, held: Held, group: list[_Append]) -> None:
+        outcomes: Sequence[Appended | BaseException]
+        try:
+            outcomes = held.run(partial(append_all, batches=[job.batch for job in group]))
+        except BaseException as error:  # noqa: BLE001 - it belongs to all who wait for the transaction
+            outcomes = [error] * len(group)
+        else:
+            self._written += sum(job.size for job in group) + _PER_COMMIT
+        _answer(group, outcomes)
+
+    def _do(self, held: Held, job: _Job) -> None:
+        try:
+            result = held.run(job.work)
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the job
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)
+            self._written += job.size + _PER_COMMIT if job.size else 0
+
+    def _checkpoint_when_due(self, held: Held) -> None:
+        if self._written >= CHECKPOINT_AFTER:
+            self._written = 0
+            held.checkpoint()
+
+
+def _answer(group: Sequence[_Append], outcomes: Sequence[Appended | BaseException]) -> None:
+    """Answer appends in one call of each event loop: waking a loop up costs as much as writing an event."""
+    answers: defaultdict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Appended], Appended | BaseException]]]
+    answers = defaultdict(list)
+    for job, outcome in zip(group, outcomes, strict=True):
+        answers[job.future.get_loop()].append((job.future, outcome))
+    for loop, answered in answers.items():
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            loop.call_soon_threadsafe(_settle, answered)
+
+
+def _settle(answered: Sequence[tuple[asyncio.Future[Appended], Appended | BaseException]]) -> None:
+    for future, outcome in answered:
+        if future.done():  # Its caller was cancelled while the append ran.
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

@@ -1,0 +1,72 @@
+"""Which blocks of a message list are in the log already: told by content and order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.scenes import answer, call, prompt, result
+from timeline.agent.deduplication import signature, signatures, unknown
+from timeline.blocks import AssistantCompletion, Block, RangeSummary, SystemMessage, ToolCall
+
+WORDS = st.sampled_from(["go on", "yes", "done"])
+BLOCKS: st.SearchStrategy[Block] = st.one_of(
+    WORDS.map(lambda text: prompt(text=text)),
+    WORDS.map(lambda text: answer(text=text)),
+    st.sampled_from(["a", "b"]).map(call),
+    st.sampled_from(["a", "b"]).map(lambda id_: result(id_, text="ok")),
+)
+MESSAGES = st.lists(st.lists(BLOCKS, min_size=1, max_size=3), max_size=12)
+NOTICE = SystemMessage(text="Older content is hidden.")
+
+
+@given(MESSAGES, MESSAGES, st.lists(st.integers(0, 20), max_size=3))
+def test_what_came_behind_the_known_part_is_new_and_nothing_else(
+    known: list[list[Block]], new: list[list[Block]], notices: list[int]
+) -> None:
+    """However often the same words are said, and whatever the runtime put between them."""
+    log = [block for message in known for block in message]
+    for place in notices:
+        log.insert(min(place, len(log)), NOTICE)
+    assert unknown([*known, *new], signatures(log)) == new
+
+
+@given(MESSAGES, st.data())
+def test_a_part_of_what_is_known_is_not_new(known: list[list[Block]], data: st.DataObject) -> None:
+    """Messages may be missing in the list; what is left of it is in the log all the same."""
+    kept = [message for message in known if data.draw(st.booleans())]
+    assert unknown(kept, signatures([block for message in known for block in message])) == []
+
+
+def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_signature() -> None:
+    """Path, turn, time and the response's id are given by the log."""
+    placed = answer(text="x", path="ar:turn_1.assistant.completion", turn_id="turn_1", response_id="msg_1")
+    assert signature(placed) == signature(answer(text="x"))
+    assert signature(placed) != signature(prompt(text="x"))
+    assert signature(call("a")) != signature(call("b"))
+    assert signature(call("a", arguments={"x": 1})) != signature(call("a", arguments={"x": 2}))
+
+
+def test_white_space_at_the_end_of_an_answer_is_nothing_that_is_said() -> None:
+    """It is taken off where the answer is a request's last word, and comes back in that form."""
+    assert signature(answer(text="x \n")) == signature(answer(text="x"))
+    assert signature(answer(text=" x")) != signature(answer(text="x"))
+    assert signature(prompt(text="x ")) != signature(prompt(text="x"))
+
+
+def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
+    """A cut call stands at the end of its response, behind the calls that came whole."""
+    mark: dict[str, Any] = {
+        "interrupted": True,
+        "cut_calls": [{"call_id": "b", "name": "run", "arguments": '{"x'}, {"name": "no id"}],
+    }
+    log: list[Block] = [
+        RangeSummary(text="what was"),
+        AssistantCompletion(response_id="m", meta=mark),
+        call("a", response_id="m"),
+        prompt(text="go on"),
+    ]
+    cut = ToolCall(call_id="b", name="run", arguments='{"x')
+    assert list(signatures(log)) == [signature(call("a")), signature(cut), signature(prompt(text="go on"))]

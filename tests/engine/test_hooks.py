@@ -1,0 +1,198 @@
+"""Hooks: a veto, a summary that the application writes itself, and what each of them is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+from store.memory import MemoryStore
+from tests.engine.compacting import FINISHED, POLICY
+from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, turn, words
+from timeline import Hooks, Skip
+from timeline.errors import CompactionRefused, ContextRefused
+from timeline.wire.refusals import ContextLimit
+
+
+def saying(*answers: object) -> Hooks:
+    """Return hooks that give these answers in turn, and then none."""
+    left = list(answers)
+
+    async def before(facts: dict[str, Any]) -> object:
+        assert list(facts) == ["before_tokens"]
+        return left.pop(0) if left else None
+
+    return Hooks(on_before_compaction=before)
+
+
+@pytest.mark.parametrize(("veto", "detail"), [(Skip("a deploy is running"), "a deploy is running"), (Skip, "")])
+async def test_a_veto_is_a_recorded_refusal_and_no_summary_is_asked(veto: object, detail: str) -> None:
+    """The context stays as it is, and says why."""
+    store, scribe = MemoryStore(), Scribe()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe, hooks=saying(veto))
+    await timeline.append(*FULL)
+    context = await timeline.render(now=AT)
+    assert [(d.kind, d.reason) for d in context.decisions] == [("refused", "vetoed")]
+    assert context.overflow
+    assert scribe.asked == []
+    [failed] = await payloads_of(store, "compaction.failed")
+    assert (failed.reason, failed.detail) == ("vetoed", detail)
+    assert timeline.window.lease is None
+    assert (await timeline.verify()).ok
+
+
+async def test_after_a_veto_no_new_try_until_the_conversation_has_grown() -> None:
+    """The application is not asked at every render."""
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=saying(Skip("later")))
+    await timeline.append(*FULL)
+    await timeline.render(now=AT)
+    version = timeline.version
+    assert (await timeline.render(now=AT)).overflow
+    assert timeline.version == version
+    await timeline.append(*turn(500))
+    assert [d.kind for d in (await timeline.render(now=AT)).decisions] == ["compacted"]
+
+
+async def test_a_veto_holds_against_a_forced_compaction_too() -> None:
+    """Whoever asked for it is told so."""
+    timeline = await opened(MemoryStore(), policy=POLICY, hooks=saying(Skip("no"), Skip("no")))
+    await timeline.append(*FULL)
+    with pytest.raises(CompactionRefused) as caught:
+        await timeline.compact(now=AT)
+    assert caught.value.reason == "vetoed"
+    assert caught.value.facts["by"] == "no"
+
+    async def call(context: Any) -> None:
+        assert context
+        raise MemoryError
+
+    with pytest.raises(ContextRefused) as refused:
+        await timeline.retry_with_compaction(call, refused=lambda _: ContextLimit(), system="x")
+    assert refused.value.tried == ["refused (vetoed)"]
+
+
+async def test_a_text_is_the_summary_and_no_summarizer_is_asked() -> None:
+    """It says who wrote it; the exact record is added to it as to any other."""
+    store, scribe = MemoryStore(), Scribe()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe, hooks=saying("We built the parser.\n"))
+    await timeline.append(*FULL)
+    await timeline.render(now=AT)
+    [done] = await payloads_of(store, "compaction.completed")
+    assert scribe.asked == []
+    assert done.parts.history == "We built the parser."
+    assert "We built the parser." in done.block.text
+    assert (done.written_by.summarizer, done.written_by.model) == ("on_before_compaction", None)
+    assert (await timeline.verify()).ok
+
+
+async def test_a_text_that_is_too_long_is_cut_to_the_policys_caps() -> None:
+    """A summary of the application's own must not be the next overflow; inside a turn it may take both parts."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, hooks=saying(words(9_000)))
+    await timeline.append(prompt(20))
+    for number in range(9):
+        await timeline.append(*exchange(f"c{number}", 420))
+    context = await timeline.render(now=AT)
+    [done] = await payloads_of(store, "compaction.completed")
+    assert 0 < COUNTER.count(done.parts.history) <= POLICY.summary_tokens + POLICY.turn_prefix_tokens
+    assert context.account.sent <= context.account.trigger
+    assert (await timeline.verify()).ok
+
+
+async def test_a_text_that_is_broken_is_stored_as_it_can_be_sent() -> None:
+    """Half an emoji must not make every later render fail."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, hooks=saying("We built \ud83d the parser."))
+    await timeline.append(*FULL)
+    await timeline.render(now=AT)
+    [done] = await payloads_of(store, "compaction.completed")
+    assert done.parts.history == "We built \ufffd the parser."
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("answer", [None, " \n", "\u200b", True, {"text": "x"}])
+async def test_any_other_answer_lets_the_compaction_go_on(answer: object) -> None:
+    """Hooks of the seed return nothing, and a blank text is no summary."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=scribe, hooks=saying(answer))
+    await timeline.append(*FULL)
+    assert [d.kind for d in (await timeline.render(now=AT)).decisions] == ["compacted"]
+    assert scribe.kinds == ["history"]
+
+
+async def test_a_dry_run_asks_no_hook() -> None:
+    """It shows what would be done without one."""
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=saying(Skip("no")))
+    await timeline.append(*FULL)
+    assert [d.kind for d in (await timeline.render(now=AT, record=False)).decisions] == ["compacted"]
+    assert [d.reason for d in (await timeline.render(now=AT)).decisions] == ["vetoed"]
+
+
+# What they are told
+
+
+@dataclass
+class Journal:
+    """Hooks that write down what they are given, or raise."""
+
+    entries: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    problem: Exception | None = None
+
+    def hooks(self) -> Hooks:
+        """Return the two hooks."""
+        return Hooks(on_before_compaction=self._before, on_after_compaction=self._after)
+
+    async def _before(self, facts: dict[str, Any]) -> None:
+        await self._note("before", facts)
+
+    async def _after(self, facts: dict[str, Any]) -> None:
+        await self._note("after", facts)
+
+    async def _note(self, name: str, facts: dict[str, Any]) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.entries.append((name, facts))
+        if self.problem is not None:
+            raise self.problem
+
+
+async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
+    """``{before_tokens}`` before; ``{before_tokens, after_tokens, compacted_tokens}`` after."""
+    journal = Journal()
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=journal.hooks())
+    await timeline.append(*FINISHED)
+    await timeline.render()
+    (first, before), (second, done) = journal.entries
+    assert (first, before) == ("before", {"before_tokens": 3_710})
+    assert second == "after"
+    assert list(done) == ["before_tokens", "after_tokens", "compacted_tokens"]
+    assert done["before_tokens"] == 3_710
+    assert done["after_tokens"] == timeline.window.tokens
+    assert done["compacted_tokens"] == 3_010
+
+
+async def test_no_hook_is_called_where_nothing_is_compacted() -> None:
+    """Neither under the limit nor for a refusal."""
+    journal = Journal()
+    timeline = await opened(MemoryStore(), policy=POLICY, hooks=journal.hooks())
+    await timeline.append(*turn(100))
+    await timeline.render()
+    with pytest.raises(CompactionRefused):
+        await timeline.compact()
+    assert journal.entries == []
+
+
+async def test_an_error_in_a_hook_is_recorded_and_not_fatal() -> None:
+    """The compaction goes on; the log says which hook failed and how."""
+    store, journal = MemoryStore(), Journal(problem=RuntimeError("no disk"))
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=journal.hooks())
+    await timeline.append(*FINISHED)
+    context = await timeline.render()
+    assert [d.kind for d in context.decisions] == ["compacted"]
+    failed = await payloads_of(store, "hook.failed")
+    assert [(f.hook, f.error) for f in failed] == [
+        ("on_before_compaction", "RuntimeError: no disk"),
+        ("on_after_compaction", "RuntimeError: no disk"),
+    ]
+    assert (await timeline.verify()).ok

@@ -1,0 +1,354 @@
+"""A context that the model refuses for its size: recognised, compacted once, and otherwise told with its figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from store.memory import MemoryStore
+from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
+from timeline import policies
+from timeline.errors import BudgetError, ContextRefused
+from timeline.wire.refusals import ContextLimit, context_limit
+
+if TYPE_CHECKING:
+    from timeline.projection.context import RenderedContext
+    from timeline.timeline import Timeline
+
+REQUEST = httpx2.Request("POST", "https://api.example.com")
+
+
+def of_anthropic(message: str, status: int = 400, type_: str = "invalid_request_error") -> anthropic.APIStatusError:
+    """Return the SDK's error for an answer of Anthropic's."""
+    body = {"type": "error", "error": {"type": type_, "message": message}}
+    response = httpx2.Response(status, request=REQUEST, json=body)
+    client = anthropic.Anthropic(api_key="none")
+    return client._make_status_error_from_response(response)
+
+
+def of_openai(message: str, status: int = 400, code: str | None = None) -> openai.APIStatusError:
+    """Return the SDK's error for an answer of OpenAI's."""
+    body = {"error": {"type": "invalid_request_error", "message": message, "param": "messages", "code": code}}
+    response = httpx2.Response(status, request=REQUEST, json=body)
+    client = openai.OpenAI(api_key="none")
+    return client._make_status_error_from_response(response)
+
+
+# Recognising
+
+
+@pytest.mark.parametrize(
+    ("error", "limit"),
+    [
+        (of_anthropic("prompt is too long: 208310 tokens > 200000 maximum"), ContextLimit(200_000, 208_310)),
+        (
+            of_anthropic(
+                "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length"
+            ),
+            ContextLimit(200_000, 188_240, 21_333),
+        ),
+        (of_anthropic("Request exceeds the maximum size", 413, "request_too_large"), ContextLimit()),
+        (
+            of_openai(
+                "This model's maximum context length is 128000 tokens. However, your messages resulted in "
+                "202868 tokens.",
+                code="context_length_exceeded",
+            ),
+            ContextLimit(128_000, 202_868),
+        ),
+        (
+            of_openai(
+                "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens "
+                "(122942 in the messages, 8192 in the completion). Please reduce the length of the messages."
+            ),
+            ContextLimit(131_072, 122_942, 8_192),
+        ),
+        (
+            of_openai("Your input exceeds the context window of this model.", code="context_length_exceeded"),
+            ContextLimit(),
+        ),
+        (of_openai("the request exceeds the available context size (4096 tokens)"), ContextLimit(4_096)),
+        (
+            RuntimeError("The input token count (1,200,000) exceeds the maximum number of tokens allowed (1,048,576)."),
+            ContextLimit(1_048_576, 1_200_000),
+        ),
+        (type("ContextWindowExceededError", (Exception,), {})("too much"), ContextLimit()),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_context_limit_error_is_recognised_with_its_figures(error: Exception, limit: ContextLimit) -> None:
+    """By what the SDKs raise, without importing them."""
+    assert context_limit(error) == limit
+
+
+def test_an_error_that_a_framework_raised_from_it_is_recognised() -> None:
+    """What it was raised from is looked at."""
+    wrapped = RuntimeError("model call failed")
+    wrapped.__cause__ = of_anthropic("prompt is too long: 9 tokens > 8 maximum")
+    assert context_limit(wrapped) == ContextLimit(8, 9)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        of_anthropic("Number of request tokens has exceeded your per-minute rate limit", 429, "rate_limit_error"),
+        of_openai("Request too large for gpt-6 on tokens per min. The maximum context length is 9 tokens", 429),
+        of_anthropic("max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens"),
+        of_anthropic("messages: roles must alternate"),
+        of_openai("Invalid api key", 401),
+        of_anthropic("Overloaded", 529, "overloaded_error"),
+        ValueError("something else"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_any_other_error_is_not(error: Exception) -> None:
+    """Rate limits and plain mistakes are not cured by a smaller context."""
+    assert context_limit(error) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent", "target"),
+    [
+        (ContextLimit(), 10_000, 7_000),
+        (ContextLimit(limit=8_000), 10_000, 5_600),
+        (ContextLimit(limit=20_000), 10_000, 7_000),
+        (ContextLimit(limit=10_000, input=20_000), 10_000, 3_500),
+        (ContextLimit(limit=10_000, input=9_000, output=4_000), 9_000, 4_200),
+        (ContextLimit(limit=10, output=20), 9_000, 1),
+    ],
+)
+def test_the_target_is_a_share_of_what_the_provider_takes_in_our_tokens(
+    limit: ContextLimit, sent: int, target: int
+) -> None:
+    """Its limit less the answer's room, put into our tokens by what it counted; never above what it refused."""
+    assert limit.target(sent) == target
+
+
+# Retrying
+
+
+class Model:
+    """Takes contexts up to a size, and remembers the sizes of all that it was sent."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+        self.sent: list[int] = []
+
+    async def __call__(self, context: RenderedContext) -> str:
+        """Answer, or refuse as Anthropic does."""
+        self.sent.append(context.account.sent)
+        if context.account.sent > self.takes:
+            raise of_anthropic(f"prompt is too long: {context.account.sent} tokens > {self.takes} maximum")
+        return "Done."
+
+
+async def filled(store: MemoryStore | None = None, rounds: int = 40) -> Timeline:
+    """Return a conversation of some 4,000 tokens under a limit of 8,000."""
+    timeline = await opened(store or MemoryStore(), policy=small_policy(max_tokens=8_000))
+    await timeline.append(prompt(50))
+    for number in range(rounds):
+        await timeline.append(*exchange(f"c{number}", 100))
+    return timeline
+
+
+async def test_a_call_that_is_taken_is_made_once() -> None:
+    """Nothing is compacted without need."""
+    timeline, model = await filled(), Model(8_000)
+    assert await timeline.retry_with_compaction(model, system="You help.") == "Done."
+    assert (len(model.sent), timeline.window.rounds) == (1, 0)
+
+
+async def test_a_refused_context_is_compacted_below_what_the_model_takes() -> None:
+    """Down to 0.7 of its limit, by a forced compaction; the second context is recorded like any other."""
+    store = MemoryStore()
+    timeline, model = await filled(store), Model(3_000)
+    assert await timeline.retry_with_compaction(model, system="You help.", now=AT) == "Done."
+    assert len(model.sent) == 2
+    assert model.sent[1] <= 2_100
+    [compaction] = await payloads_of(store, "compaction.completed")
+    assert compaction.reason == "refused"
+    assert [rendered.tokens for rendered in await payloads_of(store, "context.rendered")] == model.sent
+    assert (await timeline.verify()).ok
+
+
+async def test_a_context_that_an_undo_made_too_large_is_compacted_again() -> None:
+    """What the model refuses ends the hold, even above the policy's own limit."""
+    timeline, model = await filled(), Model(3_000)
+    await timeline.compact(now=AT)
+    await timeline.undo_compaction(now=AT)
+    await timeline.append(prompt(100), answer(6_000), prompt())
+    context = await timeline.render(record=False)
+    assert [taken.kind for taken in context.decisions] == ["held"]
+    assert context.account.total > context.account.limit
+    assert await timeline.retry_with_compaction(model, now=AT) == "Done."
+    assert timeline.window.hold is None
+    assert (await timeline.verify()).ok
+
+
+async def test_the_policy_stays_what_it_is() -> None:
+    """The next render decides by the policy's own limit again."""
+    timeline = await filled()
+    policy = timeline.policy
+    await timeline.retry_with_compaction(Model(3_000))
+    assert timeline.policy is policy
+    assert (await timeline.render()).account.limit == 8_000
+
+
+async def test_injected_text_is_said_again_in_the_second_call() -> None:
+    """It belongs to the step, not to the attempt."""
+    timeline, model = await filled(), Model(3_000)
+    tails: list[list[str]] = []
+
+    async def call(context: RenderedContext) -> str:
+        tails.append([entry.text for entry in context.neutral.ephemeral])
+        return await model(context)
+
+    await timeline.inject("Careful.")
+    await timeline.retry_with_compaction(call, ephemeral=["Now."])
+    await timeline.retry_with_compaction(call)
+    assert tails == [["Now.", "Careful."], ["Now.", "Careful."], []]
+
+
+async def test_a_second_refusal_is_a_typed_error_with_the_figures() -> None:
+    """Once a step and no more: what was sent, what was named and what was tried."""
+    timeline, model = await filled(), Model(3_000)
+
+    async def stubborn(context: RenderedContext) -> str:
+        model.takes = context.account.sent - 1
+        return await model(context)
+
+    with pytest.raises(ContextRefused, match="Lower max_tokens") as caught:
+        await timeline.retry_with_compaction(stubborn)
+    error = caught.value
+    assert isinstance(error, BudgetError)
+    assert error.sent == model.sent
+    assert len(model.sent) == 2
+    assert (error.limit, error.target) == (model.sent[1] - 1, int(0.7 * (model.sent[0] - 1)))
+    assert error.tried[0].startswith("compacted (")
+    assert isinstance(error.__cause__, anthropic.BadRequestError)
+
+
+async def test_a_context_that_cannot_be_made_smaller_is_not_sent_again() -> None:
+    """The call would be in vain."""
+    timeline, model = await opened(MemoryStore()), Model(10)
+    await timeline.append(prompt(50))
+    with pytest.raises(ContextRefused) as caught:
+        await timeline.retry_with_compaction(model)
+    assert len(model.sent) == 1
+    assert caught.value.tried == ["refused (nothing_to_cover)"]
+
+
+async def test_an_oversize_newest_result_is_previewed() -> None:
+    """Where a cut alone does not reach the target, the newest group spills."""
+    timeline, model = await filled(rounds=4), Model(2_000)
+    await timeline.append(*exchange("big", 5_000))
+    assert await timeline.retry_with_compaction(model) == "Done."
+    assert words(5_000) == (await timeline.read("tc:turn_1.big.result")).text
+
+
+async def test_any_other_error_goes_on_to_the_caller() -> None:
+    """On the first call and on the second one."""
+    timeline = await filled()
+    errors: list[Exception] = [
+        KeyError("first"),
+        of_openai("too long", code="context_length_exceeded"),
+        KeyError("second"),
+    ]
+
+    async def failing(context: RenderedContext) -> str:
+        assert context.version
+        raise errors.pop(0)
+
+    with pytest.raises(KeyError, match="first"):
+        await timeline.retry_with_compaction(failing)
+    with pytest.raises(KeyError, match="second"):
+        await timeline.retry_with_compaction(failing)
+
+
+async def test_an_application_may_recognise_errors_of_its_own() -> None:
+    """Any function from an error to a limit does."""
+    timeline = await filled()
+    calls = 0
+
+    async def call(context: RenderedContext) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError(28, "no space")
+        return context.account.sent
+
+    def refused(error: BaseException) -> ContextLimit | None:
+        return ContextLimit(limit=1_000) if isinstance(error, OSError) else None
+
+    assert await timeline.retry_with_compaction(call, refused=refused) <= 1_000
+
+
+async def test_a_policy_that_never_compacts_by_itself_does_so_when_it_is_asked() -> None:
+    """The caller asks for it by the method's name."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=8_000, trigger="never"))
+    for number in range(40):
+        await timeline.append(prompt(50), answer(50, response_id=f"r{number}"))
+    assert await timeline.retry_with_compaction(Model(3_000)) == "Done."
+
+
+async def test_stages_that_are_told_in_short_from_now_on_count_as_freed() -> None:
+    """What collapsing them spared in the tail is seen before anything more is folded."""
+    timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=20_000, attempts=3))
+    for name in ("idea", "plan", "draft"):
+        await timeline.enter_stage(name)
+        await timeline.append(*[block for _ in range(4) for block in turn(100, asked=50)])
+        await timeline.approve_stage(decision=f"{name} settled", short="s" * 40, detailed="d" * 1_000)
+    await timeline.enter_stage("review")
+    await timeline.append(*[block for _ in range(30) for block in turn(100, asked=100)])
+
+    refusals = [ContextLimit(limit=6_950)]
+
+    async def call(context: RenderedContext) -> int:
+        if refusals:
+            raise OSError(28, "no space")
+        return context.account.sent
+
+    sent = await timeline.retry_with_compaction(call, refused=lambda _: refusals.pop())
+    assert sent <= 0.7 * 6_950
+    completed = await payloads_of(timeline._store, "compaction.completed")
+    assert [payload.written_by.summarizer for payload in completed] == ["extractive", "stage_digest"]
+
+
+# Calls that somebody else makes
+
+
+async def test_a_refused_context_has_a_smaller_one_in_its_place() -> None:
+    """With the same prompt, tools and tail; below what the model takes."""
+    timeline = await filled()
+    first = await timeline.render(system="You code.", tools=[{"name": "ls"}], ephemeral=["By the way."])
+    refusal = of_anthropic(f"prompt is too long: {first.account.sent} tokens > 2000 maximum")
+    smaller = await timeline.after_refusal(first, refusal)
+    assert smaller is not None
+    assert smaller.account.sent <= 1_400
+    assert (smaller.neutral.system, smaller.neutral.tools) == (first.neutral.system, first.neutral.tools)
+    assert smaller.neutral.ephemeral == first.neutral.ephemeral
+    with pytest.raises(ContextRefused) as raised:
+        await timeline.after_refusal(smaller, refusal, earlier=first)
+    assert raised.value.sent == [first.account.sent, smaller.account.sent]
+
+
+async def test_another_error_has_no_smaller_context() -> None:
+    """Then the caller raises it."""
+    timeline = await filled(rounds=2)
+    context = await timeline.render()
+    assert await timeline.after_refusal(context, of_anthropic("Overloaded", 529)) is None
+
+
+async def test_a_context_without_anything_to_spare_is_a_typed_error() -> None:
+    """The provider's error is its cause."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(50))
+    context = await timeline.render()
+    refusal = of_anthropic("prompt is too long: 60 tokens > 20 maximum")
+    with pytest.raises(ContextRefused) as raised:
+        await timeline.after_refusal(context, refusal)
+    assert raised.value.__cause__ is refusal

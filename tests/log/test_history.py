@@ -1,0 +1,115 @@
+"""Reading a whole log: for undo, the past and forks (design, sections 4 and 5.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from store.memory import MemoryStore
+from tests.scenes import AT, Scribe, opened, small_policy, turn
+from timeline import Timeline, open_store
+from timeline.errors import ConversationNotFound, HistoryUnavailable
+from timeline.events import CompactionReverted, NewEvent, event_id
+from timeline.log.history import fold_history, load_fold, reverted_versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.ports import EventStore
+
+POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400, hiding=None)
+
+
+async def compacted(store: EventStore, times: int = 1) -> Timeline:
+    """Return a conversation that was compacted so often."""
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    for _ in range(times):
+        await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
+        await timeline.render(now=AT)
+    return timeline
+
+
+async def test_the_whole_log_folds_to_the_window_of_snapshot_and_tail(tmp_path: Path) -> None:
+    """From the first version on, and from the newest snapshot on."""
+    async with open_store(str(tmp_path / "a.db")) as store:
+        timeline = await compacted(store, times=2)
+        whole, short = await fold_history(store, "c"), await load_fold(store, "c")
+        assert whole.window == short.window == timeline.window
+
+
+async def test_a_fold_up_to_a_version_is_what_was_known_then() -> None:
+    """It ends there."""
+    store = MemoryStore()
+    timeline = await compacted(store)
+    fold = await fold_history(store, "c", until=4)
+    assert fold.version == 4
+    assert fold.window.items == (await timeline.at(4)).window.items
+
+
+async def test_a_compaction_can_be_left_out_before_its_undo_is_written() -> None:
+    """What an undo shows is folded first, and then appended."""
+    store = MemoryStore()
+    await compacted(store, times=2)
+    first, second = [e.version async for e in store.read("c", types=["compaction.completed"])]
+    without = await fold_history(store, "c", without=[second])
+    summary = without.window.summary
+    assert summary is not None
+    assert summary.version == first
+
+
+async def test_reverted_versions_are_those_that_had_been_taken_back_by_then() -> None:
+    """Up to a version, or by now."""
+    store = MemoryStore()
+    timeline = await compacted(store, times=2)
+    first, second = [e.version async for e in store.read("c", types=["compaction.completed"])]
+    before = timeline.version
+    await timeline.undo_compaction(now=AT)
+    await timeline.undo_compaction(now=AT)
+    assert await reverted_versions(store, "c") == {first, second}
+    assert await reverted_versions(store, "c", before + 1) == {second}
+    assert await reverted_versions(store, "c", before) == set()
+
+
+async def test_an_undo_without_a_snapshot_is_folded_from_the_whole_log() -> None:
+    """A snapshot from before it cannot be gone on from."""
+    store = MemoryStore()
+    timeline = await compacted(store)
+    [version] = [e.version async for e in store.read("c", types=["compaction.completed"])]
+    reverted = CompactionReverted(versions=(version,), policy="p")
+    await store.append("c", [NewEvent(id=event_id(AT), at=AT, payload=reverted)])
+    again = await opened(store, policy=POLICY)
+    assert again.window.summary is None
+    await timeline.append(*turn(1))
+    assert timeline.window.items == (await fold_history(store, "c")).window.items
+    assert (await again.verify()).ok
+
+
+async def test_a_log_with_a_gap_is_refused() -> None:
+    """The error names what is left."""
+
+    class Holed(MemoryStore):
+        """A store that lost version 3."""
+
+        async def _kept(self, events: Any) -> Any:
+            async for event in events:
+                if event.version != 3:
+                    yield event
+
+        def read(self, conversation: str, **options: Any) -> Any:
+            """Leave out what was lost."""
+            return self._kept(super().read(conversation, **options))
+
+    store = Holed()
+    timeline = await opened(store)
+    await timeline.append(*turn(), *turn())
+    with pytest.raises(HistoryUnavailable, match="at version 3: it holds the versions 4 to 5"):
+        await fold_history(store, "c")
+
+
+async def test_an_unknown_conversation_is_not_found() -> None:
+    """In either way of reading."""
+    with pytest.raises(ConversationNotFound):
+        await load_fold(MemoryStore(), "c")
+    with pytest.raises(ConversationNotFound):
+        await fold_history(MemoryStore(), "c")

@@ -1,0 +1,152 @@
+"""The cache clock: when the provider's prompt cache counts as cold (design, section 6, hiding; seed 002, TTL)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.scenes import AT, after, apply, fold_of, turn
+from timeline.events import BlocksHidden, ContextRendered, ModelCalled, Usage
+from timeline.planning.cache_clock import Cold, coldness
+from timeline.policy.model import CachePointRule, Hiding, Policy
+
+if TYPE_CHECKING:
+    from timeline.fold.fold import Fold
+
+POLICY = Policy()
+FOR_AN_HOUR = Policy(cache_points=CachePointRule(kept_long="everything"))
+RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")
+FIVE_MINUTES = Usage(cache_write_5m_tokens=10)
+AN_HOUR = Usage(cache_write_1h_tokens=10)
+READ_ONLY = Usage(cache_read_tokens=10)
+
+
+def called(usage: Usage | None = None, **fields: Any) -> ModelCalled:
+    """Return a model call with that usage."""
+    return ModelCalled(usage=usage or Usage(), **fields)
+
+
+def folded(*events: tuple[float, Any]) -> Fold:
+    """Fold one turn, then events at so many seconds after `AT`."""
+    fold = fold_of(*turn())
+    for seconds, payload in events:
+        fold.apply(fold.version + 1, after(seconds), payload)
+    return fold
+
+
+def is_cold(fold: Fold, seconds: float, hiding: Hiding | None = None) -> bool:
+    """Say whether the cache is cold so many seconds after `AT`."""
+    return coldness(fold.window, POLICY.model_copy(update={"hiding": hiding}), after(seconds)) is not None
+
+
+def test_without_a_call_or_a_render_the_cache_counts_as_warm() -> None:
+    """Nothing is known, so nothing is thrown away."""
+    assert not is_cold(folded(), 10**9)
+
+
+def test_a_cache_is_cold_once_its_ttl_and_the_grace_have_passed() -> None:
+    """300 s by default, and 60 s of grace: at 360 s it is cold, a moment before it is not."""
+    fold = folded((0, called()))
+    assert not is_cold(fold, 359.9)
+    assert coldness(fold.window, POLICY, after(360)) == Cold(360, 300, 60)
+
+
+def test_the_figures_have_the_names_that_events_record() -> None:
+    """Seconds idle against the two that had to pass."""
+    cold = coldness(folded((0, called())).window, POLICY, after(1_000))
+    assert cold is not None
+    assert cold.facts() == {"idle_seconds": 1_000, "ttl_seconds": 300, "grace_seconds": 60}
+
+
+def test_the_ttl_is_what_the_newest_usage_reported() -> None:
+    """An hour once a call wrote for an hour, five minutes once one wrote for five minutes again."""
+    assert not is_cold(folded((0, called(AN_HOUR))), 3_659)
+    assert is_cold(folded((0, called(AN_HOUR))), 3_660)
+    assert is_cold(folded((0, called(AN_HOUR)), (0, called(FIVE_MINUTES))), 360)
+
+
+@pytest.mark.parametrize("usage", [READ_ONLY, FIVE_MINUTES, AN_HOUR])
+def test_what_the_policy_asks_to_keep_for_an_hour_is_not_cold_before(usage: Usage) -> None:
+    """Whatever a usage says: most tell how much was written, and not for how long."""
+    fold = folded((0, called(usage)))
+    assert coldness(fold.window, FOR_AN_HOUR, after(3_659)) is None
+    assert coldness(fold.window, FOR_AN_HOUR, after(3_660)) == Cold(3_660, 3_600, 60)
+
+
+def test_the_ttl_of_hiding_goes_before_all_others() -> None:
+    """A policy that gives one knows better."""
+    given = FOR_AN_HOUR.model_copy(update={"hiding": Hiding(ttl=100)})
+    assert coldness(folded((0, called(AN_HOUR))).window, given, after(160)) == Cold(160, 100, 60)
+
+
+def test_a_call_that_only_read_keeps_the_ttl_that_was_known() -> None:
+    """Reading refreshes the entry that an earlier call wrote, for as long as that was written for."""
+    fold = folded((0, called(AN_HOUR)), (100, called(READ_ONLY)))
+    assert not is_cold(fold, 3_759)
+    assert is_cold(fold, 3_760)
+
+
+def test_a_call_that_wrote_for_both_counts_for_the_shorter_time() -> None:
+    """What is kept for an hour stands first, and hiding changes what stands behind it."""
+    both = Usage(cache_write_1h_tokens=1, cache_write_5m_tokens=1)
+    assert is_cold(folded((0, called(both))), 360)
+    assert is_cold(folded((0, called(AN_HOUR)), (0, called(both))), 360)
+
+
+def test_a_ttl_of_the_policys_own_overrides_what_was_reported() -> None:
+    """For providers that report none."""
+    fold = folded((0, called(AN_HOUR)))
+    assert is_cold(fold, 90, Hiding(ttl=30))
+    assert not is_cold(fold, 89, Hiding(ttl=30))
+
+
+def test_the_grace_of_seed_002_as_first_shipped_makes_it_cold_ten_seconds_early() -> None:
+    """A lifetime of 300 s, and a grace of -10."""
+    fold = folded((0, called()))
+    assert is_cold(fold, 290, Hiding(ttl=300, grace=-10))
+    assert not is_cold(fold, 289, Hiding(ttl=300, grace=-10))
+
+
+def test_a_clock_that_went_back_counts_as_warm() -> None:
+    """Whatever the figures: a negative idle time says nothing."""
+    fold = folded((0, called()))
+    assert not is_cold(fold, -5_000)
+    assert not is_cold(fold, -5_000, Hiding(ttl=1, grace=-10_000))
+
+
+def test_a_call_touches_the_cache_when_it_starts() -> None:
+    """The provider reads and writes it then, however long the answer takes."""
+    fold = folded((200, called(started_at=AT)))
+    assert is_cold(fold, 360)
+    assert not is_cold(folded((200, called())), 360)
+
+
+def test_a_failed_call_touches_nothing() -> None:
+    """Nobody knows whether it reached the cache."""
+    assert is_cold(folded((0, called()), (300, called(finish_reason="error"))), 360)
+
+
+def test_renders_count_only_until_the_first_call() -> None:
+    """A recorded render stands for a call that nobody recorded; once calls are recorded, they alone count."""
+    assert is_cold(folded((0, RENDERED)), 360)
+    assert not is_cold(folded((0, RENDERED), (100, RENDERED)), 360)
+    assert is_cold(folded((0, called()), (300, RENDERED)), 360)
+    assert not is_cold(folded((0, RENDERED), (100, called())), 360)
+
+
+def test_decisions_touch_nothing() -> None:
+    """Hiding does not warm a cache."""
+    fold = folded((0, called()))
+    apply(fold, fold.version + 1, BlocksHidden(reason="cold", blocks=()))
+    assert is_cold(fold, 360)
+
+
+@pytest.mark.parametrize("zone", [1, -7])
+def test_idle_time_is_the_same_in_every_zone(zone: int) -> None:
+    """Moments compare as moments."""
+    from datetime import timezone  # noqa: PLC0415 - only here
+
+    now = after(360).astimezone(timezone(timedelta(hours=zone)))
+    assert coldness(folded((0, called())).window, POLICY, now) == Cold(360, 300, 60)

@@ -1,0 +1,265 @@
+"""The digest: what a covered range did, told without a model (design, section 6, Digest)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scenes import COUNTER, answer, apply, call, fold_of, prompt, result, window_of, words
+from timeline.blocks import Attachment, StageDigest
+from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
+from timeline.events import BlocksHidden, Replacement
+from timeline.planning.covered_digest import build_digest, digest_text
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+
+
+def digest_of(*blocks: Block) -> Digest:
+    """Return the digest of some blocks."""
+    return build_digest(window_of(prompt(), *blocks).items)
+
+
+def used(call_id: str, name: str, output: str = "ok", **arguments: object) -> list[Block]:
+    """Return a call with its arguments, and its result."""
+    return [call(call_id, name, arguments=arguments), result(call_id, text=output, name=name)]
+
+
+def test_files_written_and_read_are_listed_once_with_their_last_call() -> None:
+    """By file, with how often and where to read it last."""
+    digest = digest_of(
+        *used("a", "Read", file_path="x.py"),
+        *used("b", "Write", file_path="x.py"),
+        *used("d", "Edit", file_path="x.py"),
+        *used("e", "Read", file_path="y.py"),
+        *used("f", "Read", file_path="x.py"),
+    )
+    assert digest.files_written == (FileUse(file="x.py", tool="Edit", path="tc:turn_1.d.call", times=2),)
+    assert digest.files_read == (
+        FileUse(file="x.py", tool="Read", path="tc:turn_1.f.call", times=2),
+        FileUse(file="y.py", tool="Read", path="tc:turn_1.e.call", times=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("answered", "command"),
+    [
+        (result("a", text="fine"), Command(command="make", path="tc:turn_1.a.call")),
+        (result("a", text="ok", exit_status=0), Command(command="make", path="tc:turn_1.a.call", exit_status=0)),
+        (
+            result("a", text="no  rule\nto make", exit_status=2),
+            Command(command="make", path="tc:turn_1.a.call", exit_status=2, failed=True, output="no rule to make"),
+        ),
+        (
+            result("a", text="Exit code 2\nmake: ***", is_error=True),
+            Command(
+                command="make", path="tc:turn_1.a.call", exit_status=2, failed=True, output="Exit code 2 make: ***"
+            ),
+        ),
+        (
+            result("a", text="killed", is_error=True),
+            Command(command="make", path="tc:turn_1.a.call", failed=True, output="killed"),
+        ),
+        (
+            result("a", text="\nexited with code: 1"),
+            Command(command="make", path="tc:turn_1.a.call", exit_status=1, failed=True, output="exited with code: 1"),
+        ),
+    ],
+    ids=["no status", "status 0", "status 2", "told in the text", "an error without a status", "in mid-text"],
+)
+def test_commands_have_their_exit_status_and_whether_they_failed(answered: Block, command: Command) -> None:
+    """The status comes from the result or from what it says; a failing command's first words are kept."""
+    assert digest_of(call("a", "bash", arguments={"command": "make"}), answered).commands == (command,)
+
+
+def test_a_command_without_a_result_is_listed() -> None:
+    """A dead call's command was still asked for."""
+    [command] = digest_of(call("a", "bash", arguments={"command": "make"})).commands
+    assert (command.failed, command.exit_status) == (False, None)
+
+
+def test_a_failing_commands_output_is_cut_after_200_characters() -> None:
+    """First words only."""
+    output = "error " * 100
+    [command] = digest_of(*used("a", "bash", f"Exit code 1\n{output}", command="make")).commands
+    assert len(command.output) == 201
+    assert command.output.endswith("…")
+
+
+def test_searches_have_their_hits_and_the_hits_paths() -> None:
+    """How many hits where that shows, and the files that they are in, each once."""
+    found = "Found 3 files\nsrc/a.py\nsrc/b.py:12: x\nsrc/a.py:9\nREADME"
+    assert digest_of(*used("a", "Grep", found, pattern="x")).searches == (
+        Search(query="x", tool="Grep", path="tc:turn_1.a.call", hits=3, hit_paths=("src/a.py", "src/b.py")),
+    )
+
+
+def test_a_failed_call_that_is_no_command_is_an_error() -> None:
+    """Commands say themselves that they failed; other tools' failures are listed with their message."""
+    digest = digest_of(
+        call("a", "Read", arguments={"file_path": "x"}),
+        result("a", text="no such\n file", is_error=True),
+        call("b", "fetch"),
+        result("b", text="502", exit_status=1),
+        call("d", "bash", arguments={"command": "x"}),
+        result("d", text="no", is_error=True),
+    )
+    assert digest.errors == (
+        Problem(tool="Read", path="tc:turn_1.a.result", message="no such file"),
+        Problem(tool="fetch", path="tc:turn_1.b.result", message="502"),
+    )
+
+
+def test_tool_outputs_are_counted_by_tool() -> None:
+    """How many, their tokens, how many failed, and where to read them."""
+    digest = digest_of(
+        call("a", "grep"),
+        call("b", "bash"),
+        result("a", 10, name="grep"),
+        result("b", 20, name="bash", is_error=True),
+        call("d", "bash"),
+        result("d", 30, name="bash"),
+    )
+    assert digest.tool_outputs == (
+        ToolOutputs(tool="grep", count=1, tokens=10, paths=("tc:turn_1.a.result",)),
+        ToolOutputs(tool="bash", count=2, tokens=50, errors=1, paths=("tc:turn_1.b.result", "tc:turn_1.d.result")),
+    )
+
+
+def test_a_result_without_a_name_is_counted_under_its_calls_name() -> None:
+    """Most callers leave a result's name empty: the call says which tool it was."""
+    [outputs] = digest_of(call("a", "bash"), result("a", 10)).tool_outputs
+    assert outputs.tool == "bash"
+    [orphan] = digest_of(result("lost", 10)).tool_outputs
+    assert orphan.tool == "unknown"
+
+
+def test_hidden_blocks_are_listed_with_what_stood_for_them() -> None:
+    """What was hidden when it was covered can still be read back by its path."""
+    fold = fold_of(prompt(), call("a"), result("a", 100))
+    apply(fold, 5, BlocksHidden(reason="ttl", blocks=(Replacement(version=4, text="[a: 100 tokens]", tokens=4),)))
+    digest = build_digest(fold.window.items)
+    assert digest.hidden == (HiddenBlock(path="tc:turn_1.a.result", replacement="[a: 100 tokens]"),)
+
+
+def test_attachments_and_blocks_with_sources_are_artifacts() -> None:
+    """Path, kind of content, visibility, and what they were made from."""
+    digest = digest_of(
+        Attachment(text="x", mime="application/pdf", meta={"file": "plan"}),
+        answer(text="report", mime="text/markdown", meta={"sources_used": ["so:1", "so:2"]}),
+    )
+    assert digest.artifacts == (
+        Artifact(path="fi:turn_1.plan", mime="application/pdf"),
+        Artifact(path="ar:turn_1.assistant.completion", mime="text/markdown", sources_used=("so:1", "so:2")),
+    )
+
+
+def test_stages_are_listed() -> None:
+    """What a stage decided is part of the record."""
+    assert digest_of(StageDigest(text="outline approved")).stages == ("outline approved",)
+
+
+def test_a_long_list_is_shortened_to_its_newest_and_counts_the_rest() -> None:
+    """The copy in the summary block holds 50 items a list, and how many more there are by list."""
+    digest = Digest(
+        stages=tuple(f"stage {n}" for n in range(70)),
+        errors=tuple(Problem(tool="t", path=f"p{n}", message="m") for n in range(50)),
+        hidden=tuple(HiddenBlock(path=f"h{n}", replacement="r") for n in range(51)),
+    )
+    short = digest.shortened(50)
+    assert short.stages == tuple(f"stage {n}" for n in range(20, 70))
+    assert len(short.errors) == len(short.hidden) == 50
+    assert short.more == {"stages": 20, "hidden": 1}
+    assert digest.more == {}
+
+
+def test_a_dump_leaves_empty_lists_out() -> None:
+    """The JSON form holds what there is."""
+    assert Digest(stages=("s",)).dump() == {"stages": ["s"]}
+    assert Digest().dump() == {}
+
+
+def test_the_digest_is_deterministic() -> None:
+    """The same range gives the same digest."""
+    blocks = [*used("a", "Read", file_path="x.py"), *used("b", "bash", command="make"), *used("d", "Grep", pattern="x")]
+    assert digest_of(*blocks) == digest_of(*blocks)
+
+
+# The lines that the model sees
+
+
+def text_of(digest: Digest, most_tokens: int = 300, **extra: list[str]) -> str:
+    """Return the exact record of a digest."""
+    return digest_text(
+        digest,
+        open_calls=extra.get("open_calls", []),
+        pins=extra.get("pins", []),
+        most_tokens=most_tokens,
+        counter=COUNTER,
+    )
+
+
+WORK = Digest(
+    files_written=(
+        FileUse(file="a.py", tool="Write", path="tc:t.1.call"),
+        FileUse(file="b.py", tool="Edit", path="tc:t.2.call"),
+    ),
+    commands=(
+        Command(command="make ok", path="tc:t.3.call"),
+        Command(command="make\n  test", path="tc:t.4.call", exit_status=2, failed=True),
+        Command(command="./run", path="tc:t.5.call", failed=True),
+    ),
+)
+
+
+def test_the_record_names_files_failing_commands_open_calls_and_pins() -> None:
+    """Newest first within each kind; commands that succeeded are not in it."""
+    assert text_of(WORK, open_calls=["tc:t.9.call"], pins=["bl:t.note"]) == (
+        "Files written:\n- b.py (tc:t.2.call)\n- a.py (tc:t.1.call)\n"
+        "Failing commands:\n- ./run (tc:t.5.call)\n- make test (exit 2) (tc:t.4.call)\n"
+        "Open calls:\n- tc:t.9.call\n"
+        "Pinned:\n- bl:t.note"
+    )
+
+
+def test_an_empty_record_is_no_text() -> None:
+    """Nothing to say, nothing said."""
+    assert text_of(Digest()) == ""
+
+
+@pytest.mark.parametrize("most_tokens", range(0, 120, 7))
+def test_the_record_keeps_its_cap_with_whole_lines(most_tokens: int) -> None:
+    """Whatever the cap: no more tokens than that, no line cut, and what does not fit is counted."""
+    files = tuple(FileUse(file=f"src/module_{n}.py", tool="Write", path=f"tc:t.{n}.call") for n in range(12))
+    digest = Digest(files_written=files, commands=WORK.commands)
+    text = text_of(digest, most_tokens)
+    assert COUNTER.count(text) <= most_tokens
+    whole = set(text_of(digest, 10_000).splitlines())
+    lines = text.splitlines()
+    shown = [line for line in lines if line in whole]
+    counted = [line for line in lines if line not in whole]
+    assert all(line.startswith("- and ") and line.endswith(" more") for line in counted)
+    written = sum(line.startswith("- src/") for line in shown)
+    if 0 < written < 12:
+        assert f"- and {12 - written} more" in counted
+
+
+def test_a_long_command_is_cut_in_the_record() -> None:
+    """One line a command, at most 200 characters of it."""
+    digest = Digest(commands=(Command(command=words(400), path="tc:t.1.call", failed=True, exit_status=1),))
+    line = text_of(digest).splitlines()[1]
+    assert line.endswith("… (exit 1) (tc:t.1.call)")
+    assert len(line) < 240
+
+
+def test_a_command_that_failed_again_and_again_is_named_once() -> None:
+    """With the path of its newest call; another exit status is another failure."""
+    failing = [
+        Command(command="make", path=f"tc:t.{n}.call", failed=True, exit_status=status)
+        for n, status in enumerate((1, 2, 1))
+    ]
+    assert text_of(Digest(commands=tuple(failing))).splitlines()[1:] == [
+        "- make (exit 1) (tc:t.2.call)",
+        "- make (exit 2) (tc:t.1.call)",
+    ]

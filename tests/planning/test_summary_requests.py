@@ -1,0 +1,157 @@
+"""What a summarizer is asked for: shape, round, original task, and what stays out of its record (seeds 001 and 004)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.scenes import COUNTER, answer, apply, call, exchange, fold_of, planned, prompt, result, turn, window_of
+from timeline import policies
+from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, UserPrompt
+from timeline.events import BlocksHidden, Replacement
+from timeline.planning.summary_block import unheaded
+from timeline.planning.summary_requests import Wanted, shown_block, summary_requests, without_failures
+from timeline.policy.steps import SummaryForm
+from timeline.ports import HIDDEN_KEY
+
+if TYPE_CHECKING:
+    from timeline.blocks import Block
+    from timeline.fold.window import Window
+    from timeline.planning.summary_requests import Requests
+    from timeline.ports import SummaryRequest
+
+POLICY: Final = policies.keep_last(messages=2)
+WANTED: Final = Wanted(prompt="sections", original_task="Build a flashcard app")
+SEED_001: Final = SummaryForm(role="assistant", heading="## Session Summary (Round {round})")
+SEED_003: Final = SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.")
+
+
+def requests(window: Window, wanted: Wanted = WANTED) -> Requests:
+    """Plan a cut of a window and say what is asked about it."""
+    return summary_requests(window, planned(window, POLICY), COUNTER, wanted)
+
+
+def history(window: Window, wanted: Wanted = WANTED) -> SummaryRequest:
+    """Return the request about the finished part."""
+    asked = requests(window, wanted).history
+    assert asked is not None
+    return asked
+
+
+def test_a_request_has_its_shape_language_round_and_original_task() -> None:
+    """All that a policy's step, the log and the caller say."""
+    wanted = Wanted(prompt="bullets", language="Indonesian", original_task="Build it", instructions="be brief")
+    asked = history(window_of(*turn(1_200), *turn(1_200), *turn()), wanted)
+    assert (asked.prompt, asked.language, asked.original_task) == ("bullets", "Indonesian", "Build it")
+    assert (asked.instructions, asked.round) == ("be brief", 1)
+
+
+# Failed responses (seed 004, gap 1)
+
+
+@pytest.mark.parametrize("mark", ["interrupted", "error"])
+def test_a_failed_response_without_text_or_call_stays_out(mark: str) -> None:
+    """Neither its empty completion nor its reasoning is shown to the summarizer; it is covered all the same."""
+    failed: list[Block] = [
+        Reasoning(text="hm", response_id="m1"),
+        AssistantCompletion(response_id="m1", meta={mark: True}),
+    ]
+    window = window_of(prompt(), *failed, *turn(1_500), *turn(1_500), *turn())
+    plan = planned(window, POLICY)
+    assert {2, 3, 4} <= {item.version for item in plan.covered}
+    assert "assistant.reasoning" not in {block.type for block in history(window).blocks}
+
+
+def test_an_aborted_response_with_text_stays_in_with_its_reasoning() -> None:
+    """What was said before the end counts."""
+    cut = AssistantCompletion(text="I was about to", response_id="m1", meta={"interrupted": True})
+    kept = without_failures(window_of(prompt(), Reasoning(text="hm", response_id="m1"), cut).items)
+    assert [item.block.type for item in kept] == ["user.prompt", "assistant.reasoning", "assistant.completion"]
+
+
+def test_an_aborted_response_with_a_call_stays_in() -> None:
+    """A call is content, and so is its result."""
+    cut = AssistantCompletion(response_id="m1", meta={"error": "overloaded"})
+    window = window_of(prompt(), call("a", response_id="m1"), cut, result("a"))
+    assert without_failures(window.items) == list(window.items)
+
+
+def test_an_error_that_a_client_told_stays_out() -> None:
+    """As recorded by a client for a call of the model's that failed: no text of the assistant."""
+    told = CustomBlock(type="client.message", author="client", text="API Error: 529", meta={"error": True})
+    window = window_of(prompt(), told, answer())
+    assert [item.block.type for item in without_failures(window.items)] == ["user.prompt", "assistant.completion"]
+
+
+def test_a_response_that_did_not_fail_stays_whatever_it_holds() -> None:
+    """Mere reasoning is left out only where it is marked."""
+    window = window_of(prompt(), Reasoning(text="hm", response_id="m1"), *exchange("a"))
+    assert without_failures(window.items) == list(window.items)
+
+
+def test_a_hidden_block_is_marked_as_such() -> None:
+    """So that a record can say that a result was cleared; the stored block has no such mark."""
+    fold = fold_of(prompt(), call("a"), result("a", 50, meta={"k": 1}))
+    stand_in = Replacement(version=4, text="[cleared]", tokens=3)
+    apply(fold, 5, BlocksHidden(reason="tool_output", blocks=(stand_in,)))
+    item = fold.window.items[-1]
+    shown = shown_block(item)
+    assert shown is not None
+    assert shown.meta == {"k": 1, HIDDEN_KEY: "tool_output"}
+    assert HIDDEN_KEY not in item.block.meta
+
+
+# Summaries among plain messages (seed 001, chaining rule 1)
+
+
+def told(text: str, **fields: Any) -> list[Block]:
+    """Return a conversation of plain messages whose first one of the assistant says this."""
+    return [AssistantCompletion(text=text, **fields), *turn(1_500), *turn(1_500), *turn()]
+
+
+@pytest.mark.parametrize("before", [[], [UserPrompt(text="go on")]], ids=["first", "second"])
+def test_an_earlier_summary_is_known_by_its_heading(before: list[Block]) -> None:
+    """It is integrated as the previous summary, not summarised as a message, and the round goes on from its own."""
+    asked = requests(window_of(*before, *told("## Session Summary (Round 2)\n\n### Original Task\nBuild it")))
+    assert asked.history is not None
+    assert asked.history.previous == "### Original Task\nBuild it"
+    assert all("Session Summary" not in block.text for block in asked.history.blocks)
+    assert (asked.round, asked.history.round) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("heading", "number"),
+    [("## Session Summary", 2), ("### Session Summary (Compaction Round 4)", 5), ("## Session Summary: Round 7", 8)],
+)
+def test_the_heading_may_be_written_in_several_ways(heading: str, number: int) -> None:
+    """Without a number it is the first round's."""
+    assert requests(window_of(*told(f"{heading}\n\nWe built it."))).round == number
+
+
+def test_a_heading_in_the_middle_of_a_conversation_is_no_earlier_summary() -> None:
+    """Only at the beginning, and only where the design looks for it."""
+    window = window_of(*turn(1_500), *told("## Session Summary (Round 2)\n\nWe built it."))
+    assert (history(window).previous, requests(window).round) == (None, 1)
+    first = window_of(*told("## Session Summary (Round 2)\n\nWe built it."))
+    assert requests(first, Wanted(prompt="generic")).round == 1
+
+
+# Headings in answers
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "left"),
+    [
+        (SEED_001, "## Session Summary (Round 3)\n\n### Original Task\nx", "### Original Task\nx"),
+        (SEED_001, "### Session Summary (Compaction Round 3)\n### Original Task", "### Original Task"),
+        (SEED_001, "### Original Task\nSession Summary", "### Original Task\nSession Summary"),
+        (SEED_003, "[COMPACT SUMMARY]\nThey built it.", "They built it."),
+        (SEED_003, "[COMPACT SUMMARY] They built it.", "They built it."),
+        (SEED_003, "They built it.", "They built it."),
+        (SummaryForm(heading=""), "## What Was Accomplished", "## What Was Accomplished"),
+    ],
+)
+def test_a_heading_that_an_answer_begins_with_is_not_written_twice(form: SummaryForm, text: str, left: str) -> None:
+    """The form puts it there; a model that was shown an earlier summary likes to copy it."""
+    assert unheaded(text, form) == left

@@ -1,0 +1,85 @@
+"""The result objects of seed 004: what a render did, as flat figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from store.memory import MemoryStore
+from tests.scenes import AT, Scribe, answer, call, opened, prompt, result
+from timeline import policies
+from timeline.planning.budget import Account, FixedPart
+from timeline.projection.reports import PruneResult, overflow_check
+
+
+async def test_pruning_that_is_enough_is_all_that_is_done() -> None:
+    """Before and after, the outputs that were cleared and the tools that they were of."""
+    policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4", protect=2_000, minimum=1_000)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    for number in range(12):
+        tool = "bash" if number % 2 else "read"
+        await timeline.append(prompt(), call(f"c{number}", tool), result(f"c{number}", 1_000, name=tool), answer())
+    context = await timeline.render(now=AT)
+    done = context.preparation
+    assert (done.was_pruned, done.was_compacted) == (True, False)
+    assert done.tokens.before > done.tokens.after_prune == done.tokens.after_compact == done.tokens.final
+    assert done.pruned_outputs == context.pruned.outputs_pruned == 8
+    assert done.removed_tools == context.pruned.pruned_tools == ("read", "bash")
+    assert context.pruned.tokens_saved == done.tokens.before - done.tokens.after_prune
+    assert not context.overflow_check.is_overflow
+
+
+async def test_what_pruning_leaves_is_summarised() -> None:
+    """The figures go down step by step, and the last one is the account's."""
+    policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4", protect=500, minimum=500)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    for number in range(14):
+        await timeline.append(prompt(), call(f"c{number}", "bash"), result(f"c{number}", 200), answer(800))
+    context = await timeline.render(now=AT)
+    done = context.preparation
+    assert (done.was_pruned, done.was_compacted) == (True, True)
+    assert done.tokens.before > done.tokens.after_prune > done.tokens.after_compact == done.tokens.final
+    assert done.tokens.final == context.account.messages
+    assert done.compacted_messages > 20
+
+
+async def test_a_render_that_did_nothing_says_so() -> None:
+    """All four figures are the same."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(100))
+    context = await timeline.render()
+    done = context.preparation
+    assert {*done.tokens.model_dump().values()} == {context.account.messages}
+    assert not done.was_pruned
+    assert not done.was_compacted
+    assert context.pruned == PruneResult()
+
+
+def test_an_overflow_check_is_never_below_zero() -> None:
+    """What is missing is the account's to say."""
+    bill = Account(limit=1_000, trigger=1_000, target=1_000, fixed=FixedPart(system=100, reserved=200), messages=900)
+    check = overflow_check(bill)
+    assert check.model_dump() == {
+        "is_overflow": True,
+        "current_tokens": 1_000,
+        "available_tokens": 0,
+        "model_limit": 1_000,
+        "output_reserve": 200,
+    }
+    assert bill.available == -200
+
+
+@pytest.mark.parametrize(
+    ("messages", "percent", "level"),
+    [
+        (800, 80.0, "normal"),
+        (801, 80.1, "warning"),
+        (950, 95.0, "warning"),
+        (951, 95.1, "critical"),
+        (3_000, 100.0, "critical"),
+    ],
+)
+def test_the_usage_has_two_marks(messages: int, percent: float, level: str) -> None:
+    """A warning above 80 %, critical above 95 %, and never more than 100 % to show."""
+    bill = Account(limit=1_000, trigger=900, target=700, messages=messages)
+    assert bill.percent_used == pytest.approx(percent)
+    assert bill.level == level

@@ -1,0 +1,90 @@
+"""`ListFollower`: a log kept in step with the list of messages that a framework holds.
+
+Frameworks own mutable lists; the log is never one of them. Before each call of the model an adapter hands over the
+framework's list as blocks, and what the log does not hold yet is appended, once. What this timeline said itself (its
+summaries, the lines that stand for hidden content, the result of a call that has none) is no news when it comes back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from timeline.agent.deduplication import signatures, unknown
+from timeline.checks import moment
+from timeline.events import appended_block
+from timeline.wire.neutral import INTERRUPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import Event
+    from timeline.fold.window import Window
+    from timeline.ports import Clock
+    from timeline.view import TimelineView
+
+
+class ListFollower:
+    """Appends what is new in a framework's list. `Timeline.list_follower` makes one for each list."""
+
+    def __init__(
+        self,
+        timeline: TimelineView,
+        *,
+        since: Callable[[int], Awaitable[list[Event]]],
+        append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
+        clock: Clock,
+    ) -> None:
+        self._timeline = timeline
+        self._since = since
+        self._append = append
+        self._clock = clock
+        self._blocks: list[Block] = []
+        self._version = 0
+        self._lock = anyio.Lock()
+
+    async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
+        """Append what of a list the log does not hold; return the blocks that were appended.
+
+        The list is the framework's whole history or any later part of it, in order. A block is known by what it says
+        (`timeline.agent.deduplication.signature`), whoever appended it: this method, `Timeline.record`, another
+        process.
+
+        Args:
+            messages: the blocks of each message, in order.
+            now: the time of what is appended.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        at = moment(now, self._clock)
+        async with self._lock:  # two calls of the model at a time must not both append what they share
+            for event in await self._since(self._version):
+                self._version = event.version
+                block = appended_block(event.payload)
+                if block is not None:
+                    self._blocks.append(block)
+            said = own_words(self._timeline.window)
+            news = [[block for block in blocks if block.text not in said] for blocks in messages]
+            return await self._append(unknown(news, signatures(self._blocks)), at)
+
+    async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
+        """Append messages that are new by their framework's word, whatever they say; return the blocks.
+
+        Args:
+            messages: the blocks of each message, in order.
+            now: the time of what is appended.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        return await self._append(messages, moment(now, self._clock))
+
+
+def own_words(window: Window) -> set[str]:
+    """Return the texts of this library's own that a context of a window may hold; they are no news to its log."""
+    shown = {item.replacement.text for item in window.items if item.replacement is not None}
+    return {INTERRUPTED, *shown, *(item.block.text for item in window.items if item.is_summary)} - {""}

@@ -1,0 +1,86 @@
+"""A model's stream on its way through: every event goes on to the caller, and what arrived is recorded at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from timeline.errors import TimelineError, UnknownResponse
+from timeline.log.uncancelled import shielded
+from timeline.wire.streams import StreamReader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+    from types import TracebackType
+
+    from timeline.blocks import Block
+    from timeline.wire.responses import ModelResponse
+
+
+class StreamRecording:
+    """A stream that is being recorded: enter it, iterate over it, and find its blocks. `Timeline.recording` makes one.
+
+    The stream itself stays the caller's: nothing here closes it.
+
+    Attributes:
+        blocks: as they are stored; empty until the stream was recorded, which is at its end or on leaving.
+    """
+
+    def __init__(
+        self, stream: AsyncIterable[Any], *, unnamed: str, save: Callable[[ModelResponse], Awaitable[list[Block]]]
+    ) -> None:
+        self.blocks: list[Block] = []
+        self._stream = stream
+        self._events: AsyncIterator[Any] | None = None
+        self._unnamed = unnamed
+        self._save = save
+        self._reader = StreamReader()
+        self._saved = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._events is None:
+            self._events = aiter(self._stream)
+        try:
+            event = await anext(self._events)
+        except StopAsyncIteration:
+            await self.save()
+            raise
+        self.take(event)
+        return event
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Record what arrived, whatever ended the stream; a cancellation waits for it."""
+        if error is None:
+            await shielded(self.save())
+        elif self._reader.began:
+            try:
+                await shielded(self.save())
+            except TimelineError as problem:
+                # What ended the stream is what the caller must see, above all a cancellation.
+                error.add_note(f"What had arrived of the stream was not recorded: {problem}")
+
+    def take(self, event: Any) -> None:
+        """Take in an event, for a caller that iterates by itself."""
+        self._reader.take(event)
+
+    async def save(self) -> None:
+        """Record what arrived so far; the second time, nothing is done.
+
+        Raises:
+            UnknownResponse: no event of a known dialect came.
+            StoreError: the store refused; nothing was written.
+        """
+        if self._saved:
+            return
+        response = self._reader.response(unnamed=self._unnamed)
+        if response is None:
+            raise UnknownResponse("a stream without a single event of a model's response")
+        self.blocks = await self._save(response)
+        self._saved = True

@@ -1,0 +1,202 @@
+"""Recorded contexts: naming them, and building them again from the log as they were sent.
+
+`verify` rebuilds all of them in one pass; `rebuild_contexts` a few, from the newest snapshot on where that reaches back
+far enough.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.errors import ContextNotFound, ContextUnavailable, InvalidPolicy
+from timeline.events import ContextRendered
+from timeline.fold.fold import Fold, HistoryNeeded
+from timeline.fold.snapshot import restore
+from timeline.frozen import sha256_hex
+from timeline.log.history import fold_history
+from timeline.planning.budget import account, fixed_part
+from timeline.planning.costs import scaled
+from timeline.policy.model import Policy
+from timeline.projection.context import RenderedContext
+from timeline.projection.project import PROJECTION, Projector
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from timeline.fold.window import Window
+    from timeline.ports import EventStore
+    from timeline.wire.neutral import NeutralContext
+
+_NUMBER: Final = re.compile(r"#(\d+)")
+_LAST: Final = re.compile(r"last(?:~(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedContext:
+    """A context that was recorded: its number in the conversation (from 1), and its event's version, time and payload.
+
+    ``rendered.version`` is the version that it was projected from.
+    """
+
+    number: int
+    version: int
+    at: datetime
+    rendered: ContextRendered
+
+
+async def recorded_contexts(store: EventStore, conversation: str) -> list[RecordedContext]:
+    """List the recorded contexts of a conversation, oldest first.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    found: list[RecordedContext] = []
+    async for event in store.read(conversation, types=["context.rendered"]):
+        if isinstance(event.payload, ContextRendered):
+            found.append(RecordedContext(len(found) + 1, event.version, event.at, event.payload))
+    return found
+
+
+def find_context(recorded: Sequence[RecordedContext], name: str) -> RecordedContext:
+    """Find a recorded context: by ``#3`` (its number), ``last``, ``last~1``, or the version of its event.
+
+    Raises:
+        ContextNotFound: there is none of this name; the error names the newest ones.
+    """
+    if match := _NUMBER.fullmatch(name):
+        place = int(match[1]) - 1
+    elif match := _LAST.fullmatch(name):
+        place = len(recorded) - 1 - int(match[1] or 0)
+    else:
+        versions = [str(context.version) for context in recorded]
+        place = versions.index(name) if name in versions else -1
+    if not 0 <= place < len(recorded):
+        raise ContextNotFound(name, [(context.number, context.version) for context in recorded])
+    return recorded[place]
+
+
+async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]) -> dict[str, str]:
+    """Return the content-addressed values that recorded contexts name, as far as the store holds them."""
+    return await store.values(
+        {h for r in rendered for h in (r.policy, r.system, r.tools, r.ephemeral) if h is not None}
+    )
+
+
+async def recorded_policy(store: EventStore, rendered: ContextRendered | None) -> Policy | None:
+    """Return the policy that a context was recorded under; None where there is none, or none that can be read."""
+    if rendered is None:
+        return None
+    return _policy((await store.values([rendered.policy])).get(rendered.policy))
+
+
+def rebuild(
+    window: Window, rendered: ContextRendered, values: Mapping[str, str], projector: Projector
+) -> tuple[Policy, NeutralContext]:
+    """Build a recorded context again from the window of its version; its fingerprint is the caller's to compare.
+
+    Args:
+        window: the fold at ``rendered.version``.
+        rendered: what was recorded.
+        values: the content-addressed values that it names.
+        projector: remembers entries from one context to the next.
+
+    Raises:
+        ContextUnavailable: ``reason`` says what is missing.
+    """
+    if not rendered.fingerprint:  # it left another store without what is redacted, see `timeline.portable.redacting`
+        raise ContextUnavailable(rendered.version, "redacted")
+    policy = _policy(values.get(rendered.policy))
+    wanted = (rendered.system, rendered.tools, rendered.ephemeral)
+    if rendered.projection != PROJECTION:
+        raise ContextUnavailable(rendered.version, "projection")
+    if any(h is not None and h not in values for h in wanted):
+        raise ContextUnavailable(rendered.version, "unrecorded_prefix")
+    if policy is None:
+        raise ContextUnavailable(rendered.version, "policy")
+    system, tools, ephemeral = (_value(values, h) for h in wanted)
+    neutral = projector.project(
+        window,
+        policy.cache_points,
+        policy=rendered.policy,
+        system=system,
+        tools=tools or (),
+        ephemeral=ephemeral or (),
+    )
+    return policy, neutral
+
+
+async def rebuild_contexts(
+    store: EventStore, conversation: str, chosen: Sequence[RecordedContext]
+) -> list[RenderedContext]:
+    """Build recorded contexts again, byte for byte; their tokens are counted as their policies say.
+
+    Raises:
+        ContextUnavailable: one of them cannot be built, or is not what was recorded.
+    """
+    values = await recorded_values(store, [context.rendered for context in chosen])
+    sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+    windows = await _windows(store, conversation, {context.rendered.version for context in chosen})
+    return [_context(conversation, c.rendered, windows[c.rendered.version], sound) for c in chosen]
+
+
+def _context(
+    conversation: str, rendered: ContextRendered, window: Window, values: Mapping[str, str]
+) -> RenderedContext:
+    policy, neutral = rebuild(window, rendered, values, Projector())
+    if neutral.fingerprint() != rendered.fingerprint:
+        raise ContextUnavailable(rendered.version, "mismatch")
+    counter = get_counter(policy.counter)
+    fixed = fixed_part(
+        policy,
+        lambda text: scaled(counter.count(text), policy),
+        system=neutral.system,
+        tools=neutral.tools,
+        ephemeral=[entry.text for entry in neutral.ephemeral],
+    )
+    return RenderedContext(
+        conversation=conversation,
+        version=rendered.version,
+        projection=rendered.projection,
+        window=window,
+        policy=policy,
+        neutral=neutral,
+        account=account(window.items, fixed, policy),
+        overflow=rendered.overflow,
+    )
+
+
+async def _windows(store: EventStore, conversation: str, versions: Collection[int]) -> dict[int, Window]:
+    """Fold a log up to each of some versions; what lies behind the newest snapshot costs no reading of history."""
+    stored = await store.load_window(conversation)
+    snapshot = stored.snapshot
+    fold = Fold(conversation)
+    if snapshot is not None and min(versions) >= snapshot.version:
+        fold = restore(conversation, snapshot, [e for e in stored.events if e.version <= snapshot.version])
+    windows = {version: fold.window for version in versions if version == fold.version}
+    try:
+        async for event in store.read(conversation, after=fold.version, until=max(versions)):
+            fold.apply(event.version, event.at, event.payload)
+            if event.version in versions:
+                windows[event.version] = fold.window
+    except HistoryNeeded:  # a compaction is taken back in between: each window as it was then
+        return {version: (await fold_history(store, conversation, until=version)).window for version in versions}
+    return windows
+
+
+def _policy(text: str | None) -> Policy | None:
+    """Read a recorded policy; None for one that is gone, or that a later version wrote."""
+    if text is None:
+        return None
+    try:
+        return Policy.parse(text)
+    except InvalidPolicy:
+        return None
+
+
+def _value(values: Mapping[str, str], hash_: str | None) -> Any:
+    return None if hash_ is None else json.loads(values[hash_])

@@ -1,0 +1,262 @@
+"""Verifying a conversation: every invariant over its whole log, and every recorded context built again.
+
+One pass over the events, holding one window: the cost grows with the log and with the contexts that were recorded.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from timeline.audit.replay import rebuild, recorded_values
+from timeline.blocks import ToolResult
+from timeline.errors import ContextUnavailable, StoreCorrupt
+from timeline.events import (
+    NOBODY,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksRevealed,
+    CompactionCompleted,
+    CompactionReverted,
+    ContextRendered,
+    appended_block,
+)
+from timeline.events.notice_events import CompactionBoundary
+from timeline.fold.fold import Fold
+from timeline.frozen import Frozen, sha256_hex
+from timeline.log.history import fold_history, load_fold
+from timeline.planning.summary_requests import summary_due
+from timeline.projection.project import Projector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from timeline.events import Event, Payload
+    from timeline.fold.window import Window
+    from timeline.ports import EventStore
+    from timeline.wire.neutral import Entry, NeutralContext
+
+_MOST_PROBLEMS = 50
+_DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevealed, BlockRedacted)
+"""Events after which the prefix may change."""
+
+
+class VerifyReport(Frozen):
+    """What a verification found: figures, and for each invariant how often it is broken (0 everywhere is ``ok``).
+
+    ``unverifiable`` counts contexts that cannot be built again, by reason; they break nothing.
+    """
+
+    ok: bool
+    conversation: str
+    events: int
+    blocks: int
+    renders: int
+    compactions: int
+    checksum: int
+    coverage: int
+    pairing: int
+    progress: int
+    replay: int
+    recall: int
+    order: int
+    prefix: int
+    unverifiable: dict[str, int]
+    problems: tuple[str, ...]
+
+
+async def verify(store: EventStore, conversation: str) -> VerifyReport:
+    """Check a conversation.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    info = await store.info(conversation)
+    renders: dict[int, list[ContextRendered]] = {}
+    check = _Check(conversation)
+    try:
+        async for event in store.read(conversation, types=["context.rendered"]):
+            if isinstance(event.payload, ContextRendered):
+                renders.setdefault(event.payload.version, []).append(event.payload)
+        recorded = [r for answers in renders.values() for r in answers]
+        values = check.values(await recorded_values(store, recorded))
+        async for event in store.read(conversation):
+            if isinstance(event.payload, CompactionReverted):
+                check.fold = await fold_history(
+                    store, conversation, until=event.version - 1, without=event.payload.versions
+                )
+            check.event(event)
+            for rendered in renders.get(event.version, ()):
+                check.render(rendered, values)
+        check.order((await load_fold(store, conversation)).window)
+    except StoreCorrupt as error:
+        check.problem("checksum", str(error))
+    if check.fold.version != info.version and not check.counts["checksum"]:
+        check.problem("checksum", f"the log ends at version {check.fold.version}, not {info.version}")
+    return check.report()
+
+
+class _Check:
+    """One verification under way."""
+
+    def __init__(self, conversation: str) -> None:
+        self.fold = Fold(conversation)
+        self.counts = dict.fromkeys(
+            ("checksum", "coverage", "pairing", "progress", "replay", "recall", "order", "prefix"), 0
+        )
+        self.problems: list[str] = []
+        self.unverifiable: dict[str, int] = {}
+        self.blocks: dict[int, str] = {}
+        self.paths: set[str] = set()
+        self.taken_back: set[int] = set()
+        self.compacted_at: set[int] = set()
+        self.renders = 0
+        self.projector = Projector()
+        self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
+
+    def values(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Leave out content-addressed values that are no longer what their address says."""
+        sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+        for hash_ in values.keys() - sound.keys():
+            self.problem("checksum", f"the stored value {hash_} does not match its hash")
+        return sound
+
+    def problem(self, invariant: str, text: str) -> None:
+        """Count a broken invariant, and keep its text while there are few."""
+        self.counts[invariant] += 1
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(f"{invariant}: {text}")
+
+    def event(self, event: Event) -> None:
+        """Take in the next event."""
+        if event.version != self.fold.version + 1:
+            self.problem("checksum", f"version {event.version} follows {self.fold.version}")
+        block = appended_block(event.payload)
+        if block is not None:
+            if not block.path or block.path in self.paths:
+                self.problem("recall", f"version {event.version}: path {block.path!r} is empty or in use")
+            self.blocks[event.version] = block.path
+            self.paths.add(block.path)
+        before = self.fold.window if isinstance(event.payload, CompactionCompleted) else None
+        self.fold.apply(event.version, event.at, event.payload)
+        if before is not None and isinstance(event.payload, CompactionCompleted):
+            self.compacted_at.add(event.version)
+            self._compaction(before, event.payload)
+        self._decision(event.payload)
+
+    def _decision(self, payload: Payload) -> None:
+        if isinstance(payload, _DECISIONS):
+            self.before = None
+        if isinstance(payload, CompactionReverted):
+            self.taken_back.update(payload.versions)
+        if isinstance(payload, CompactionBoundary) and payload.compaction not in self.compacted_at:
+            self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
+        if isinstance(payload, BlocksHidden):
+            for stand_in in payload.blocks:
+                if stand_in.version not in self.blocks:
+                    self.problem("recall", f"a replacement names version {stand_in.version}, which holds no block")
+
+    def _compaction(self, before: Window, payload: CompactionCompleted) -> None:
+        """Coverage and progress of one compaction (design, invariants 1 and 3)."""
+        ranges, path = payload.covers.ranges, payload.block.path
+        if any(a[1] >= b[0] for a, b in pairwise(ranges)) or any(a > b for a, b in ranges):
+            self.problem("coverage", f"{path}: its ranges {ranges} are not disjoint and rising")
+        live = {item.version: item for item in self.fold.window.items}
+        for item in before.items:
+            if item.version not in live and item.version not in payload.covers:
+                self.problem("coverage", f"{path}: version {item.version} is gone and not covered")
+        for item in live.values():
+            if not item.is_summary and item.version in payload.covers and not item.carried:
+                self.problem("coverage", f"{path}: version {item.version} is covered and visible")
+        for version in payload.carried:
+            if version not in live:
+                self.problem("coverage", f"{path}: carried version {version} is not in the window")
+        self._summary(before, payload)
+        freed = payload.before_tokens - payload.after_tokens
+        if payload.source == "engine" and freed < max(1, payload.least_progress):
+            self.problem("progress", f"{path}: freed {freed} tokens, {payload.least_progress} at the least")
+        for unknown in set(payload.digest.paths) - self.paths:
+            self.problem("recall", f"{path}: its digest names {unknown!r}, which no block has")
+
+    def _summary(self, before: Window, payload: CompactionCompleted) -> None:
+        """Name a compaction that covers what the model was shown behind a summary that nobody wrote.
+
+        The event's own ``none_due`` is not believed: whether a summary was due is derived again from the window.
+        """
+        if payload.written_by.summarizer != NOBODY or payload.source != "engine":
+            return
+        covered = [
+            item
+            for item in before.items
+            if item.version in payload.covers and item.version not in payload.carried and not item.is_summary
+        ]
+        if summary_due(covered):
+            self.problem(
+                "coverage",
+                f"{payload.block.path}: nobody wrote a summary of the {len(covered)} blocks that it covers; "
+                "undo the compaction, and they are shown again",
+            )
+
+    def render(self, rendered: ContextRendered, values: Mapping[str, str]) -> None:
+        """Build a recorded context again, and hold it against its fingerprint and the context before it."""
+        self.renders += 1
+        window = self.fold.window
+        try:
+            _, neutral = rebuild(window, rendered, values, self.projector)
+        except ContextUnavailable as gap:
+            self.unverifiable[gap.reason] = self.unverifiable.get(gap.reason, 0) + 1
+            return
+        if neutral.fingerprint() != rendered.fingerprint:
+            self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
+        self._pairing(window, neutral)
+        self._prefix(rendered, neutral)
+
+    def _pairing(self, window: Window, neutral: NeutralContext) -> None:
+        """No result without its call, no call without the result that exists (design, invariant 2)."""
+        shown = {entry.path: entry for entry in neutral.entries}
+        for item in window.items:
+            if not isinstance(item.block, ToolResult) or item.block.path not in shown or item.answers is None:
+                continue
+            if self.blocks.get(item.answers) not in shown and not shown[item.block.path].loose:
+                self.problem("pairing", f"{item.block.path} is shown without its call")
+        answered = {i.answers: i for i in window.items if i.answers is not None}
+        for item in window.items:
+            answer = answered.get(item.version)
+            if answer is not None and item.block.path in shown and answer.block.path not in shown:
+                self.problem("pairing", f"{item.block.path} is shown without its result")
+
+    def _prefix(self, rendered: ContextRendered, neutral: NeutralContext) -> None:
+        """A render without a decision changes nothing before the previous tail (design, invariant 8)."""
+        key = (rendered.system, rendered.tools)
+        if self.before is not None and self.before[0] == key:
+            earlier = self.before[1]
+            same = all(a is b or a.canonical == b.canonical for a, b in zip(earlier, neutral.entries, strict=False))
+            if not same or len(neutral.entries) < len(earlier):
+                self.problem("prefix", f"version {rendered.version}: bytes before the previous tail changed")
+        self.before = (key, neutral.entries)
+
+    def order(self, window: Window) -> None:
+        """The window of snapshot and tail projects like the full fold's (design, invariant 7), and nothing is lost."""
+        mine, _ = Projector().entries(self.fold.window)
+        stored, _ = Projector().entries(window)
+        if [e.canonical for e in mine] != [e.canonical for e in stored]:
+            self.problem("order", "the window from the snapshot differs from the full fold")
+        live = {item.version for item in self.fold.window.items}
+        covers = [s.covers for s in self.fold.window.summaries]
+        for version, path in self.blocks.items():
+            if version not in live and version not in self.taken_back and not any(version in c for c in covers):
+                self.problem("coverage", f"{path} is neither in the window nor covered")
+
+    def report(self) -> VerifyReport:
+        """Sum up."""
+        return VerifyReport(
+            ok=not any(self.counts.values()),
+            conversation=self.fold.conversation,
+            events=self.fold.version,
+            blocks=len(self.blocks),
+            renders=self.renders,
+            compactions=len(self.compacted_at),
+            unverifiable=self.unverifiable,
+            problems=tuple(self.problems),
+            **self.counts,
+        )

@@ -1,0 +1,174 @@
+"""Checks of the arguments of public methods: what cannot be used is refused at the door, with the cure.
+
+Only what is easily mistaken is checked: values that would be taken for something else without a word (a text for a
+list of texts), or fail deep inside in words that help nobody. The types of everything else are a type checker's work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline import checks
+from timeline.blocks import utc
+from timeline.errors import InvalidArgument
+from timeline.policy.model import Policy
+from timeline.ports import Hooks
+
+if TYPE_CHECKING:
+    from timeline.ports import Clock
+
+
+_SHORT: Final = 60
+"""Characters of a text that a message repeats."""
+
+
+def choice(argument: str, value: Any, choices: Collection[object]) -> None:
+    """Check that a value is one of a few.
+
+    Raises:
+        InvalidArgument: it is another one.
+    """
+    if not isinstance(value, str | bool) or value not in choices:
+        *most, last = map(repr, choices)
+        raise InvalidArgument(argument, f"is {', '.join(most)} or {last}, not {value!r}")
+
+
+def version_number(argument: str, value: Any) -> None:
+    """Check that a value is a version: a whole number.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(argument, f"is a version, a whole number such as 120, not {value!r}")
+
+
+def positive(argument: str, value: Any) -> None:
+    """Check that a value is a whole number from 1 on.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidArgument(argument, f"is a whole number from 1 on, not {value!r}")
+
+
+def seconds(argument: str, value: Any) -> None:
+    """Check that a value is a time in seconds, above 0 and finite.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise InvalidArgument(argument, f"is a number of seconds above 0, such as 60, not {value!r}")
+
+
+def text(argument: str, value: Any) -> None:
+    """Check that a value is a text.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, str):
+        raise InvalidArgument(argument, f"is a text, not {_named(value)}")
+
+
+def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
+    """Check that a value is a text of so many characters; one of at least one is not blank.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    text(argument, value)
+    if len(value) > most:
+        raise InvalidArgument(argument, f"has {len(value):,} characters, and {most:,} at the most; say it shorter")
+    if len(value.strip()) < least:
+        raise InvalidArgument(argument, "is blank; say it")
+
+
+def texts(argument: str, values: Any) -> None:
+    """Check that a value is a list of texts; a single text is none, though it has letters.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    listed(argument, values)
+    for value in values:
+        if not isinstance(value, str):
+            raise InvalidArgument(argument, f"is a list of texts, and {_named(value)} is in it")
+
+
+def listed(argument: str, values: Any) -> None:
+    """Check that a value is a list, or like one.
+
+    Raises:
+        InvalidArgument: it is a single thing, such as a text or a dict.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidArgument(argument, f"is a list, not {_named(values)}; put a single one into brackets")
+
+
+def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
+    """Check that a value is of a class; ``cure`` says how to get one.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, kind):
+        raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
+
+
+def able(argument: str, value: Any, method: str, cure: str) -> None:
+    """Check that a value has a method, as a port demands; ``cure`` says how to get one that has.
+
+    Raises:
+        InvalidArgument: it has not.
+    """
+    if not callable(getattr(value, method, None)):
+        raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
+
+
+def parts(store: Any, policy: Any, summarizer: Any, hooks: Any, counter: Any) -> None:
+    """Check what a timeline is put together from: each of them is easily confused with its name.
+
+    Raises:
+        InvalidArgument: one of them is something else.
+    """
+    able("store", store, "load_window", "is an open store: async with open_store('agent.db') as store")
+    if policy is not None:
+        of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+    if summarizer is not None:
+        able(
+            "summarizer",
+            summarizer,
+            "summarize",
+            "has a method summarize, as summarizers.CallableSummarizer(function) has",
+        )
+    if hooks is not None:
+        of_kind("hooks", hooks, Hooks, "is Hooks(on_before_compaction=…)")
+    if counter is not None:
+        able("counter", counter, "count_many", "is a counter, such as get_counter('o200k_base')")
+
+
+def _named(value: Any) -> str:
+    """Name a value in a message: a short text as it is, anything else by its type."""
+    short = isinstance(value, str) and len(value) <= _SHORT
+    return repr(value) if short else f"an object of type {type(value).__name__}"
+
+
+def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
+    """Return the moment of a call: the one that it was given, in UTC, or the clock's.
+
+    Raises:
+        InvalidArgument: it is no moment, or has no time zone.
+    """
+    if now is None:
+        return clock.now()
+    checks.of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
+    try:
+        return utc(now)
+    except ValueError as error:
+        raise InvalidArgument(argument, str(error)) from None

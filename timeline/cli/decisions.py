@@ -1,0 +1,159 @@
+"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decisions about a conversation, by hand.
+
+They are taken under the policy that the conversation was last rendered with: what an undo holds back is what that
+policy would do.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from timeline.audit.replay import recorded_contexts, recorded_policy
+from timeline.cli import output
+from timeline.cli.database import changing
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import paint, state_colour, write
+from timeline.errors import VersionConflict
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.cli.shapes import DecidedBlock, DecidedRow, ForkedRow, UndoneRow
+    from timeline.fold.window import Item
+
+Decision: TypeAlias = Literal["reveal", "pin", "unpin"]
+
+
+@asynccontextmanager
+async def _opened(conversation: str, db: str) -> AsyncIterator[Timeline]:
+    """Open a conversation under the policy of its newest recorded context.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with changing(db) as store:
+        recorded = await recorded_contexts(store, conversation)
+        policy = await recorded_policy(store, recorded[-1].rendered if recorded else None)
+        yield await Timeline.open(store, conversation, policy=policy, create=False)
+
+
+async def undo(conversation: str, version: int | None, db: str, *, cascade: bool, as_json: bool) -> None:
+    """Take compactions back and say which.
+
+    Raises:
+        UndoUnavailable: none of them stands.
+        CompactionCovered: a later one covers it, and ``cascade`` is False.
+    """
+    async with _opened(conversation, db) as timeline:
+        before = timeline.window.tokens
+        reverted = await timeline.undo_compaction(version, cascade=cascade)
+        row: UndoneRow = {
+            "id": conversation,
+            "version": timeline.version,
+            "reverted": reverted,
+            "tokens_before": before,
+            "tokens": timeline.window.tokens,
+        }
+    if as_json:
+        output.write_json(row)
+        return
+    _head(conversation, row["version"])
+    which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
+    write(f"took back the {which.replace('[', '').replace(']', '')}")
+    write(f"the window holds {row['tokens']:,} tokens; it held {before:,}")
+    write("Nothing is summarised by itself under the same policy until `timeline compact` is called.")
+
+
+async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:
+    """Begin a fork and say where.
+
+    Raises:
+        HistoryUnavailable: the conversation does not hold that version.
+        UsageProblem: the new id is in use.
+    """
+    async with _opened(conversation, db) as timeline:
+        try:
+            branch = await timeline.fork(at=at, conversation=new_id, title=title)
+        except VersionConflict as taken:
+            raise UsageProblem(
+                f"There is a conversation {taken.conversation!r} already. Name another id with --as, or leave it out."
+            ) from None
+        shared = branch.version - 1
+        row: ForkedRow = {"id": branch.id, "parent": conversation, "at": shared, "version": branch.version}
+    if as_json:
+        output.write_json(row)
+        return
+    _head(branch.id, branch.version)
+    write(f"goes on from {output.plain(conversation)} at version {shared}")
+
+
+async def hide(conversation: str, path: str, db: str, *, text: str | None, omit: bool, as_json: bool) -> None:
+    """Hide a block and say what is shown instead.
+
+    Raises:
+        BlockNotFound: the conversation has no such block.
+        BlockProtected: it may not be hidden now.
+        UsageProblem: a text is given for what is to show nothing.
+    """
+    if omit and text is not None:
+        raise UsageProblem("--omit shows nothing instead of a block. Leave out one of --omit and --text.")
+    async with _opened(conversation, db) as timeline:
+        before = timeline.window.items
+        await timeline.hide(path, mode="omit" if omit else "replace", text=text)
+        _tell(timeline, "hide", before, as_json=as_json)
+
+
+async def decide(conversation: str, path: str, db: str, decision: Decision, *, as_json: bool) -> None:
+    """Reveal, pin or unpin a block and say which ones it was about.
+
+    Raises:
+        BlockNotFound: the conversation has no such block.
+        BlockProtected: the decision does not hold now.
+    """
+    async with _opened(conversation, db) as timeline:
+        before = timeline.window.items
+        await {"reveal": timeline.reveal, "pin": timeline.pin, "unpin": timeline.unpin}[decision](path)
+        _tell(timeline, decision, before, as_json=as_json)
+
+
+def _tell(timeline: Timeline, decision: str, before: tuple[Item, ...], *, as_json: bool) -> None:
+    """Print the blocks that a decision changed."""
+    known = {item.version: item for item in before}
+    changed = [item for item in timeline.window.items if item != known.get(item.version)]
+    row: DecidedRow = {
+        "id": timeline.id,
+        "version": timeline.version,
+        "decision": decision,
+        "blocks": [_block(item) for item in changed],
+    }
+    if as_json:
+        output.write_json(row)
+        return
+    _head(timeline.id, timeline.version)
+    for item in changed:
+        tokens = f"{item.tokens:,} tokens" if item.state == "visible" else f"{item.tokens:,} -> {item.shown_tokens:,}"
+        state = paint(item.state, state_colour(item.state)) + (", pinned" if item.pinned else "")
+        write(f"{state}  {tokens}  {output.plain(item.block.path)}")
+        stand_in = item.replacement
+        if stand_in is not None:
+            said = stand_in.text if stand_in.arguments is None else output.to_json(stand_in.arguments)
+            write(f"  {output.plain(said)}")
+    if not changed:
+        write("nothing changed")
+
+
+def _block(item: Item) -> DecidedBlock:
+    return {
+        "version": item.version,
+        "path": item.block.path,
+        "state": item.state,
+        "pinned": item.pinned,
+        "tokens": item.tokens,
+        "shown_tokens": item.shown_tokens,
+    }
+
+
+def _head(conversation: str, version: int) -> None:
+    write(paint(output.plain(conversation), bold=True) + f"  version {version}")

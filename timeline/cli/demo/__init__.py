@@ -1,0 +1,197 @@
+"""`timeline demo`: a long conversation under a small limit, what happened to it, and the proof that nothing is lost."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from timeline.cli.checking import INVARIANTS, print_report
+from timeline.cli.database import adding
+from timeline.cli.demo.script import BEGAN, SYSTEM, steps
+from timeline.cli.demo.strip import before, legend, strip
+from timeline.cli.exits import Exit
+from timeline.cli.output import brief, paint, progress, write
+from timeline.cli.rows import read_rows
+from timeline.importers import FORMATS
+from timeline.log.stored import free_id
+from timeline.policy.ours import balanced
+from timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from timeline.audit.verify import VerifyReport
+    from timeline.cli.rows import Row
+    from timeline.fold.window import Window
+    from timeline.ports import EventStore
+    from timeline.projection.context import RenderedContext, Taken
+
+LIMIT: Final = 6_000
+"""Context limit of the demo, in tokens: small, so that two compactions come soon."""
+_MARK: Final = 100
+"""Tokens of one mark in a strip."""
+_COLUMNS: Final = 100
+_ASIDE: Final = " " * 37
+"""Before what is said of a command in the list of what to do next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A compaction of the demo: the model call it came before, the window on both sides, and its figures."""
+
+    call: int
+    before: Window
+    after: Window
+    taken: Taken
+
+
+async def demo(db: str | None) -> int:
+    """Run the demo and tell it; the database is a temporary one unless one is named. The exit code is `verify`'s.
+
+    Raises:
+        StoreError: the named database cannot be used.
+    """
+    async with _store(db) as store:
+        id_ = await free_id(store, "demo")
+        timeline, folds, context, calls = await _play(store, id_)
+        rows = (await read_rows(store, id_)).rows
+        _tell_beginning(context, rows, calls)
+        for number, fold in enumerate(folds, start=1):
+            _tell_fold(number, fold)
+        write(f"  now     {strip(timeline.window, _MARK)}")
+        write(f"  {legend(_MARK)}")
+        await _tell_summary(timeline, folds)
+        await _tell_recall(timeline, rows)
+        _tell_cache_points(context)
+        ok = _tell_proof(await timeline.verify())
+    _tell_next(id_, db)
+    return Exit.OK if ok else Exit.NOT_SO
+
+
+@asynccontextmanager
+async def _store(db: str | None) -> AsyncIterator[EventStore]:
+    if db is not None:
+        async with adding(db) as store:
+            yield store
+        return
+    with TemporaryDirectory(prefix="timeline-demo-") as folder:
+        async with adding(str(Path(folder, "demo.db"))) as store:
+            yield store
+
+
+async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:
+    """Append the conversation as an agent would, rendering before each model call; return what happened."""
+    policy = balanced(max_tokens=LIMIT)
+    timeline = await Timeline.open(store, id_, policy=policy, title="A flashcard app", now=BEGAN)
+    folds: list[Fold] = []
+    calls = 0
+    script = list(steps())
+    with progress("playing a conversation", len(script)) as advance:
+        for number, step in enumerate(script):
+            if step.is_response:
+                calls += 1
+                window = timeline.window
+                context = await timeline.render(system=SYSTEM, now=step.at)
+                compacted = [taken for taken in context.decisions if taken.kind == "compacted"]
+                folds += [Fold(calls, window, timeline.window, taken) for taken in compacted]
+            await timeline.append(*step.blocks, now=step.at)
+            advance(number + 1)
+    context = await timeline.render(system=SYSTEM, now=script[-1].at)
+    return timeline, folds, context, calls
+
+
+def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -> None:
+    said = [row for row in rows if row.path is not None and row.type != "conv.range.summary"]
+    turns, tokens = len({row.turn_id for row in said}), sum(row.tokens or 0 for row in said)
+    account = context.account
+    write(
+        paint("An agent builds a flashcard app", bold=True)
+        + f": {turns} turns, {calls} model calls, {tokens:,} tokens."
+    )
+    write(f"Its model may see {account.limit:,} tokens at once, so before each call the timeline renders what it is to")
+    write(f"see; above {account.trigger:,} tokens the older part is compacted: a summary stands for it.")
+    write()
+
+
+def _tell_fold(number: int, fold: Fold) -> None:
+    facts = fold.taken.facts
+    sizes = f"{facts['before_tokens']:,} -> {facts['after_tokens']:,} tokens"
+    split = facts.get("split_turn_id")
+    what = f"cut inside {split}, whose prompt is carried" if split else "cut between two turns"
+    write(paint(f"Compaction {number}", bold=True) + f", before call {fold.call}: {sizes}, {what}")
+    write(f"  before  {before(fold.before, fold.after, _MARK)}")
+    write(f"  after   {strip(fold.after, _MARK)}")
+
+
+async def _tell_summary(timeline: Timeline, folds: Sequence[Fold]) -> None:
+    path = str(folds[-1].taken.facts["summary"])
+    block = await timeline.read(path)
+    write()
+    write(paint("The summary", bold=True) + f" that the model sees now, shortened ({path}):")
+    for line in _shortened(block.text):
+        write(paint(f"  | {brief(line, _COLUMNS - 6)}", dim=True))
+
+
+def _shortened(text: str) -> list[str]:
+    """Keep each section's heading and its first item: enough to see what a summary is made of."""
+    kept: list[str] = []
+    for section in text.split("\n## ")[1:]:
+        heading, *lines = [line.removeprefix("- ") for line in section.splitlines() if line.strip()]
+        first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+        kept.append(f"{heading}: {first}")
+    return kept
+
+
+async def _tell_recall(timeline: Timeline, rows: Sequence[Row]) -> None:
+    """Read a covered block back: the first failing test of the conversation."""
+    row = next(row for row in rows if row.about.startswith("error: "))
+    path = str(row.path)
+    lines = (await timeline.read(path)).text.splitlines()
+    error = next(line for line in lines if line.startswith("E "))
+    write()
+    write(paint("Nothing is lost.", bold=True) + f" A {row.state} block, read back in full by its path:")
+    write(f"  $ timeline read {timeline.id} {path}")
+    for line in (lines[0], "…", error, f"… ({len(lines)} lines)"):
+        write(paint(f"  | {brief(line, _COLUMNS - 6)}", dim=True))
+
+
+def _tell_cache_points(context: RenderedContext) -> None:
+    shown = [entry.path for entry in context.neutral.entries]
+    points = [f"{p.kind.replace('_', ' ')} after {shown[p.index]}" for p in context.cache_points]
+    write()
+    write(paint("Cache points", bold=True) + " of the newest context, so that the provider reuses what did not change:")
+    for line in wrap("; ".join(points), _COLUMNS - 4, break_on_hyphens=False):
+        write(f"  {line}")
+
+
+def _tell_proof(report: VerifyReport) -> bool:
+    write()
+    if not report.ok:
+        print_report(report)
+        return False
+    rebuilt = report.renders - sum(report.unverifiable.values())
+    proof = paint(f"{rebuilt} contexts rebuilt byte for byte", typer.colors.GREEN)
+    write(paint("Verified", bold=True) + f": {proof}, and these hold for every event:")
+    write("  " + paint(", ".join(INVARIANTS), typer.colors.GREEN))
+    return True
+
+
+def _tell_next(id_: str, db: str | None) -> None:
+    write()
+    write(paint("Next", bold=True))
+    if db is None:
+        write("  timeline demo --db demo.db         keep this conversation, then look at it:")
+    where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
+    write(f"  {where:<33}  also: render, read, digests, search, verify, export")
+    write("  timeline simulate FILE             try it on a recorded conversation of your own,")
+    write("  timeline lab FILE                  or see what other policies would have cost on it:")
+    formats = ", ".join(name.partition(" (")[0] for name in FORMATS)
+    for line in wrap(formats, _COLUMNS - len(_ASIDE), break_on_hyphens=False):
+        write(_ASIDE + line)

@@ -1,0 +1,129 @@
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
+"""The command `lab`: its options and help. `timeline.cli.lab.tables` does the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from timeline.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_POLICIES: Final = ("none", "balanced")
+_LIMIT: Final = 200_000
+
+_Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")]
+_Policies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy", metavar="NAME", help="A preset, a peer's default, or a .toml file; again. The first is 1."
+    ),
+]
+_Limits: TypeAlias = Annotated[
+    list[int] | None,
+    typer.Option("--max-tokens", metavar="N", help="The context limit; again. 200,000 unless given."),
+]
+_Validate: TypeAlias = Annotated[
+    bool, typer.Option("--validate", help="Compare what the price model predicts with what was recorded, instead.")
+]
+_Prices: TypeAlias = Annotated[
+    Path | None, typer.Option("--prices", metavar="FILE", help="Prices and cache rules that go before the packaged.")
+]
+_PriceAs: TypeAlias = Annotated[
+    str, typer.Option("--price-as", metavar="MODEL", help="Price every call as this model's.")
+]
+_Fixed: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--fixed-tokens", min=0, metavar="N", help="System prompt and tools; as measured unless given."),
+]
+_MainOnly: TypeAlias = Annotated[bool, typer.Option("--main-only", help="Leave subagents and branches out.")]
+_Recorded: TypeAlias = Annotated[
+    bool, typer.Option("--recorded-summaries", help="Take the recorded client's summaries while there are any.")
+]
+_Jobs: TypeAlias = Annotated[
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="Processes; one a core unless given.")
+]
+_Cluster: TypeAlias = Annotated[
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster: the scheduler's address.")
+]
+_Resume: TypeAlias = Annotated[
+    Path | None, typer.Option("--resume", metavar="FOLDER", help="Keep results here; what is there is not run again.")
+]
+_Calls: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--calls",
+        help="Show where a policy differs most from the first, with --json every call; of --validate, what is off.",
+    ),
+]
+_Html: TypeAlias = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots, for a browser.")
+]
+
+
+def lab(
+    files: _Files,
+    *,
+    policy: _Policies = None,
+    max_tokens: _Limits = None,
+    validate: _Validate = False,
+    prices: _Prices = None,
+    price_as: _PriceAs = "",
+    fixed: _Fixed = None,
+    main_only: _MainOnly = False,
+    recorded_summaries: _Recorded = False,
+    jobs: _Jobs = None,
+    cluster: _Cluster = None,
+    resume: _Resume = None,
+    calls: _Calls = False,
+    html: _Html = None,
+    as_json: AsJson = False,
+) -> int:
+    """See what other policies would have cost.
+
+    Replays recordings under several policies and prices each call by the provider's prompt-cache rules, with what
+    stays in sight and what the agent would have missed. No model is called. Policies besides the presets: pi, cline,
+    opencode, gemini-cli, goose, crush, deepagents, langchain, strands, clear-tool-uses, anthropic-compact,
+    claude-code, seed-002-first.
+    """
+    if validate:
+        from timeline.cli.lab import validation
+
+        _refuse_policies(
+            {
+                "--policy": policy,
+                "--max-tokens": max_tokens,
+                "--price-as": price_as,
+                "--fixed-tokens": fixed is not None,
+                "--main-only": main_only,
+                "--recorded-summaries": recorded_summaries,
+                "--dask": cluster,
+                "--resume": resume,
+                "--html": html,
+            }
+        )
+        return validation.validate(files, prices, calls=calls, as_json=as_json)
+    from timeline.cli.lab import tables as command
+
+    wanted = command.Wanted(
+        policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries
+    )
+    return command.compare(
+        files, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, html=html, as_json=as_json
+    )
+
+
+def _refuse_policies(given: Mapping[str, object]) -> None:
+    """Refuse the options of a replay where nothing is replayed.
+
+    Raises:
+        UsageProblem: naming those that were given.
+    """
+    if named := [name for name, value in given.items() if value]:
+        from timeline.cli.exits import UsageProblem
+
+        raise UsageProblem(f"--validate replays no policy. Leave out {', '.join(named)}.")

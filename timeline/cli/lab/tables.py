@@ -1,0 +1,221 @@
+"""`timeline lab`: recordings under several policies, priced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from timeline.cli import output
+from timeline.cli.exits import Exit, UsageProblem
+from timeline.cli.lab.calls import MOST_CALLS, print_differences
+from timeline.cli.output import note, paint, progress, write
+from timeline.databases import is_database
+from timeline.lab.cache_files import Kept
+from timeline.lab.comparison import comparable, standings
+from timeline.lab.differences import against_the_first
+from timeline.lab.library import lab_policy
+from timeline.lab.on_dask import dask_executor
+from timeline.lab.prices import read_prices
+from timeline.lab.report.page import page
+from timeline.lab.runner import plan, run
+from timeline.lab.work import Options
+from timeline.policy.problems import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.cli.shapes import LabRow, LabTable
+    from timeline.lab.comparison import Standing
+    from timeline.lab.results import RunResult
+    from timeline.lab.work import Outcome, Work
+    from timeline.policy.model import Policy
+
+
+class Wanted(NamedTuple):
+    """What to compare, and how: what the options say, before it is checked."""
+
+    policies: Sequence[str]
+    limits: Sequence[int]
+    prices: Path | None = None
+    price_as: str = ""
+    fixed: int | None = None
+    subagents: bool = True
+    recorded_summaries: bool = False
+
+    def tries(self) -> list[tuple[str, Policy]]:
+        """Return every policy with every limit, once each.
+
+        Raises:
+            InvalidPolicy: there is no such policy, or it cannot have this limit.
+        """
+        limits, names = dict.fromkeys(self.limits), dict.fromkeys(self.policies)
+        return [(name, lab_policy(name, max_tokens=limit)) for limit in limits for name in names]
+
+    def options(self) -> Options:
+        """Return what holds for all runs.
+
+        Raises:
+            InvalidPrices: the file of prices does not hold.
+            UsageProblem: there is no price of the model that every call should be priced as.
+        """
+        table = read_prices(self.prices)
+        if self.price_as and not table.price_of(self.price_as).known:
+            names = {name for price in table.prices for name in price.models}
+            close = nearest(self.price_as, names)
+            raise UsageProblem(f"No model {self.price_as!r} has a price{close}. Give it one with --prices.")
+        return Options(
+            prices=None if self.prices is None else table,
+            price_as=self.price_as,
+            fixed=self.fixed,
+            subagents=self.subagents,
+            summaries="recorded" if self.recorded_summaries else "extractive",
+        )
+
+
+def compare(
+    files: Sequence[Path],
+    wanted: Wanted,
+    *,
+    jobs: int | None,
+    cluster: str | None,
+    resume: Path | None,
+    calls: bool,
+    html: Path | None,
+    as_json: bool,
+) -> int:
+    """Replay recordings under policies, and print what each would have cost.
+
+    Of several files a bad one is reported, and the others are run; so is one that holds no model call.
+
+    Raises:
+        UsageProblem: the folder of the page is not there, or a model has no price.
+        InvalidPolicy: there is no such policy, or it cannot have this limit.
+        InvalidPrices: the file of prices does not hold.
+        MissingExtra: a cluster is named, and ``distributed`` is not installed.
+        OSError: the page or the folder of the kept outcomes cannot be written, or nobody answers at the cluster's
+            address.
+    """
+    if html is not None and not html.absolute().parent.is_dir():
+        raise UsageProblem(f"{html}: its folder is not there. Make it first.")
+    if html is not None and is_database(html):
+        raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
+    works = plan([str(file) for file in files], wanted.tries(), wanted.options())
+    kept = None if resume is None else Kept(resume)
+    with progress("replaying", len(works)) as advance:
+        if cluster is None:
+            outcomes = run(works, jobs=jobs, kept=kept, on_done=advance)
+        else:
+            with dask_executor(cluster) as executor:
+                outcomes = run(works, executor=executor, kept=kept, on_done=advance)
+    failures = _failures(works, outcomes)
+    stands = standings(works, outcomes)
+    runs = [one for outcome in outcomes for one in outcome.runs]
+    differing = against_the_first(runs) if calls else {}
+    if html is not None and runs:  # before the table: who reads that may go away
+        html.write_text(page(works, outcomes), encoding="utf-8")
+        note(f"the report is in {html}")
+    if as_json:
+        told = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
+        found: LabTable = {
+            "policies": [_row(stand) for stand in stands],
+            "runs": [one.dump(calls=calls) for one in runs],
+            "differences": told,
+            "failures": failures,
+        }
+        output.write_json(found)
+    elif runs:
+        _print([_row(stand) for stand in stands], runs)
+        print_differences(differing, comparable(runs))
+    for failure in failures:
+        note(failure["message"])
+    for file in _without_calls(works, outcomes):
+        note(f"{file}: no model call is recorded in it, so there is nothing to replay.")
+    return Exit.OK if runs and not failures else Exit.USAGE
+
+
+def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Return each failure once: a file that is no recording is none under any policy."""
+    told = {
+        (work.file, outcome.failure.type): {"file": work.file, **outcome.failure.model_dump()}
+        for work, outcome in zip(works, outcomes, strict=True)
+        if outcome.failure is not None
+    }
+    return list(told.values())
+
+
+def _without_calls(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the files that could be read and hold nothing to replay."""
+    told = zip(works, outcomes, strict=True)
+    return list(dict.fromkeys(work.file for work, outcome in told if outcome.failure is None and not outcome.runs))
+
+
+def _row(stand: Standing) -> LabRow:
+    head = stand.model_dump(exclude={"totals"})
+    return {**head, **stand.totals.dump()}  # type: ignore[typeddict-item]  # `Totals.dump()`
+
+
+def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
+    read = {one.file for one in runs}
+    conversations = {(one.file, one.conversation) for one in runs}
+    told = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
+    write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in told))
+    write()
+    output.table(_HEADS, [_cells(row) for row in rows])
+    write()
+    told_in = _TOLD_IN[rows[0]["cost_in"]]
+    first = output.plain(rows[0]["policy"])
+    write(f"cost: of all input and of the summaries, as a share of what {first} costs, in {told_in}.")
+    if any(row["refused"] for row in rows):
+        write(paint("refused: a policy that refuses calls does not pay for them: its cost compares with nothing."))
+    for row in rows:
+        if row["failed"]:
+            name, count = output.plain(row["policy"]), row["failed"]
+            failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
+            write(f"{failed} at {row['max_tokens']:,}: its cost compares with nothing.")
+    capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
+    for limit in sorted(capped):
+        write(f"At {limit:,} the system prompt and tools would not leave room, and count less than they did.")
+
+
+_TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
+_HEADS: Final = (
+    "policy",
+    "limit",
+    "cost",
+    "dollars",
+    "base tokens",
+    "written",
+    "collapses",
+    "compactions",
+    "split",
+    "hides",
+    "visible",
+    "at end",
+    "needs hidden",
+    "over limit",
+    "orphans",
+    "refused",
+    "seconds",
+)
+
+
+def _cells(row: LabRow) -> tuple[object, ...]:
+    return (
+        row["policy"],
+        row["max_tokens"],
+        "-" if row["relative"] is None else f"{row['relative']:.3f}",
+        f"{row['money']:.2f}" if row["priced"] else "-",
+        round(row["units"]),
+        f"{row['write_share']:.1%}",
+        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in row["collapses"].items()) or "-",
+        row["compactions"],
+        row["splits"],
+        row["hides"],
+        round(row["mean_visible"]),
+        round(row["mean_visible_at_end"]),
+        f"{row['hidden_needs']} of {row['needs']}",
+        row["over_limit"],
+        row["orphans"],
+        ", ".join(f"{kind} {count:,}" for kind, count in row["refused"].items()) or "-",
+        f"{row['seconds']:.1f}",
+    )

@@ -1,0 +1,1 @@
+"""What a render does: decide, hide, compact, ask for summaries, project, record."""

@@ -1,0 +1,369 @@
+"""Compacting a log: plan from a window, summarise outside any lock, commit against the events since the plan.
+
+The decisions are the planner's; this file asks the summarizers and the hooks, and appends what came of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.answers import shows
+from timeline.blocks import RangeSummary
+from timeline.engine.hiding import as_pruned
+from timeline.engine.hooks import BEFORE, Announced, call_hook
+from timeline.engine.lease import begin, holds, release, take_turn, within
+from timeline.engine.summarizing import Asked, ask
+from timeline.engine.validity import still_valid
+from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
+from timeline.events import FORCED, BlocksHidden, CompactionCompleted, Pruned, SummaryParts, WrittenBy
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.frozen import repair_text
+from timeline.lifecycle.observer import Observer
+from timeline.paths import stem
+from timeline.planning.budget import account, retry_growth
+from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
+from timeline.planning.messages import messages
+from timeline.planning.plans import Plan
+from timeline.planning.steps import plan_step
+from timeline.planning.summary_block import compaction_event, unheaded
+from timeline.planning.summary_requests import Wanted, summary_requests
+from timeline.policy.steps import Summarize
+from timeline.ports import Hooks, Skip
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from timeline.errors import Cause
+    from timeline.events import CompactReason, Payload
+    from timeline.events.attempt_events import FailureReason
+    from timeline.fold.window import Window
+    from timeline.log.protocol import Log
+    from timeline.planning.budget import FixedPart
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import CoveringStep
+    from timeline.ports import Summarizer, TokenCounter
+
+_LOGGER: Final = logging.getLogger("timeline")
+_DRY_LOGGER: Final = logging.getLogger("timeline.dry")
+_PLANS: Final = 2
+"""A plan whose range changed meanwhile is made once again (design, section 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compactor:
+    """All that compacting needs besides the log; ``logger`` is told of each round and each failure."""
+
+    policy: Policy
+    counter: TokenCounter
+    summarizer: Summarizer
+    hooks: Hooks
+    observer: Observer = field(default_factory=Observer)
+    logger: logging.Logger = _LOGGER
+
+    def dry(self) -> Compactor:
+        """Return one for dry runs: it calls no hook, is not observed, and what it tells is told as what would be."""
+        return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
+
+    async def compact(
+        self,
+        log: Log,
+        fixed: FixedPart,
+        now: datetime,
+        *,
+        step: CoveringStep,
+        reason: CompactReason,
+        instructions: str = "",
+        wait: bool = True,
+        most: int | None = None,
+        begun_with: int | None = None,
+    ) -> list[Taken]:
+        """Carry out one step of the policy on a log.
+
+        Args:
+            log: of the conversation.
+            fixed: what no compaction can free.
+            now: its time.
+            step: which one.
+            reason: why it runs.
+            instructions: what the summary should attend to.
+            wait: for a compaction that somebody else is writing.
+            most: bring the total down to this figure, instead of the policy's target.
+            begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
+
+        Raises:
+            CompactionInProgress: somebody else compacts, and ``wait`` is False.
+            CompactionRefused: nothing would be gained.
+            CompactionSuperseded: the planned range changed each time while the summary was written.
+            SummarizerFailed: no summarizer gave a usable answer.
+        """
+        with self.observer.compacting(log.fold.conversation, reason, step) as tell:
+            run = _Compaction(self, log, fixed, now, step, reason, instructions, tell, most, begun_with)
+            return await run.run(wait=wait)
+
+    async def set_back(
+        self,
+        log: Log,
+        fixed: FixedPart,
+        now: datetime,
+        reason: FailureReason,
+        detail: str,
+        *,
+        lease: int | None = None,
+        cause: Cause | None = None,
+        asked: Asked | None = None,
+    ) -> None:
+        """Record a refusal or failure, unless it is the very one that is on record.
+
+        The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
+        """
+        window, policy = log.fold.window, self.policy.digest()
+        growth = retry_growth(self.policy, window.tokens)
+        known = window.setback
+        repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
+            reason,
+            window.tokens + growth,
+            policy,
+        )
+        if repeated and lease is None:
+            return
+        failed = CompactionFailed(
+            reason=reason,
+            detail=detail,
+            policy=policy,
+            visible_tokens=window.tokens,
+            retry_after=growth,
+            over_limit=account(window.items, fixed, self.policy).available < 0,
+            lease=lease,
+            cause=cause,
+            usage=None if asked is None else asked.spent,
+            unanswered=0 if asked is None else asked.unanswered,
+        )
+        await log.commit([failed], at=now)
+
+
+@dataclass(slots=True)
+class _Compaction:
+    """One compaction under way.
+
+    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
+    ``committed`` is the version of its first event once it is in the log; ``asked`` is what all requests for
+    summaries came to so far.
+    """
+
+    compactor: Compactor
+    log: Log
+    fixed: FixedPart
+    now: datetime
+    step: CoveringStep
+    reason: CompactReason
+    instructions: str
+    tell: Callable[[CompactionCompleted, Window, Window], None]
+    most: int | None = None
+    begun_with: int | None = None
+    lease: int | None = None
+    own_summary: str = ""
+    committed: int = 0
+    before: Window | None = None
+    asked: Asked = field(default_factory=Asked)
+
+    async def run(self, *, wait: bool) -> list[Taken]:
+        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
+        plan = await self._begin(wait=wait)
+        try:
+            with within(self.log, self.lease):
+                if self.compactor.hooks.on_before_compaction is not None:
+                    await self._ask_application(plan)
+                    plan = await self._plan()  # the split comes after the hook, which may have pinned or appended
+                for number in range(_PLANS):
+                    if number:
+                        await self.log.catch_up()
+                        if self._is_called_off():
+                            break
+                        plan = await self._plan()
+                    payloads = await self._carry_out(plan)
+                    if await self._commit(plan, payloads):
+                        return await self._report(payloads)
+            await self._set_back("superseded", "the range changed while its summary was written")
+        except BaseException as error:
+            await release(self.log, self.lease, error, self.now, asked=self.asked)
+            raise
+        raise CompactionSuperseded(
+            "The log changed inside the planned range while the summary was written. "
+            "Nothing was covered; compact again when the conversation is quiet."
+        )
+
+    def _is_called_off(self) -> bool:
+        """Say whether somebody else took the compaction over, or what was folded was just taken back."""
+        held = self.log.fold.window.hold == self.compactor.policy.digest()
+        return not holds(self.log, self.lease) or (held and self.reason not in FORCED)
+
+    async def _begin(self, *, wait: bool) -> Plan:
+        """Plan, and take the lease where a summary will be written."""
+        while True:
+            at = await take_turn(self.log, self.now, wait=wait)
+            plan = await self._plan()
+            if plan.covers is None:
+                return plan
+            self.lease = await begin(self.log, at, partial(self._started, plan))
+            if self.lease is not None:
+                return plan
+
+    def _started(self, plan: Plan, expires_at: datetime) -> CompactionStarted:
+        return CompactionStarted(
+            expires_at=expires_at,
+            reason=self.reason,
+            before_tokens=plan.before_tokens if self.begun_with is None else self.begun_with,
+            limit=self._limit,
+            messages=len(messages(plan.covered)),
+            continues=self.begun_with is not None,
+        )
+
+    @property
+    def _limit(self) -> int:
+        return self.compactor.policy.max_tokens if self.most is None else self.most
+
+    def _freed_before(self, plan: Plan) -> int:
+        """Return what hiding freed before this, in the same compaction."""
+        return 0 if self.begun_with is None else max(0, self.begun_with - plan.before_tokens)
+
+    async def _plan(self) -> Plan:
+        """Plan, or record the refusal and raise it."""
+        compactor, window = self.compactor, self.log.fold.window
+        decision = plan_step(self.step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+        if isinstance(decision, Plan):
+            return decision
+        await self._set_back(decision.reason, str(decision.facts))
+        raise CompactionRefused(decision.reason, decision.facts)
+
+    async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
+        own: Any = {"lease": self.lease, "cause": cause, "asked": self.asked}
+        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, **own)
+
+    async def _ask_application(self, plan: Plan) -> None:
+        """Let the application forbid the compaction, or write its summary.
+
+        Raises:
+            CompactionRefused: it forbade it.
+        """
+        hook = self.compactor.hooks.on_before_compaction
+        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.now)
+        if answer is Skip or isinstance(answer, Skip):
+            detail = answer.reason if isinstance(answer, Skip) else ""
+            await self._set_back("vetoed", detail)
+            raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or BEFORE})
+        if isinstance(answer, str):
+            self.own_summary = repair_text(answer).strip() if shows(answer) else ""
+
+    def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
+        """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
+        number = self.log.fold.window.rounds + 1
+        if plan.written is not None:
+            return plan.written, WrittenBy(summarizer=plan.written_by), number
+        told = unheaded(self.own_summary, self.compactor.policy.form)
+        text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
+        return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
+
+    async def _carry_out(self, plan: Plan) -> list[Payload]:
+        """Turn a plan into the events that will carry it out."""
+        payloads: list[Payload] = []
+        if plan.covers is not None:
+            window = self.log.fold.window
+            parts, who, number = self._written(plan) or await self._summarise(plan)
+            completed = compaction_event(
+                window,
+                plan,
+                parts=parts,
+                written_by=who,
+                reason=self.reason,
+                taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
+                policy=self.compactor.policy,
+                counter=self.compactor.counter,
+                now=self.now,
+                number=number,
+            )
+            own = {"lease": self.lease, "messages": len(messages(plan.covered))}
+            payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
+        elif self.lease is not None:  # what was to be covered may not be any more: nobody is to wait for a summary
+            detail = "only previews were left to make"
+            payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
+        if plan.spills:
+            pruned = None if plan.covers is not None else self._previews(plan)
+            payloads.append(BlocksHidden(reason="spill", blocks=plan.spills, pruned=pruned))
+        return payloads
+
+    def _previews(self, plan: Plan) -> Pruned:
+        """Tell previews that are all that is made: where a summary is written, its own figures hold them too."""
+        pruned = Pruned(reason=self.reason, before_tokens=plan.before_tokens, limit=self._limit)
+        return as_pruned(pruned, plan.spills, self.log.fold.window, plan.before_tokens - plan.expected_tokens)
+
+    async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
+        """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
+        policy, counter = self.compactor.policy, self.compactor.counter
+        requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
+        try:
+            parts, who = await ask(self.compactor.summarizer, requests, self.asked)
+        except SummarizerFailed as failure:
+            self._warn(f"{failure} (on_failure={policy.on_failure})")
+            if policy.on_failure == "truncate":
+                notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
+                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.asked.spent)
+                return notice, who, requests.round
+            await self._set_back("summarizer", str(failure), cause=failure.cause)
+            raise
+        if who.fallback_reason is not None:
+            self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
+        return parts, who.model_copy(update={"usage": self.asked.spent}), requests.round
+
+    def _warn(self, problem: str) -> None:
+        self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
+
+    async def _wanted(self) -> Wanted:
+        """Say what the step asks of its summary."""
+        if not isinstance(self.step, Summarize):
+            return Wanted(instructions=self.instructions)
+        return Wanted(
+            prompt=self.step.prompt,
+            language=self.step.language,
+            original_task=await self.log.first_prompt(),
+            instructions=self.instructions,
+        )
+
+    async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
+        """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
+
+        async def still_wanted() -> Sequence[Payload]:
+            self.committed, self.before = self.log.fold.version + 1, self.log.fold.window
+            return payloads if holds(self.log, self.lease) and await still_valid(self.log, plan) else ()
+
+        try:
+            return await self.log.decide(still_wanted, at=self.now, snapshot=plan.covers is not None)
+        except VersionConflict:
+            return False
+
+    async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
+        """Call the hooks and say what was done."""
+        taken: list[Taken] = []
+        for payload in payloads:
+            if isinstance(payload, CompactionCompleted):
+                if self.before is not None:
+                    self.tell(payload, self.before, self.log.fold.window)
+                taken.append(await self._announce(payload))
+            elif isinstance(payload, BlocksHidden):
+                taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
+        return taken
+
+    async def _announce(self, done: CompactionCompleted) -> Taken:
+        """Say it in the program's log, call the hooks, and append the boundary where the policy wants one."""
+        self.compactor.logger.info(
+            "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
+            *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
+        )
+        announced = Announced(done, self.committed, self.log, self.now)
+        await announced.tell(self.compactor.hooks)
+        boundary = await announced.mark() if self.compactor.policy.boundary else None
+        return announced.taken(boundary)

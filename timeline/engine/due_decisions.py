@@ -1,0 +1,199 @@
+"""The one pass of a render: hide what the cache clock allows, then compact what is still too large (design, section 6).
+
+(1) The cache is cold: hide; a policy that folds early goes on to the summary. (2) Above the trigger: hide under
+pressure, where the policy does that and it frees enough. (3) Still above the target: compact.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from timeline.blocks import SystemMessage, instant_text
+from timeline.engine.hiding import Course, hidden_by
+from timeline.engine.lease import take_turn
+from timeline.engine.policy_steps import run_steps
+from timeline.errors import (
+    CompactionInProgress,
+    CompactionRefused,
+    CompactionSuperseded,
+    SummarizerFailed,
+    VersionConflict,
+)
+from timeline.events import BlocksHidden
+from timeline.log.stored import addressed_block
+from timeline.planning.cache_clock import coldness
+from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
+from timeline.planning.plans import Hides
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from timeline.engine.compactor import Compactor
+    from timeline.events import CompactReason, Payload
+    from timeline.fold.window import Setback, Window
+    from timeline.log.protocol import Log
+    from timeline.planning.budget import Account, FixedPart, Ledger
+    from timeline.planning.cache_clock import Cold
+    from timeline.policy.model import Hiding
+
+
+async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> list[Taken]:
+    """Bring a context down where it is due; refusals and failures are recorded and returned, not raised.
+
+    A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
+    next render then has nothing left to decide.
+    """
+    relief = _Relief(compactor, log, fixed, now, ledger)
+    if relief.policy.hiding is not None:
+        await relief.hide(relief.policy.hiding)
+    await relief.fold()
+    return relief.taken
+
+
+class _Relief:
+    """One pass under way."""
+
+    def __init__(self, compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> None:
+        self.compactor, self.policy = compactor, compactor.policy
+        self.log, self.fixed, self.now, self.ledger = log, fixed, now, ledger
+        self.taken: list[Taken] = []
+        self.cold: Cold | None = coldness(log.fold.window, self.policy, now)
+        self.pressed = False
+
+    @property
+    def account(self) -> Account:
+        """The account of the window as it is now."""
+        return self.ledger.account(self.log.fold.window.items, self.fixed, self.policy)
+
+    @property
+    def _setback(self) -> Setback | None:
+        """The refusal or failure on record that holds for this policy."""
+        setback = self.log.fold.window.setback
+        return setback if setback is not None and setback.policy == self.policy.digest() else None
+
+    async def hide(self, hiding: Hiding) -> None:
+        """Hide what the clock, or the pressure, allows: one batch each; then tell what could not be told before."""
+        if self.cold is not None:
+            await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
+        if hiding.pressure_minimum is not None and self.account.over_trigger:
+            self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
+        if owes_notice(self.log.fold.window):  # asked here, too: a render that decides nothing waits for no lock
+            await self._tell()
+
+    async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
+        least = int(share * self.policy.max_tokens)
+        chosen: list[tuple[Hides, Window]] = []
+        course = Course("cold" if reason == "cold" else "over_trigger", self.policy.max_tokens)
+
+        async def choose() -> Sequence[Payload]:
+            chosen.clear()
+            window = self.log.fold.window
+            plan = plan_hide(window, self.policy, hiding, self.compactor.counter, least=least)
+            if plan is None:
+                return ()
+            freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
+            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
+            hides = course.told(Hides(hidden, plan.freed), window, self.policy)
+            chosen.append((hides, window))
+            return [hides.event, await self._notice()] if needs_notice(window) else [hides.event]
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.now):
+                self.taken += [hidden_by(hides, window, self.compactor, self.log) for hides, window in chosen]
+                return True
+        return False
+
+    async def _tell(self) -> None:
+        """Give the message about a hide that came while the model was speaking."""
+
+        async def choose() -> Sequence[Payload]:
+            return [await self._notice()] if owes_notice(self.log.fold.window) else ()
+
+        with suppress(VersionConflict):  # then it is left to the next render
+            if await self.log.decide(choose, at=self.now):
+                self.taken.append(Taken(kind="told", reason="hidden"))
+
+    async def _notice(self) -> Payload:
+        """Return the message that tells the model about hiding."""
+        message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
+        return await addressed_block(self.log, message, self.now, self.compactor.counter)
+
+    async def fold(self) -> None:
+        """Compact until it is no longer due, or not worth it."""
+        left = self.policy.attempts
+        while left:
+            reason = self._due()
+            if reason is None or self._stands_back():
+                return
+            if await self._others():
+                continue  # what somebody else did is no attempt of ours
+            left -= 1
+            if not await self._compact(reason):
+                return
+        if self._due() is not None and self._setback is None:
+            detail = f"still due after {len(self.taken)} decisions"
+            await self.compactor.set_back(self.log, self.fixed, self.now, "no_progress", detail)
+
+    def _due(self) -> CompactReason | None:
+        """Say why a compaction is due, if it is."""
+        if not self.policy.automatic:
+            return None
+        due, share = self.account, self.policy.fold_when_cold
+        if due.over_trigger or (self.pressed and due.total > due.target):
+            return "over_trigger"
+        if self.cold is not None and share is not None and due.total > share * due.limit and not self._folded():
+            return "cold"
+        return None
+
+    def _folded(self) -> bool:
+        """Say whether a summary was written since the cache was last used: once for each time that it goes cold."""
+        summary, touch = self.log.fold.window.summary, self.log.fold.window.touch
+        written = None if summary is None else summary.block.at
+        return written is not None and touch is not None and written > touch.at
+
+    def _stands_back(self) -> bool:
+        """Say whether what was refused or taken back before still binds this policy."""
+        window, due = self.log.fold.window, self.account
+        if window.hold == self.policy.digest():
+            facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
+            self.taken.append(Taken(kind="held", reason="undone", facts=facts))
+            return True
+        setback = self._setback
+        if setback is None:
+            return False
+        if due.total <= due.limit:
+            stands = window.tokens < setback.retry_at
+        else:
+            stands = all(max(item.version, item.changed_at) <= setback.version for item in window.items)
+        if stands:
+            self.taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
+        return stands
+
+    async def _others(self) -> bool:
+        """Above the limit, wait for somebody else's compaction; say whether there was one."""
+        lease = self.log.fold.window.lease
+        if lease is None or self.now >= lease.expires_at or self.account.total <= self.account.limit:
+            return False
+        try:
+            self.now = await take_turn(self.log, self.now, wait=True)  # an expired lease is waited for only once
+        except CompactionInProgress:  # it is a hook of that compaction that renders here
+            return False
+        return self.log.fold.window.lease is None
+
+    async def _compact(self, reason: CompactReason) -> bool:
+        """Go through the policy's steps once; say whether anything was done."""
+        wait = self.account.total > self.account.limit
+        done = await run_steps(self.compactor, self.log, self.fixed, self.now, reason=reason, wait=wait)
+        self.taken, self.fixed = self.taken + done.taken, done.fixed
+        match done.failure:
+            case CompactionInProgress() as busy:
+                facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}
+                self.taken.append(Taken(kind="refused", reason="in_progress", facts=facts))
+            case CompactionRefused() as refusal:
+                self.taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
+            case CompactionSuperseded() | SummarizerFailed() as failure:
+                self.taken.append(Taken(kind="failed", reason=str(failure)))
+        return done.done

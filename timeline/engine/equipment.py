@@ -1,0 +1,78 @@
+"""Equipment: what an application brings to its timeline, and what becomes of it under a policy.
+
+The policy in force may change while a conversation goes on; what the application brought stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from timeline.answers import SUMMARY_TIMEOUT, Chain
+from timeline.engine.compactor import Compactor
+from timeline.errors import InvalidPolicy
+from timeline.lifecycle.observer import Observer
+from timeline.planning.summary_block import unheaded
+from timeline.policy.model import Policy
+from timeline.ports import Hooks
+from timeline.tokens import get_counter
+
+if TYPE_CHECKING:
+    from timeline.policy.steps import SummaryForm
+    from timeline.ports import EventStore, Summarizer, SummaryRequest, TokenCounter
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What an application brought.
+
+    Attributes:
+        summarizer: asked first; None leaves it to the extractive one.
+        hooks: called around compactions.
+        counter: counts tokens; None leaves it to the policy.
+        observer: watches renders and compactions.
+        summary_timeout: seconds that a summarizer has for one request.
+    """
+
+    summarizer: Summarizer | None = None
+    hooks: Hooks = field(default_factory=Hooks)
+    counter: TokenCounter | None = None
+    observer: Observer = field(default_factory=Observer)
+    summary_timeout: float = SUMMARY_TIMEOUT
+
+    def under(self, policy: Policy) -> Compactor:
+        """Return what compacts under a policy."""
+        counter = self.counter or get_counter(policy.counter)
+        return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
+
+    def _chain(self, policy: Policy) -> Chain:
+        """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
+        from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
+
+        extractive = summarizers.ExtractiveSummarizer()
+        asked: tuple[Summarizer, ...] = (extractive,)
+        if self.summarizer is not None:
+            own = self.observer.asking(self.summarizer)
+            asked = (own, extractive) if policy.on_failure == "fallback" else (own,)
+        return Chain(asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form))
+
+
+def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:
+    """Take the form's heading off a history that its author began with it; what is left then may be nothing."""
+    return unheaded(text, form) if request.kind == "history" else text
+
+
+async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:
+    """Return the policy that a log says is in force, by its hash; None where it says nothing.
+
+    Raises:
+        InvalidPolicy: its text is not in the store, or of a later version of this library.
+        StoreError: the store cannot be read.
+    """
+    if hash_ is None:
+        return None
+    text = (await store.values([hash_])).get(hash_)
+    if text is None:
+        raise InvalidPolicy("policy", f"the one in force, {hash_[:12]}…, is not in the store; name one to open it with")
+    return Policy.parse(text)

@@ -1,0 +1,154 @@
+"""Hiding as one decision: append a batch that was planned, and say what it was, with all figures of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.errors import VersionConflict
+from timeline.events import Pruned
+from timeline.planning.costs import costs
+from timeline.planning.steps import plan_hides
+from timeline.projection.context import Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from timeline.engine.compactor import Compactor
+    from timeline.events import CompactReason, Payload, Replacement
+    from timeline.fold.window import Window
+    from timeline.log.protocol import Log
+    from timeline.planning.plans import Hides
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import HidingStep
+
+
+def _enough(freed: int) -> bool:
+    del freed
+    return False
+
+
+@dataclass(slots=True)
+class Course:
+    """What is told of a compaction while it goes from hiding to a summary (seed 004).
+
+    Attributes:
+        reason: why it runs.
+        limit: what it is held against, in tokens.
+        begun_with: the messages' tokens when it began, where hiding was not enough; None while none is under way.
+    """
+
+    reason: CompactReason
+    limit: int
+    begun_with: int | None = None
+
+    def told(self, hides: Hides, window: Window, policy: Policy, goes_on: Callable[[int], bool] = _enough) -> Hides:
+        """Return hides that say where they stand; ``goes_on`` is asked with the tokens freed whether more follows."""
+        before = sum(costs(window.items, policy))
+        pruned = Pruned(
+            reason=self.reason,
+            before_tokens=before if self.begun_with is None else self.begun_with,
+            after_tokens=before,
+            limit=self.limit,
+            continues=self.begun_with is not None,
+            goes_on=goes_on(hides.freed),
+        )
+        filled = as_pruned(pruned, hides.event.blocks, window, hides.freed)
+        return replace(hides, event=hides.event.model_copy(update={"pruned": filled}))
+
+    def follow(self, pruned: Pruned | None) -> None:
+        """Take in what was hidden: the compaction is over, or goes on."""
+        self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
+
+
+def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, freed: int) -> Pruned:
+    """Fill in what was hidden of the tools' outputs, and the tokens that it freed of the window's.
+
+    ``after_tokens`` is what the messages were before this hide; they began with ``before_tokens``.
+    """
+    tools = _tools({stand_in.version for stand_in in blocks}, window)
+    before = pruned.after_tokens or pruned.before_tokens
+    figures = {"outputs": len(tools), "tools": _named(tools), "saved_tokens": freed, "after_tokens": before - freed}
+    return pruned.model_copy(update=figures)
+
+
+def _tools(versions: set[int], window: Window) -> list[str]:
+    """Return the name of each result's tool among some blocks; an empty one where no call says it."""
+    names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
+    return [
+        item.block.name or names.get(item.answers or 0, "")
+        for item in window.items
+        if item.version in versions and isinstance(item.block, ToolResult)
+    ]
+
+
+def _named(tools: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in tools if name))
+
+
+async def hide_by_step(
+    compactor: Compactor,
+    log: Log,
+    now: datetime,
+    step: HidingStep,
+    *,
+    course: Course,
+    goes_on: Callable[[int], bool] = _enough,
+) -> list[Taken]:
+    """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
+
+    Args:
+        compactor: of the policy.
+        log: of the conversation.
+        now: its time.
+        step: which one.
+        course: of the compaction that it belongs to.
+        goes_on: says, given the tokens freed, whether a summary is to follow.
+    """
+    chosen: list[tuple[Hides, Window]] = []
+
+    async def choose() -> Sequence[Payload]:
+        chosen.clear()
+        window = log.fold.window
+        hides = plan_hides(step, window, compactor.policy, compactor.counter)
+        if hides is None:
+            return ()
+        hides = course.told(hides, window, compactor.policy, goes_on)
+        chosen.append((hides, window))
+        return [hides.event]
+
+    with suppress(VersionConflict):  # then it is left to the next pass
+        if await log.decide(choose, at=now):
+            taken = [hidden_by(hides, window, compactor, log) for hides, window in chosen]
+            course.follow(chosen[-1][0].event.pruned)
+            return taken
+    return []
+
+
+def hidden_by(hides: Hides, window: Window, compactor: Compactor, log: Log) -> Taken:
+    """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
+
+    Args:
+        hides: what was appended.
+        window: what it was planned from.
+        compactor: whose policy it was planned under.
+        log: that it went to.
+    """
+    event = hides.event
+    if event.pruned is not None:
+        compactor.observer.pruned(log.fold.conversation, event.pruned)
+    tools = _tools({stand_in.version for stand_in in event.blocks}, window)
+    before = sum(costs(window.items, compactor.policy))
+    facts: dict[str, int | str] = {
+        **event.facts,
+        "before_tokens": before,
+        "after_tokens": before - hides.freed,
+    }
+    if tools:
+        facts["outputs"] = len(tools)
+    if named := _named(tools):
+        facts["tools"] = ", ".join(named)
+    return Taken(kind="hidden", reason=event.reason, facts=facts)

@@ -1,0 +1,85 @@
+"""What a recorded render appends: the context's event, with what changed before it; or that it was refused."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Literal
+
+from timeline.errors import ContextOverflow
+from timeline.events import ContextRendered
+from timeline.events.notice_events import ContextOverflowed, PrefixChanged, ToolsChanged
+from timeline.frozen import compact_json, sha256_hex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.errors import BudgetImpossible
+    from timeline.events import Payload
+    from timeline.fold.window import Recorded
+    from timeline.projection.context import RenderedContext
+
+_LOG: Final = logging.getLogger("timeline")
+
+
+def context_events(
+    context: RenderedContext, known: Recorded | None, record: Literal["full", "hash"]
+) -> tuple[list[Payload], Mapping[str, str]]:
+    """Return what is needed to build a context again: its events, and the values that they refer to by hash.
+
+    Where system prompt or tools are not those of the recorded context before, an event says so, and a warning: every
+    provider caches by prefix, so that a changed one is paid for in full (seed 004, gap 8).
+
+    Args:
+        context: what was rendered.
+        known: the recorded context before it.
+        record: ``"hash"`` keeps no prompt, tools and tail.
+    """
+    neutral = context.neutral
+    texts = {
+        "policy": context.policy.canonical(),
+        "system": None if neutral.system is None else compact_json(neutral.system),
+        "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
+        "ephemeral": compact_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
+    }
+    hashes = {name: sha256_hex(text) for name, text in texts.items() if text is not None}
+    stored = texts if record == "full" else {"policy": texts["policy"]}
+    rendered = ContextRendered(
+        version=context.version,
+        projection=context.projection,
+        fingerprint=context.fingerprint,
+        record=record,
+        tokens=context.account.sent,
+        overflow=context.overflow,
+        total=context.account.total,
+        limit=context.account.limit,
+        policy=hashes["policy"],
+        system=hashes.get("system"),
+        tools=hashes.get("tools"),
+        ephemeral=hashes.get("ephemeral"),
+    )
+    values = {hashes[name]: text for name, text in stored.items() if text is not None}
+    return [*_changes(context.conversation, known, rendered), rendered], values
+
+
+def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverflowed:
+    """Return what is recorded of a render that was refused, for whoever follows the log."""
+    return ContextOverflowed(
+        tokens=refusal.account["total"],
+        limit=refusal.account["limit"],
+        reason="messages" if isinstance(refusal, ContextOverflow) else "fixed_part",
+    )
+
+
+def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:
+    """Say what stands before all messages and is not what it was."""
+    if known is None or known.prefix is None:
+        return []
+    changes: list[Payload] = []
+    system, tools = known.prefix
+    if system != rendered.system:
+        changes.append(PrefixChanged(before=system, after=rendered.system))
+        _LOG.warning("conversation %s: the system prompt changed; the provider's cache starts anew", conversation)
+    if tools != rendered.tools:
+        changes.append(ToolsChanged(before=tools, after=rendered.tools))
+        _LOG.warning("conversation %s: the tools changed; the provider's cache starts anew", conversation)
+    return changes

@@ -1,0 +1,198 @@
+"""Rendering: take the decisions that are due, then project what is left. What stored and storeless timelines share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline import checks
+from timeline.engine.due_decisions import relieve
+from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
+from timeline.frozen import compact_json, repair_json
+from timeline.planning.budget import Ledger, account, fixed_part
+from timeline.planning.costs import scaled
+from timeline.planning.stage_data import stage_data
+from timeline.projection.context import RenderedContext
+from timeline.projection.project import PROJECTION, Projector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pydantic import JsonValue
+
+    from timeline.engine.compactor import Compactor
+    from timeline.fold.window import Window
+    from timeline.log.protocol import Log
+    from timeline.planning.budget import Account, FixedPart
+    from timeline.policy.model import Policy
+    from timeline.projection.context import Taken
+
+_MOST_KEPT_COUNTS: Final = 200
+"""Counts of prompts, tools and tails that are kept from one render to the next."""
+
+
+class Renderer:
+    """Renders the contexts of one conversation; what it remembers saves work and changes nothing.
+
+    Attributes:
+        ledger: draws up the accounts.
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self._projector = Projector()
+        self._counts: dict[tuple[str, str], int] = {}
+
+    async def render(
+        self,
+        log: Log,
+        compactor: Compactor,
+        *,
+        system: JsonValue,
+        tools: Sequence[JsonValue],
+        ephemeral: Sequence[str],
+        now: datetime,
+    ) -> RenderedContext:
+        """Take the decisions that are due, through the log, and project what is left.
+
+        Raises:
+            InvalidArgument: one of the values cannot be sent.
+            ContextOverflow: the context is above the limit and cannot be made smaller.
+            BudgetImpossible: system prompt, tools and reserves leave no room at all.
+        """
+        policy = compactor.policy
+        system, tools, ephemeral = prepared(system, tools, ephemeral)
+        system = joined_system(system, policy.system_parts)
+        tail = _tail(log.fold.window, policy, ephemeral)
+        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
+        empty = account((), fixed, policy)
+        if policy.automatic and empty.total >= empty.trigger:
+            raise BudgetImpossible(empty.facts())
+        decisions = await relieve(compactor, log, fixed, now, self.ledger)
+        if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
+            tail = _tail(log.fold.window, policy, ephemeral)
+            fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
+        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=tail)
+        held = log.fold.window.hold == context.neutral.policy  # undone: reported, and not folded again
+        if context.account.total > policy.max_tokens and not held:
+            largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
+            raise ContextOverflow(context.account.facts(), largest[:10])
+        return context
+
+    def next_account(
+        self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
+    ) -> Account:
+        """Draw up the account of the next request of a window, as `render` would.
+
+        Raises:
+            InvalidArgument: system prompt or tools cannot be sent.
+        """
+        policy = compactor.policy
+        system, tools, _ = prepared(system, tools, ())
+        system = joined_system(system, policy.system_parts)
+        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
+        return self.ledger.account(window.items, fixed, policy)
+
+    def fixed(
+        self,
+        compactor: Compactor,
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        ephemeral: Sequence[str] = (),
+    ) -> FixedPart:
+        """Count what no compaction can free; each text once."""
+
+        def count(text: str) -> int:
+            counter = compactor.counter
+            key = (counter.name, text)
+            if key not in self._counts:
+                if len(self._counts) >= _MOST_KEPT_COUNTS:
+                    self._counts.clear()
+                self._counts[key] = counter.count(text)
+            return scaled(self._counts[key], compactor.policy)
+
+        return fixed_part(compactor.policy, count, system=system, tools=tools, ephemeral=ephemeral)
+
+    def _project(
+        self,
+        log: Log,
+        compactor: Compactor,
+        fixed: FixedPart,
+        decisions: Sequence[Taken],
+        *,
+        system: JsonValue,
+        tools: Sequence[JsonValue],
+        ephemeral: Sequence[str],
+    ) -> RenderedContext:
+        window, policy = log.fold.window, compactor.policy
+        bill = self.ledger.account(window.items, fixed, policy)
+        return RenderedContext(
+            conversation=window.conversation,
+            version=window.version,
+            projection=PROJECTION,
+            window=window,
+            policy=policy,
+            neutral=self._projector.project(
+                window,
+                policy.cache_points,
+                policy=policy.digest(),
+                system=system,
+                tools=tools,
+                ephemeral=ephemeral,
+            ),
+            account=bill,
+            decisions=tuple(decisions),
+            overflow=bill.over_trigger,
+        )
+
+
+def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:
+    """Return the texts of the uncached tail: what the policy tells of the stages, then the caller's."""
+    told = stage_data(window, policy.stage_data)
+    return [told, *ephemeral] if told else list(ephemeral)
+
+
+def prepared(
+    system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]
+) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
+    """Check and repair what a caller wants sent beside the log.
+
+    Raises:
+        InvalidArgument: one of the values cannot be sent.
+    """
+    if system is not None and not isinstance(system, str):
+        checks.listed("system", system)
+    checks.listed("tools", tools)
+    checks.texts("ephemeral", ephemeral)
+    return _sendable("system", system), _sendable("tools", tools), _sendable("ephemeral", ephemeral)
+
+
+def joined_system(system: JsonValue, most: int | None) -> JsonValue:
+    """Join the texts of a system prompt so that it has at most so many parts: each costs a place in the prefix.
+
+    A prompt with parts that are no texts among those is left as it is.
+    """
+    if most is None or not isinstance(system, list) or len(system) <= most:
+        return system
+    kept, rest = system[: most - 1], system[most - 1 :]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in rest]
+    if not all(isinstance(text, str) for text in texts):
+        return system
+    last = rest[-1]
+    told: JsonValue = "\n".join(str(text) for text in texts)
+    return [*kept, {**last, "text": told} if isinstance(last, dict) else told]
+
+
+def _sendable(name: str, value: Any) -> Any:
+    """Repair a value.
+
+    Raises:
+        InvalidArgument: it has no form in JSON.
+    """
+    try:
+        repaired = repair_json(value)
+        compact_json(repaired)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(name, str(error)) from None
+    return repaired

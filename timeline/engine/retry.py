@@ -1,0 +1,91 @@
+"""Refused by the model for its size: the context is made smaller, and the call made once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from timeline.engine.policy_steps import run_steps
+from timeline.errors import CompactionRefused, ContextRefused
+from timeline.planning.budget import account
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from timeline.engine.compactor import Compactor
+    from timeline.log.protocol import Log
+    from timeline.planning.budget import FixedPart
+    from timeline.projection.context import RenderedContext, Taken
+    from timeline.wire.refusals import ContextLimit
+
+T = TypeVar("T")
+
+
+async def call_with_retry(
+    call: Callable[[RenderedContext], Awaitable[T]],
+    *,
+    render: Callable[[], Awaitable[RenderedContext]],
+    shrink: Callable[[RenderedContext, int], Awaitable[list[str]]],
+    refused: Callable[[BaseException], ContextLimit | None],
+) -> T:
+    """Render and call; when the context is refused for its size, compact it, render and call once more.
+
+    Args:
+        call: sends a context to the model and returns its reply.
+        render: makes the context.
+        shrink: compacts down to a size, given the refused context; says what it did.
+        refused: recognises the error.
+
+    Raises:
+        ContextRefused: the smaller context was refused too, or there is no smaller one.
+    """
+    context = await render()
+    try:
+        return await call(context)
+    except Exception as error:
+        refusal = refused(error)
+        if refusal is None:
+            raise
+        first = error
+    sent = context.account.sent
+    target = refusal.target(sent)
+    tried = await shrink(context, target)
+    smaller = await render()
+    if smaller.account.sent >= sent:
+        raise ContextRefused(sent=[sent], limit=refusal.limit, target=target, tried=tried) from first
+    try:
+        return await call(smaller)
+    except Exception as error:
+        again = refused(error)
+        if again is None:
+            raise
+        sizes = [sent, smaller.account.sent]
+        raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
+
+
+async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: int, now: datetime) -> list[str]:
+    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; say what was done.
+
+    Raises:
+        CompactionSuperseded: other writers changed the range each time.
+        SummarizerFailed: no summarizer gave a usable answer.
+    """
+    most = target + fixed.reserved
+    tried: list[str] = []
+    for _ in range(compactor.policy.attempts):
+        if account(log.fold.window.items, fixed, compactor.policy).sent <= target:
+            break
+        done = await run_steps(compactor, log, fixed, now, reason="refused", most=most)
+        tried += [_told(taken) for taken in done.taken]
+        fixed = done.fixed  # less than before, once stages that were collapsed are told in short
+        if isinstance(done.failure, CompactionRefused):
+            tried.append(f"refused ({done.failure.reason})")
+            break
+        if done.failure is not None:
+            raise done.failure
+    return tried
+
+
+def _told(taken: Taken) -> str:
+    figures = ", ".join(f"{name} {value}" for name, value in taken.facts.items() if isinstance(value, int))
+    return f"{taken.kind} ({figures})" if figures else taken.kind

@@ -1,0 +1,82 @@
+"""Asking for the summaries of one compaction: both parts at the same time, and one answer for each request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from timeline.answers import SIGNALS
+from timeline.errors import SummarizerFailed
+from timeline.events import SummaryParts, total_usage
+from timeline.planning.summary_block import written_by
+
+if TYPE_CHECKING:
+    from timeline.events import Usage, WrittenBy
+    from timeline.planning.summary_requests import Requests
+    from timeline.ports import Summarizer, Summary, SummaryRequest
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the requests of one compaction came to so far, also for the record of one that is broken off.
+
+    Attributes:
+        spent: what all answers that came were reported to have taken, used or not; None where nobody reported any.
+        unanswered: how many requests were broken off. A provider may well count them, and tells their usage to nobody:
+            it stands in the answer that never came.
+    """
+
+    spent: Usage | None = None
+    unanswered: int = 0
+
+    def answered(self, usage: Usage | None) -> None:
+        """Take in that a request was answered, by an error too."""
+        self.spent = total_usage((self.spent, usage))
+        self.unanswered -= 1
+
+
+async def ask(summarizer: Summarizer, requests: Requests, asked: Asked) -> tuple[SummaryParts, WrittenBy]:
+    """Ask for the parts of a summary; this is where time passes, and no lock is held.
+
+    Args:
+        summarizer: who is asked; it judges its own answers, as `answers.Chain` does.
+        requests: what about.
+        asked: counts each request and each answer.
+
+    Raises:
+        SummarizerFailed: a request has no usable answer. The other one is broken off.
+        BaseException: one of `answers.SIGNALS`, which end the program; in no group.
+    """
+    due = [request for request in (requests.history, requests.turn_prefix) if request is not None]
+    answers: dict[str, Summary] = {}
+    failures: list[BaseException] = []
+
+    async with anyio.create_task_group() as group:
+
+        async def answer(request: SummaryRequest) -> None:
+            asked.unanswered += 1
+            try:
+                summary = await summarizer.summarize(request)
+            except (SummarizerFailed, *SIGNALS) as failure:
+                asked.answered(failure.usage if isinstance(failure, SummarizerFailed) else None)
+                failures.append(failure)
+                group.cancel_scope.cancel()
+            else:
+                asked.answered(summary.usage)
+                answers[request.kind] = summary
+
+        for request in due:
+            group.start_soon(answer, request)
+    for failure in failures:
+        if isinstance(failure, SummarizerFailed):
+            failure.usage = asked.spent
+        raise failure
+    if missing := [request.kind for request in due if request.kind not in answers]:
+        raise SummarizerFailed([f"no answer about the {' and the '.join(missing)}"], usage=asked.spent)
+    parts = SummaryParts(
+        history=answers["history"].text if "history" in answers else requests.kept.history,
+        turn_prefix=answers["turn_prefix"].text if "turn_prefix" in answers else requests.kept.turn_prefix,
+    )
+    return parts, written_by(list(answers.values()))

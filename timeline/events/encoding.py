@@ -1,0 +1,104 @@
+"""Payloads as stored text and back, which ones there are, and the checksum over an event.
+
+What this version cannot know (a later type, or a later schema version) is read as an `UnknownPayload` and written back
+unchanged: reading a log never fails for it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ValidationError
+
+from timeline.blocks import invalid_block
+from timeline.errors import StoreCorrupt
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    CompactionReverted,
+    ContextRendered,
+    ConversationOpened,
+    ModelCalled,
+    PolicyChanged,
+    UnknownPayload,
+)
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events.notice_events import CompactionBoundary, ContextOverflowed, HookFailed, PrefixChanged, ToolsChanged
+from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.frozen import compact_json, sha256_hex
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from timeline.events import Payload
+
+
+PAYLOADS: Final[dict[str, type[Payload]]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        ConversationOpened,
+        BlockAppended,
+        BlocksHidden,
+        BlocksRevealed,
+        BlocksPinned,
+        BlocksUnpinned,
+        BlockRedacted,
+        CompactionStarted,
+        CompactionCompleted,
+        CompactionFailed,
+        CompactionReverted,
+        CompactionBoundary,
+        HookFailed,
+        PolicyChanged,
+        StageEntered,
+        StageApproved,
+        StageRewound,
+        ModelCalled,
+        ContextRendered,
+        ContextOverflowed,
+        PrefixChanged,
+        ToolsChanged,
+    )
+}
+"""The payloads that this version knows, by type."""
+
+
+def encode_payload(payload: Payload) -> str:
+    """Write a payload as the JSON text that is stored and hashed."""
+    return compact_json(payload.dump())
+
+
+def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
+    """Read a stored payload. What this version cannot know becomes an `UnknownPayload`.
+
+    Raises:
+        StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise StoreCorrupt(f"an event of type {type_!r} holds no JSON object")
+    cls = PAYLOADS.get(type_)
+    if cls is None or schema_version > cls.schema_version:
+        return UnknownPayload(type=type_, data=data, stored_schema_version=schema_version)
+    try:
+        return cls.model_validate(data)
+    except ValidationError as error:
+        raise StoreCorrupt(
+            f"an event of type {type_!r} does not hold its fields: {invalid_block(error).problem}"
+        ) from None
+
+
+def checksum(  # noqa: PLR0917 - the order of the parts is the format
+    conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
+) -> str:
+    """Hash an event over everything that the log says of it except its store-wide position."""
+    return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")

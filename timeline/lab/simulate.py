@@ -1,0 +1,230 @@
+"""Simulating a policy on a recording: the honest way to try it on real input.
+
+The recording is fed event by event into a new conversation, with ``now`` = the recorded time, and rendered (recorded)
+before each recorded model call. Compactions that the recorded client made are left out: the policy makes its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from timeline.errors import BudgetError
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
+from timeline.fold.groups import atomic_groups
+from timeline.fold.states import block_states
+from timeline.fold.turns import RESPONSE_BLOCKS
+from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.log.stored import free_id
+from timeline.planning.budget import least_progress
+from timeline.portable.recordings import drafts_of
+from timeline.timeline import Timeline
+from timeline.usage import CACHE_SECONDS, asked_seconds, reported_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from pydantic import JsonValue
+
+    from timeline.events import Event
+    from timeline.importers.recording import RecordedEvent, Recording
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore, Summarizer
+    from timeline.projection.context import RenderedContext
+
+
+@dataclass(slots=True)
+class Simulation:
+    """What a simulation met; the counts are 0 in a sound run, but for ``renders``, ``compactions`` and ``hides``.
+
+    Attributes:
+        id: the new conversation.
+        renders: contexts that were rendered and recorded.
+        compactions: that completed.
+        hides: blocks that were hidden.
+        orphans: results without their call, or calls without any result, on the wire.
+        uncovered: blocks in no state.
+        no_progress: compactions that freed less than the policy's least.
+        over_limit: contexts above the limit that were not refused.
+        warm_hides: hides by the cache clock although the cache was warm, told from the log's own times.
+        dead_paths: paths that a replacement or a summary prints, and the recall tool cannot follow.
+        typed_errors: renders that were refused with a typed error.
+        steps: each compaction with its figures.
+        errors: each typed error: its type, the message, and the largest group of the window in tokens.
+        largest: the largest context, in tokens.
+    """
+
+    id: str
+    renders: int = 0
+    compactions: int = 0
+    hides: int = 0
+    orphans: int = 0
+    uncovered: int = 0
+    no_progress: int = 0
+    over_limit: int = 0
+    warm_hides: int = 0
+    dead_paths: int = 0
+    typed_errors: int = 0
+    largest: int = 0
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of `timeline simulate --json`."""
+        names = ("id", "renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
+        more = ("warm_hides", "dead_paths", "typed_errors", "largest", "steps", "errors")
+        return {name: getattr(self, name) for name in (*names, *more)}
+
+
+async def simulate(
+    store: EventStore,
+    recording: Recording,
+    policy: Policy,
+    *,
+    system: JsonValue = None,
+    tools: Sequence[JsonValue] = (),
+    summarizer: Summarizer | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Simulation:
+    """Run a recording under a policy, into a conversation of its own.
+
+    Args:
+        store: where the new conversation goes.
+        recording: what an importer read.
+        policy: to try.
+        system: the system prompt of every call; recordings hold none.
+        tools: the tool schemas of every call.
+        summarizer: asked for summaries; the extractive one unless given.
+        on_progress: called with the number of events fed.
+
+    Raises:
+        StoreError: the store refused.
+    """
+    id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
+    events = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
+    at = events[0].at if events else None
+    timeline = await Timeline.open(
+        store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
+    )
+    result = Simulation(id_)
+    drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, id_, e.key)) for e in events])
+    seen: set[str] = set()
+    for number, (event, draft) in enumerate(zip(events, drafts, strict=True)):
+        if _begins_response(event, seen):
+            await _render(timeline, result, event, system, tools)
+        await timeline.extend([draft])
+        on_progress(number + 1)
+    await _sum_up(store, timeline, result)
+    return result
+
+
+def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
+    """Say whether a recorded model call stands before this event: it adds the first block of a new response."""
+    if not isinstance(event.payload, BlockAppended) or type(event.payload.block) not in RESPONSE_BLOCKS:
+        return False
+    response = event.payload.block.response_id or event.key
+    if response in seen:
+        return False
+    seen.add(response)
+    return True
+
+
+async def _render(
+    timeline: Timeline, result: Simulation, event: RecordedEvent, system: JsonValue, tools: Sequence[JsonValue]
+) -> None:
+    try:
+        context = await timeline.render(system=system, tools=tools, now=event.at)
+    except BudgetError as error:
+        result.typed_errors += 1
+        result.errors.append(
+            {
+                "type": type(error).__name__,
+                "message": str(error),
+                "version": timeline.version,
+                "largest_group": _largest_group(timeline),
+            }
+        )
+        return
+    result.renders += 1
+    result.orphans += unpaired(context)
+    result.over_limit += context.account.sent > timeline.policy.max_tokens
+    result.largest = max(result.largest, context.account.sent)
+
+
+def unpaired(context: RenderedContext) -> int:
+    """Count, on the wire, results that do not follow their call and calls that nothing answers."""
+    bad, calls = 0, set[str]()
+    for message in context.to_anthropic()["messages"]:
+        parts = message["content"] if isinstance(message["content"], list) else []
+        bad += len({p["tool_use_id"] for p in parts if p["type"] == "tool_result"} ^ calls)
+        calls = {p["id"] for p in parts if p["type"] == "tool_use"}
+    return bad + len(calls)
+
+
+def _largest_group(timeline: Timeline) -> int:
+    items = timeline.window.items
+    return max((sum(items[i].tokens for i in g.indices) for g in atomic_groups(items)), default=0)
+
+
+async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> None:
+    """Count from the log what the run left behind."""
+    events = [event async for event in store.read(timeline.id)]
+    _, states = block_states(events, timeline.id)
+    result.uncovered = sum(state.state is None for state in states)
+    result.warm_hides = _warm_hides(events, timeline.policy)
+    addresses = {state.version: state.block.path for state in states}
+    printed: dict[str, None] = {}
+    for event in events:
+        payload = event.payload
+        if isinstance(payload, CompactionCompleted):
+            result.compactions += 1
+            freed = payload.before_tokens - payload.after_tokens
+            result.no_progress += freed < least_progress(timeline.policy, payload.before_tokens)
+            result.steps.append(_step(event.version, payload))
+            printed |= dict.fromkeys((payload.block.path, *payload.digest.paths))
+        elif isinstance(payload, BlocksHidden):
+            result.hides += len(payload.blocks)
+            printed |= dict.fromkeys(addresses[stand_in.version] for stand_in in payload.blocks)
+    result.dead_paths = await _dead_paths(timeline, printed)
+
+
+def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
+    return {
+        "version": version,
+        "summary": payload.block.path,
+        "reason": payload.reason,
+        "round": payload.round,
+        "before_tokens": payload.before_tokens,
+        "after_tokens": payload.after_tokens,
+        "compacted_tokens": payload.compacted_tokens,
+        "covers": [list(r) for r in payload.covers.ranges],
+        "carried": len(payload.carried),
+        "split_turn_id": payload.split_turn_id,
+        "target_missed": payload.target_missed,
+        "written_by": payload.written_by.summarizer,
+    }
+
+
+def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
+    """Count blocks that the cache clock hid too early, from the times of the log alone."""
+    given, asked = policy.hiding and policy.hiding.ttl, asked_seconds(policy.cache_points.kept_long)
+    told = CACHE_SECONDS
+    called: datetime | None = None
+    hidden = 0
+    for event in events:
+        payload = event.payload
+        if isinstance(payload, ModelCalled):
+            called = payload.started_at or event.at
+            told = reported_seconds(payload.usage) or told
+        elif isinstance(payload, BlocksHidden) and payload.reason == "cold" and called is not None:
+            is_warm = (event.at - called).total_seconds() < (given or max(told, asked))
+            hidden += len(payload.blocks) if is_warm else 0
+    return hidden
+
+
+async def _dead_paths(timeline: Timeline, paths: Iterable[str]) -> int:
+    """Follow paths through the recall tool, as a model would; count those that lead nowhere."""
+    tool = timeline.recall_tool("anthropic")
+    answers = [await tool.handle({"path": path, "limit": 200}) for path in paths]
+    return sum(not answer.startswith(f"[{path} ·") for path, answer in zip(paths, answers, strict=True))

@@ -1,0 +1,369 @@
+"""What happens to a conversation's context, as typed events for whoever watches it (seed 004).
+
+Each is told from one event of the log alone, so that another process, or a reader tomorrow, is told the same. Names and
+fields are those of seed 004. Tokens are counted by the policy's counter; a figure is 0 where an older log lacks it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from timeline.blocks import Instant
+from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.events.attempt_events import CompactionFailed, CompactionStarted, FailureReason
+from timeline.events.notice_events import ContextOverflowed, OverflowReason
+from timeline.frozen import Frozen
+from timeline.planning.budget import CRITICAL_PERCENT, WARNING_PERCENT
+
+if TYPE_CHECKING:
+    from timeline.events import CompactReason, Event, Pruned
+
+TYPES: Final = frozenset(
+    {
+        "blocks.hidden",
+        "compaction.started",
+        "compaction.completed",
+        "compaction.failed",
+        "context.rendered",
+        "context.overflowed",
+    }
+)
+"""Types of the log's events that tell something here."""
+
+LifecycleReason: TypeAlias = Literal["overflow", "manual", "cold", "run_end", "imported"]
+"""Why: too large for the policy or the model; told to; the cache went cold; a run ended; recorded by another client."""
+
+_REASONS: Final[dict[CompactReason, LifecycleReason]] = {
+    "over_trigger": "overflow",
+    "refused": "overflow",
+    "forced": "manual",
+    "cold": "cold",
+    "run_end": "run_end",
+    "imported": "imported",
+}
+_SAID: Final[dict[FailureReason, str]] = {
+    "nothing_to_cover": "There is nothing that a summary could take the place of.",
+    "no_progress": "A compaction would not free enough.",
+    "vetoed": "The application forbade it.",
+    "superseded": "The conversation changed while its summary was written.",
+    "summarizer": "No summarizer gave a usable answer.",
+    "cancelled": "It was cancelled.",
+    "failed": "It broke off.",
+}
+_TRANSIENT: Final = frozenset({"superseded", "summarizer", "cancelled", "failed"})
+_HELPLESS: Final = frozenset({"nothing_to_cover", "no_progress"})
+
+
+class Happened(Frozen):
+    """What every event of the stream says of itself.
+
+    Attributes:
+        conversation: the conversation; of what a fork shares with its parent, the parent.
+        version: of the log's event that tells it. Several may come of one version.
+        position: of that event in the whole store.
+        at: its time, in UTC.
+    """
+
+    conversation: str
+    version: int
+    position: int
+    at: Instant
+
+
+class CompactionStartEvent(Happened):
+    """A compaction begins.
+
+    Attributes:
+        tokens_before: of the conversation's messages as shown, without system prompt, tools and reserves.
+        model_limit: what they are held against: the policy's limit, or what a model that refused them takes, in tokens.
+        reason: why it begins.
+    """
+
+    type: Literal["compaction-start"] = "compaction-start"
+    tokens_before: int
+    model_limit: int
+    reason: LifecycleReason
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        return f"Compacting ({self.reason}): {self.tokens_before:,} tokens, limit {self.model_limit:,}"
+
+
+class CompactionPruneEvent(Happened):
+    """Blocks were hidden, mostly old outputs of tools.
+
+    Attributes:
+        outputs_pruned: how many tools' results.
+        tokens_saved: by all that was hidden.
+        pruned_tools: the tools' names, each once.
+    """
+
+    type: Literal["compaction-prune"] = "compaction-prune"
+    outputs_pruned: int
+    tokens_saved: int
+    pruned_tools: tuple[str, ...]
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        tools = f" of {', '.join(self.pruned_tools)}" if self.pruned_tools else ""
+        return f"Pruned: {self.outputs_pruned} tool outputs{tools}, {self.tokens_saved:,} tokens saved"
+
+
+class CompactionSummarizeEvent(Happened):
+    """A summary is being written.
+
+    Attributes:
+        messages_count: how many messages it is to take the place of.
+    """
+
+    type: Literal["compaction-summarize"] = "compaction-summarize"
+    messages_count: int
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        return f"Summarizing: {self.messages_count} messages"
+
+
+class CompactionCompleteEvent(Happened):
+    """A compaction is over: it hid something, or covered something with a summary, or both.
+
+    Attributes:
+        tokens_before, tokens_after: of the messages as shown.
+        percent_saved: of the tokens before, 0 to 100.
+        messages_compacted: how many messages the summary took the place of.
+        was_pruned: whether something was hidden.
+        was_summarized: whether a summary was written.
+        summary: its text; None without one.
+        summary_path: where it can be read.
+        reason: why it began.
+        round: 1 for a conversation's first summary, 2 for the next …; 0 without one.
+    """
+
+    type: Literal["compaction-complete"] = "compaction-complete"
+    tokens_before: int
+    tokens_after: int
+    percent_saved: float
+    messages_compacted: int = 0
+    was_pruned: bool
+    was_summarized: bool
+    summary: str | None = None
+    summary_path: str | None = None
+    reason: LifecycleReason
+    round: int = 0
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        how = " and ".join(
+            word for word, done in (("pruned", self.was_pruned), ("summarized", self.was_summarized)) if done
+        )
+        sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
+        return f"Compacted ({how}): {sizes}" + (f", {self.messages_compacted} messages" if self.was_summarized else "")
+
+
+class CompactionErrorEvent(Happened):
+    """A compaction was refused, or failed; the messages are as they were.
+
+    Attributes:
+        error: what happened, for people.
+        reason: the same, in one word.
+        can_retry: another try may do better: it failed by chance, and was not refused.
+        suggest_new_session: the context is above the limit, and nothing makes it smaller.
+    """
+
+    type: Literal["compaction-error"] = "compaction-error"
+    error: str
+    reason: FailureReason
+    can_retry: bool
+    suggest_new_session: bool
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        cure = "start a new session" if self.suggest_new_session else "try again" if self.can_retry else ""
+        return f"Not compacted ({self.reason}): {self.error}" + (f" [{cure}]" if cure else "")
+
+
+class ContextOverflowEvent(Happened):
+    """A context was refused: it is above the limit, and nothing makes it smaller. Somebody has to act.
+
+    Attributes:
+        current_tokens: all that was held against the limit: system prompt, tools, messages and reserves; without
+            messages where these are not the reason.
+        limit: in tokens.
+        percent_used: of the limit; above 100, save where the fixed part is the reason: that is refused from the trigger
+            on, since it leaves no room for a summary and the newest messages.
+        reason: ``messages``, or ``fixed_part``: system prompt, tools and reserves alone leave no room.
+    """
+
+    type: Literal["context-overflow"] = "context-overflow"
+    current_tokens: int
+    limit: int
+    percent_used: float
+    reason: OverflowReason = "messages"
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        what = ", without any messages" if self.reason == "fixed_part" else ""
+        return f"Overflow: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){what}"
+
+
+class ContextUsageEvent(Happened):
+    """A context was rendered: how full it is.
+
+    Attributes:
+        current_tokens: all that is held against the limit: system prompt, tools, messages and reserves.
+        limit: in tokens.
+        percent_used: of the limit, 0 to 100.
+        is_warning: above 80 %.
+        is_critical: above 95 %.
+        over_trigger: above the policy's trigger still: nothing more could be freed, but it may be sent.
+    """
+
+    type: Literal["context-usage"] = "context-usage"
+    current_tokens: int
+    limit: int
+    percent_used: float
+    is_warning: bool
+    is_critical: bool
+    over_trigger: bool
+
+    def line(self) -> str:
+        """Tell it in one line."""
+        mark = " critical" if self.is_critical else " warning" if self.is_warning else ""
+        return f"Usage: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){mark}"
+
+
+LifecycleEvent: TypeAlias = Annotated[
+    CompactionStartEvent
+    | CompactionPruneEvent
+    | CompactionSummarizeEvent
+    | CompactionCompleteEvent
+    | CompactionErrorEvent
+    | ContextOverflowEvent
+    | ContextUsageEvent,
+    Field(discriminator="type"),
+]
+"""One of the events, by its ``type``."""
+
+
+def lifecycle_of(event: Event) -> list[LifecycleEvent]:
+    """Tell what an event of the log means for the context, in order; nothing for most."""
+    own: dict[str, Any] = {
+        "conversation": event.conversation,
+        "version": event.version,
+        "position": event.position,
+        "at": event.at,
+    }
+    match event.payload:
+        case BlocksHidden(pruned=pruned) if pruned is not None:
+            return _pruned(pruned, own)
+        case CompactionStarted() as started:
+            return _started(started, own)
+        case CompactionCompleted() as completed:
+            return [_completed(completed, own)]
+        case CompactionFailed() as failed:
+            return [_failed(failed, own)]
+        case ContextOverflowed() as refused:
+            return [_overflow(refused, own)]
+        case ContextRendered() as rendered:
+            return [_usage(rendered, own)]
+        case _:
+            return []
+
+
+def _pruned(pruned: Pruned, own: dict[str, Any]) -> list[LifecycleEvent]:
+    reason = _REASONS[pruned.reason]
+    told: list[LifecycleEvent] = []
+    if not pruned.continues:
+        told.append(_start(pruned.before_tokens, pruned.limit, reason, own))
+    told.append(
+        CompactionPruneEvent(
+            **own, outputs_pruned=pruned.outputs, tokens_saved=pruned.saved_tokens, pruned_tools=pruned.tools
+        )
+    )
+    if not pruned.goes_on:
+        told.append(
+            CompactionCompleteEvent(
+                **own,
+                tokens_before=pruned.before_tokens,
+                tokens_after=pruned.after_tokens,
+                percent_saved=_saved(pruned.before_tokens, pruned.after_tokens),
+                was_pruned=True,
+                was_summarized=False,
+                reason=reason,
+            )
+        )
+    return told
+
+
+def _start(tokens: int, limit: int, reason: LifecycleReason, own: dict[str, Any]) -> CompactionStartEvent:
+    return CompactionStartEvent(**own, tokens_before=tokens, model_limit=limit, reason=reason)
+
+
+def _started(started: CompactionStarted, own: dict[str, Any]) -> list[LifecycleEvent]:
+    summarize = CompactionSummarizeEvent(**own, messages_count=started.messages)
+    if started.continues:
+        return [summarize]
+    return [_start(started.before_tokens, started.limit, _REASONS[started.reason], own), summarize]
+
+
+def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> CompactionCompleteEvent:
+    before = completed.before_tokens + completed.pruned_tokens
+    return CompactionCompleteEvent(
+        **own,
+        tokens_before=before,
+        tokens_after=completed.after_tokens,
+        percent_saved=_saved(before, completed.after_tokens),
+        messages_compacted=completed.messages,
+        was_pruned=completed.pruned_tokens > 0,
+        was_summarized=True,
+        summary=completed.block.text,
+        summary_path=completed.block.path,
+        reason=_REASONS[completed.reason],
+        round=completed.round,
+    )
+
+
+def _failed(failed: CompactionFailed, own: dict[str, Any]) -> CompactionErrorEvent:
+    said = _SAID[failed.reason]
+    tells = failed.detail and failed.reason not in _HELPLESS  # the planner's figures are nothing for people
+    return CompactionErrorEvent(
+        **own,
+        error=f"{said} {failed.detail}" if tells else said,
+        reason=failed.reason,
+        can_retry=failed.reason in _TRANSIENT,
+        suggest_new_session=failed.reason in _HELPLESS and failed.over_limit,
+    )
+
+
+def _overflow(refused: ContextOverflowed, own: dict[str, Any]) -> ContextOverflowEvent:
+    return ContextOverflowEvent(
+        **own,
+        current_tokens=refused.tokens,
+        limit=refused.limit,
+        percent_used=_percent(refused.tokens, refused.limit),
+        reason=refused.reason,
+    )
+
+
+def _usage(rendered: ContextRendered, own: dict[str, Any]) -> ContextUsageEvent:
+    tokens = rendered.total or rendered.tokens
+    percent = min(100.0, _percent(tokens, rendered.limit))
+    return ContextUsageEvent(
+        **own,
+        current_tokens=tokens,
+        limit=rendered.limit,
+        percent_used=percent,
+        is_warning=percent > WARNING_PERCENT,
+        is_critical=percent > CRITICAL_PERCENT,
+        over_trigger=rendered.overflow,
+    )
+
+
+def _percent(tokens: int, limit: int) -> float:
+    return 100 * tokens / limit if limit else 0.0
+
+
+def _saved(before: int, after: int) -> float:
+    return max(0.0, 100 * (1 - after / before)) if before else 0.0

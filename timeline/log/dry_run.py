@@ -1,0 +1,89 @@
+"""A log for dry runs: it takes the very same decisions as a stored one, shows the same bytes, and writes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.blocks import UserPrompt
+from timeline.events import appended_block
+from timeline.log.history import first_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from timeline.events import Event, Payload
+    from timeline.fold.fold import Fold
+    from timeline.log.protocol import Decision
+    from timeline.ports import EventStore
+
+
+class FoldedLog:
+    """A log that only pretends to append: it folds what is decided, and keeps nothing."""
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        self._paths: set[str] = set()
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of the log and of what this dry run would have appended."""
+        return self._fold
+
+    async def catch_up(self) -> None:
+        """Stay where the dry run began; a compaction that it would wait for counts as given up."""
+        self._fold.release()
+
+    async def since(self, version: int) -> list[Event]:
+        """Return nothing: nobody else appends to a dry run."""
+        del version
+        return []
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return {path for path in self._paths if path.startswith(tuple(stems))}
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        items = self._fold.window.items
+        return next((i.block.text for i in items if type(i.block) is UserPrompt and i.block.text.strip()), None)
+
+    async def commit(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        at: datetime,
+        expected: int | None = None,
+        values: Mapping[str, str] | None = None,
+        snapshot: bool = False,
+    ) -> int:
+        """Fold the payloads; return the version of the first one."""
+        del expected, values, snapshot
+        first = self._fold.version + 1
+        for version, payload in enumerate(payloads, start=self._fold.version + 1):
+            self._fold.apply(version, at, payload)
+            if (block := appended_block(payload)) is not None:
+                self._paths.add(block.path)
+        return first
+
+    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+        """Fold what is chosen; say whether anything was."""
+        payloads = await choose()
+        await self.commit(payloads, at=at, snapshot=snapshot)
+        return bool(payloads)
+
+
+class DryLog(FoldedLog):
+    """A log that goes on from a store's without writing to it: for ``record=False``, and for the past."""
+
+    def __init__(self, store: EventStore, fold: Fold) -> None:
+        super().__init__(fold)
+        self._store = store
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return await super().paths_taken(stems) | await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        return await first_prompt(self._store, self._fold.conversation)

@@ -1,0 +1,276 @@
+"""The log as a running agent holds it: the store's end of a conversation and the fold of it, kept in step.
+
+`StoredLog` writes; `DryLog` (timeline.dry) only folds, so that a dry run takes the very same decisions. Both commit
+whole batches: the fold moves when the store has acknowledged, or not at all.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from timeline.blocks import utc
+from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
+from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
+from timeline.fold.fold import HistoryNeeded
+from timeline.fold.snapshot import take_snapshot
+from timeline.log.append_queue import Together
+from timeline.log.dry_run import DryLog
+from timeline.log.history import first_prompt, fold_history, load_fold
+from timeline.log.wakeups import announce
+from timeline.paths import stem
+from timeline.ports import Expected
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from timeline.blocks import Block
+    from timeline.events import ConversationOpened, Event, Payload
+    from timeline.fold.fold import Fold
+    from timeline.log.protocol import Decision, Draft, Log
+    from timeline.ports import EventStore, Snapshot, TokenCounter
+
+_TRIES: Final = 200
+"""How often an append follows another writer before it gives up: a second or so against one that never pauses."""
+
+
+class StoredLog:
+    """The log of one conversation in a store. One at a time appends; a reader of ``fold.window`` never waits."""
+
+    def __init__(self, store: EventStore, fold: Fold) -> None:
+        self._store = store
+        self._fold = fold
+        self._lock = anyio.Lock()
+        self._together = Together(self._append, self._lock)
+
+    @classmethod
+    async def load(cls, store: EventStore, conversation: str) -> StoredLog:
+        """Read a conversation's window from its snapshot on.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        return cls(store, await load_fold(store, conversation))
+
+    @classmethod
+    async def begin_fork(
+        cls, store: EventStore, fold: Fold, conversation: str, opened: ConversationOpened, at: datetime
+    ) -> StoredLog:
+        """Open a fork: a conversation whose events go on behind those that a fold of its parent took in.
+
+        Raises:
+            VersionConflict: there is a conversation of that id.
+        """
+        twin = fold.copy(conversation)
+        twin.apply(fold.version + 1, at, opened)
+        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
+        return cls(store, twin)
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of all that is known of the log."""
+        return self._fold
+
+    def dry(self) -> DryLog:
+        """Return a log that goes on from here without writing anything."""
+        return DryLog(self._store, self._fold.copy())
+
+    async def catch_up(self) -> None:
+        """Take in what other writers appended."""
+        async with self._lock:
+            await self._follow()
+
+    async def since(self, version: int) -> list[Event]:
+        """Return the events after a version."""
+        return [event async for event in self._store.read(self._fold.conversation, after=version)]
+
+    async def paths_taken(self, stems: Collection[str]) -> set[str]:
+        """Return the paths in use that begin with one of the stems."""
+        return await self._store.paths_taken(self._fold.conversation, stems)
+
+    async def first_prompt(self) -> str | None:
+        """Return what the conversation began with."""
+        return await first_prompt(self._store, self._fold.conversation)
+
+    async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
+        """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.
+
+        Appends that wait for one another are written together. A path that covered history holds, or another writer's
+        append, costs another try with what is now known. Drafts whose ids are in the log already, as the same append,
+        are not written again.
+
+        Raises:
+            PathTaken: a block brings a path of its own that is in use.
+            StoreError: the store refused; nothing was written.
+        """
+        return await self._together.append(drafts, counter)
+
+    async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
+        blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
+        own_paths = {block.path for block, _ in blocks if block.path}
+        avoid: set[str] = set()
+        for _ in range(_TRIES):
+            addressed = self._fold.address(blocks, avoid=avoid)
+            events = _events(drafts, addressed, counter)
+            try:
+                await self._store.append(self._fold.conversation, events, expected=self._fold.version)
+            except VersionConflict:
+                await self._follow()
+            except PathTaken as error:
+                if error.path in own_paths:
+                    raise
+                taken = next(b for b in addressed if b.path == error.path)
+                avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
+            else:
+                _apply(self._fold, events)
+                announce(self._store, self._fold.conversation, events)
+                return addressed
+        raise _busy(self._fold.conversation)
+
+    async def commit(
+        self,
+        payloads: Sequence[Payload],
+        *,
+        at: datetime,
+        expected: int | None = None,
+        values: Mapping[str, str] | None = None,
+        snapshot: bool = False,
+        ids: Sequence[UUID] = (),
+    ) -> int:
+        """Append payloads in one transaction, at ``expected`` or wherever the log ends; with ``ids``, under these.
+
+        Returns the version of the first one.
+
+        Raises:
+            VersionConflict: the log is not at ``expected``.
+        """
+        own_ids = ids or [event_id(at) for _ in payloads]
+        events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
+        async with self._lock:
+            for _ in range(_TRIES):
+                if expected is not None and expected != self._fold.version:
+                    raise VersionConflict(self._fold.conversation, expected, self._fold.version)
+                with suppress(VersionConflict):
+                    return await self._write(events, values or {}, snapshot=snapshot)
+                await self._follow()
+        raise _busy(self._fold.conversation)
+
+    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+        """Append what is chosen from the log as it is then, before this timeline appends anything else; False: nothing.
+
+        Whoever chooses may look at the log, but not append to it, and is asked again where another process was faster.
+
+        Raises:
+            VersionConflict: other processes were faster each time.
+        """
+        async with self._lock:
+            for tries_left in reversed(range(_TRIES)):
+                events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in await choose()]
+                if not events:
+                    return False
+                try:
+                    await self._write(events, {}, snapshot=snapshot)
+                except VersionConflict:
+                    if not tries_left:
+                        raise
+                    await self._follow()
+                else:
+                    break
+        return True
+
+    async def _write(self, events: Sequence[NewEvent], values: Mapping[str, str], *, snapshot: bool) -> int:
+        ahead = _snapshot_ahead(self._fold, events) if snapshot else None
+        expected = self._fold.version
+        appended = await self._store.append(
+            self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
+        )
+        _apply(self._fold, events)
+        announce(self._store, self._fold.conversation, events)
+        return appended.first_version
+
+    async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:
+        """Take the compactions back that are chosen from the log as it is, and go on from it without them.
+
+        Returns their versions. Whoever chooses is asked again where another process was faster.
+
+        Raises:
+            VersionConflict: other processes were faster each time.
+        """
+        async with self._lock:
+            for tries_left in reversed(range(_TRIES)):
+                await self._follow()
+                versions = await choose()
+                try:
+                    await self._revert(CompactionReverted(versions=tuple(versions), policy=policy), at)
+                except VersionConflict:
+                    if not tries_left:
+                        raise
+                else:
+                    break
+        return versions
+
+    async def _revert(self, reverted: CompactionReverted, at: datetime) -> None:
+        last = self._fold.version
+        event = NewEvent(id=event_id(at), at=at, payload=reverted)
+        fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
+        fold.apply(last + 1, at, reverted)
+        await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
+        self._fold = fold
+
+    async def _follow(self) -> None:
+        try:
+            async for event in self._store.read(self._fold.conversation, after=self._fold.version):
+                self._fold.apply(event.version, event.at, event.payload)
+        except HistoryNeeded:
+            self._fold = await load_fold(self._store, self._fold.conversation)
+
+
+def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
+    """Put the addressed blocks back where their drafts stand."""
+    placed = iter(addressed)
+    return [
+        new_event(draft.id, utc(draft.at), draft.payload or block_appended(next(placed), draft.tokens, counter))
+        for draft in drafts
+    ]
+
+
+def _apply(fold: Fold, events: Sequence[NewEvent]) -> None:
+    for version, event in enumerate(events, start=fold.version + 1):
+        fold.apply(version, event.at, event.payload)
+
+
+def _snapshot_ahead(fold: Fold, events: Sequence[NewEvent]) -> Snapshot:
+    """Take the snapshot of what the fold will be once the events are in the log."""
+    ahead = fold.copy()
+    _apply(ahead, events)
+    return take_snapshot(ahead)
+
+
+def _busy(conversation: str) -> StoreLocked:
+    return StoreLocked(
+        f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
+    )
+
+
+async def addressed_block(log: Log, block: Block, at: datetime, counter: TokenCounter) -> Payload:
+    """Return the event of a text that a decision brings along, addressed as the log is now: its path is free in all."""
+    taken = await log.paths_taken([stem(block, log.fold.turns.turn_for(block))])
+    (addressed,) = log.fold.address([(block, at)], avoid=taken)
+    return block_appended(addressed, counter.count(addressed.countable()), counter.name)
+
+
+async def free_id(store: EventStore, wanted: str) -> str:
+    """Return the first id of a new conversation that is not in use."""
+    number, id_ = 1, wanted
+    while True:
+        try:
+            await store.info(id_)
+        except ConversationNotFound:
+            return id_
+        number += 1
+        id_ = f"{wanted}~{number}"

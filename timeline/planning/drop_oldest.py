@@ -1,0 +1,64 @@
+"""Dropping the oldest: covered by a notice that says so, where no summary is wanted or none could be written.
+
+Seed 000's last priority, and seed 003's answer to a summarizer that fails. What is dropped is covered like anything
+else: it can be read back by path, and the decision can be undone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import UserPrompt
+from timeline.events import SummaryParts
+from timeline.planning.message_cuts import cut_end
+from timeline.planning.messages import messages
+from timeline.planning.plans import LEAST_SUMMARY
+from timeline.planning.shortening import cut_to
+from timeline.planning.summary_requests import joined
+from timeline.policy.steps import KeepLast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.fold.window import Item
+    from timeline.planning.plans import Plan, Refusal
+    from timeline.planning.ranges import Ranges
+    from timeline.policy.steps import DropOldest
+    from timeline.ports import TokenCounter
+
+NOTICE_BY: Final = "notice"
+"""Who wrote a notice."""
+_TOPIC: Final = 60
+"""Characters of a prompt that stand for what it was about."""
+_MOST_TOPICS: Final = 8
+
+
+def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
+    """Plan to keep the newest messages (seed 000, P5); None where there are no more than those."""
+    end = cut_end(KeepLast(messages=step.keep_last), ranges.items, ranges.groups)
+    if end is None:
+        return None
+    cut = ranges.stretch(0, end)
+    notice = truncation_notice([ranges.items[p] for p in cut.covered], cut.caps.history, ranges.counter)
+    return ranges.judged(ranges.plan(cut, ranges.spill_carried(cut), written=notice, written_by=NOTICE_BY))
+
+
+def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenCounter) -> SummaryParts:
+    """Say how many messages are gone and what they were about (seed 003, graceful degradation)."""
+    number = len(messages(covered))
+    topics = [cut_to(" ".join(item.block.text.split()), _TOPIC) for item in covered if type(item.block) is UserPrompt]
+    about = "; ".join(topic for topic in topics[-_MOST_TOPICS:] if topic) or "the work of an earlier prompt"
+    head, tail = f"[Context truncated. Earlier conversation contained {number} messages about: ", "]"
+    room = most_tokens - counter.count(head + tail)
+    return SummaryParts(history=head + counter.truncate(about, max(0, room)) + tail)
+
+
+def notice_for_summary(
+    covered: Sequence[Item], kept: SummaryParts, most_tokens: int, counter: TokenCounter
+) -> SummaryParts:
+    """Put a notice where no summary could be written; what the summary before it said stays, where there is room."""
+    earlier = joined(kept.history, kept.turn_prefix)
+    left = most_tokens - counter.count(earlier)
+    if not earlier or left < LEAST_SUMMARY:
+        return truncation_notice(covered, most_tokens, counter)
+    return SummaryParts(history=joined(earlier, truncation_notice(covered, left, counter).history))

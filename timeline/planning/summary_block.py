@@ -1,0 +1,226 @@
+"""From a plan and its summary to the summary block and its event (seed 002, what compaction produces)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import RangeSummary, instant_text
+from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy, total_usage
+from timeline.fold.window import Item
+from timeline.paths import numbered, stem
+from timeline.planning.costs import costs
+from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
+from timeline.planning.summary_requests import joined, summary_due, superseded
+from timeline.policy.steps import BLOCK_FORM, FORM_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from pydantic import JsonValue
+
+    from timeline.digest import Digest
+    from timeline.events import CompactReason, SummaryParts
+    from timeline.fold.window import Window
+    from timeline.planning.plans import Plan
+    from timeline.policy.model import Policy
+    from timeline.policy.steps import SummaryForm
+    from timeline.ports import Summary, TokenCounter
+
+HEADING: Final = BLOCK_FORM.heading
+"""The first line of our own form of a summary."""
+SPLIT_HEADING: Final = "Turn Context (split turn)"
+"""Seed 002's label of the turn prefix."""
+RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
+NOTHING: Final = "Nothing was said before this point."
+_SAID: Final = {"role", "question", "answer"}
+
+
+def compaction_event(
+    window: Window,
+    plan: Plan,
+    *,
+    parts: SummaryParts,
+    written_by: WrittenBy,
+    reason: CompactReason,
+    taken_paths: Collection[str],
+    policy: Policy,
+    counter: TokenCounter,
+    now: datetime,
+    number: int | None = None,
+) -> CompactionCompleted:
+    """Build the compaction with its summary block.
+
+    Args:
+        window: what the plan was made from.
+        plan: a plan that covers something.
+        parts: the summary's two halves.
+        written_by: who wrote them.
+        reason: why the compaction runs.
+        taken_paths: paths in use that begin with the summary's own.
+        policy: the policy of the plan.
+        counter: counts the finished block.
+        now: its time.
+        number: of the compaction; the next one unless given.
+    """
+    if plan.covers is None:
+        raise ValueError("the plan covers nothing")
+    none_due = written_by.summarizer == NOBODY
+    if none_due and summary_due(plan.covered):
+        raise ValueError("nobody wrote a summary of what the plan covers")
+    number = number or window.rounds + 1
+    digest, form = build_digest(plan.covered), formed(policy.form, number)
+    text = _compose(window, plan, parts, digest, form, counter)
+    tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
+    path = free_summary_path(plan.turn_id, taken_paths)
+    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
+    event = CompactionCompleted(
+        block=block,
+        tokens=tokens,
+        counter=counter.name,
+        covers=plan.covers,
+        carried=plan.carried,
+        parts=parts,
+        split_turn_id=plan.split_turn_id,
+        round=number,
+        reason=reason,
+        keep_recent_tokens=plan.keep_recent_tokens,
+        target_missed=plan.target_missed,
+        before_tokens=plan.account.messages,
+        after_tokens=_left(window, plan, block, tokens, policy),
+        least_progress=plan.least_progress,
+        written_by=written_by,
+        none_due=none_due,
+        digest=digest,
+        **covered_figures(superseded(window, plan), plan.covered),
+    )
+    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form))
+
+
+def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
+    """Return what a summary's ``meta`` says about how it is told; nothing where that is our own form."""
+    return {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
+
+
+def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
+    """Return the messages' tokens behind a compaction: what the account of the plan's window will say then."""
+    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
+    place = covers.ranges[0][0] if covers.ranges else window.version
+    stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
+    left = [
+        i._replace(carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
+        for i in window.items
+        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are no gain
+    ]
+    left.append(Item(window.version + 1, place, summary, tokens))
+    return sum(costs(sorted(left, key=lambda item: item.order), policy))
+
+
+def formed(form: SummaryForm, number: int) -> SummaryForm:
+    """Return a form with the number of its compaction filled in."""
+    return form.model_copy(update={"heading": form.heading.replace("{round}", str(number))})
+
+
+def unheaded(text: str, form: SummaryForm) -> str:
+    """Take the form's own heading off a summary that its author began with it: the form puts it there."""
+    label = re.split(r"[({]", form.heading, maxsplit=1)[0].strip("# \n[]")
+    if not label:
+        return text.strip()
+    return re.sub(rf"\A\s*[#*\[]+\s*{re.escape(label)}[^\n\]]*\]?", "", text, count=1).strip()
+
+
+def covered_figures(earlier: Sequence[CompactionCompleted], covered: Sequence[Item]) -> dict[str, Any]:
+    """Return what a compaction covers in figures: newly, and with all that the summaries before it stand for."""
+    return {
+        "compacted_tokens": sum(item.shown_tokens for item in covered),
+        "covered_blocks": sum(c.covered_blocks for c in earlier) + len(covered),
+        "covered_tokens": sum(c.covered_tokens for c in earlier) + sum(item.tokens for item in covered),
+    }
+
+
+def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
+    """Return the first path of a summary in a turn that is not taken."""
+    own_stem, n = stem(RangeSummary(turn_id=turn_id)), 1
+    while (path := numbered(own_stem, n)) in taken:
+        n += 1
+    return path
+
+
+def with_meta(
+    event: CompactionCompleted, earlier: Sequence[CompactionCompleted], covered: Sequence[Item], **more: JsonValue
+) -> CompactionCompleted:
+    """Fill in the ``meta`` of a compaction's summary block, and whatever else is to stand there.
+
+    It says what the summary covers and carries, when that was, and who wrote it; ``split_turn_id`` is there only when
+    the cut divided a turn (seed 002, what compaction produces).
+    """
+    times = [i.block.at for i in covered if i.block.at is not None]
+    meta = {
+        "compaction_digest": event.digest.shortened(MOST_ITEMS).dump(),
+        "covered_turn_ids": covered_turns(earlier, covered, event.split_turn_id),
+        "split_turn_id": event.split_turn_id,
+        "covers": event.covers.model_dump(mode="json"),
+        "carried": list(event.carried),
+        "first_at": instant_text(min(times)) if times else None,
+        "last_at": instant_text(max(times)) if times else None,
+        "round": event.round,
+        "before_tokens": event.before_tokens,
+        "after_tokens": event.after_tokens,
+        "written_by": event.written_by.model_dump(exclude_defaults=True),
+        "parts": event.parts.model_dump(),
+    }
+    known = {name: value for name, value in meta.items() if value is not None} | more
+    return event.model_copy(update={"block": event.block.model_copy(update={"meta": known})})
+
+
+def covered_turns(
+    earlier: Sequence[CompactionCompleted], covered: Sequence[Item], split_turn_id: str | None
+) -> list[str]:
+    """List all turns that the summary stands for, superseded summaries' included, without the split one."""
+    turns: dict[str, None] = {}
+    for compaction in earlier:
+        known = compaction.block.meta.get("covered_turn_ids")
+        turns.update(dict.fromkeys(str(t) for t in known) if isinstance(known, list) else {})
+        if compaction.split_turn_id is not None:
+            turns[compaction.split_turn_id] = None
+    turns.update(dict.fromkeys(i.block.turn_id for i in covered))
+    turns.pop(split_turn_id or "", None)
+    return list(turns)
+
+
+def _compose(  # noqa: PLR0917 - private, in the order of the text
+    window: Window, plan: Plan, parts: SummaryParts, digest: Digest, form: SummaryForm, counter: TokenCounter
+) -> str:
+    sections = [parts.history or (NOTHING if not parts.turn_prefix else "")]
+    if parts.turn_prefix:
+        sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
+    if form.record and (record := _record(window, plan, digest, counter)):
+        sections.append(f"## {RECORD_HEADING}\n\n{record}")
+    text = joined(*sections)
+    return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
+
+
+def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -> str:
+    carried = set(plan.carried)
+    return digest_text(
+        digest,
+        open_calls=[i.block.path for i in window.open_calls()],
+        pins=[i.block.path for i in window.items if i.version in carried and i.keeps],
+        most_tokens=plan.caps.digest,
+        counter=counter,
+    )
+
+
+def written_by(summaries: Sequence[Summary]) -> WrittenBy:
+    """Say who wrote the parts, and what all of it took; when two differ, the one that fell back is named."""
+    if not summaries:
+        return WrittenBy(summarizer=NOBODY)
+    chief = next((s for s in summaries if s.fallback_reason), summaries[0])
+    return WrittenBy(
+        summarizer=chief.summarizer,
+        model=chief.model,
+        prompt_version=chief.prompt_version,
+        fallback_reason=chief.fallback_reason,
+        usage=total_usage(summary.usage for summary in summaries),
+    )

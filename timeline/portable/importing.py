@@ -1,0 +1,173 @@
+"""Appending an exported log to a store: the same events under the same versions and ids, up to the first gap.
+
+A log's versions have no gaps, so what stands behind a missing event waits until the event is there: importing a sound
+copy of the file goes on where this one ended. What a store has already is compared, and never written again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.errors import ConversationNotFound, ImportFailed
+from timeline.events import BlockAppended, CompactionCompleted, CompactionReverted, ConversationOpened
+from timeline.fold.fold import Fold
+from timeline.fold.snapshot import take_snapshot
+from timeline.fold.window import TOMBSTONE
+from timeline.log.history import fold_history
+from timeline.portable.lines import values_of
+from timeline.portable.recordings import Imported
+from timeline.ports import Expected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from timeline.events import Event, Payload
+    from timeline.portable.lines import CopiedEvent, LogCopy
+    from timeline.ports import EventStore
+
+_BATCH: Final = 500
+"""Events that are appended together."""
+
+
+async def import_copy(
+    store: EventStore, copy: LogCopy, *, on_progress: Callable[[int], None] = lambda _: None
+) -> Imported:
+    """Append what a store does not have of a conversation.
+
+    Args:
+        store: where it goes; of a fork, its parent is there already, as far as they share it.
+        copy: what `read_copies` read.
+        on_progress: called with the number of events dealt with.
+
+    Raises:
+        ImportFailed: the conversation is there with other events, or its parent is not there.
+        StoreError: the store refused; what was acknowledged before is in it.
+    """
+    opened = _opening(copy)
+    base = copy.base or _base_of(opened)
+    version = await _version(store, copy.conversation)
+    known = await _compare(store, copy, base, version)
+    events = _run(copy, max(version, base))
+    if events:
+        if not version and base:
+            await _check_parent(store, copy, opened, base)
+        fold = await _fold(store, copy, events, base if not version else 0)
+        await _append(store, copy, events, fold, on_progress)
+    return Imported(copy.conversation, len(events), known, copy.report.dump())
+
+
+def _opening(copy: LogCopy) -> ConversationOpened | None:
+    payloads = (found.event.payload for found in copy.events.values())
+    return next((payload for payload in payloads if isinstance(payload, ConversationOpened)), None)
+
+
+def _base_of(opened: ConversationOpened | None) -> int:
+    """Return what a fork shares with its parent; the line that says it may be lost."""
+    link = opened.parent if opened is not None else None
+    return link.version or 0 if link is not None and link.relation == "fork" else 0
+
+
+async def _version(store: EventStore, conversation: str) -> int:
+    try:
+        return (await store.info(conversation)).version
+    except ConversationNotFound:
+        return 0
+
+
+async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) -> int:
+    """Count the events that the store has already.
+
+    Raises:
+        ImportFailed: the conversation of this id is another one.
+    """
+    if not version:
+        return 0
+    known = 0
+    async for event in store.read(copy.conversation, after=base):
+        found = copy.events.get(event.version)
+        if found is not None and not _same(found, event):
+            raise ImportFailed(
+                copy.conversation,
+                f"the database holds a conversation of this id that is another one from version {event.version} on. "
+                "Nothing of it was imported; import it into another database with --db.",
+            )
+        known += found is not None
+    return known
+
+
+def _same(found: CopiedEvent, event: Event) -> bool:
+    """Say whether an event is the one of a file; where one of the two was redacted, its content is another."""
+    if found.event.id != event.id:
+        return False
+    return found.checksum == event.checksum or found.redacted or _is_erased(event.payload)
+
+
+def _is_erased(payload: Payload) -> bool:
+    match payload:
+        case BlockAppended(block=block) | CompactionCompleted(block=block):
+            return block.text == TOMBSTONE
+        case _:
+            return getattr(payload, "fingerprint", None) == "" or getattr(payload, "title", None) == TOMBSTONE
+
+
+def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
+    """Return the events behind a version up to the first gap, and report what waits behind that."""
+    events: list[CopiedEvent] = []
+    while (found := copy.events.get(version + len(events) + 1)) is not None:
+        events.append(found)
+    end = version + len(events)
+    waiting = sum(number > end for number in copy.events)
+    if waiting or end < copy.version:
+        told = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
+        copy.report.note("gap", 0, f"{copy.conversation}: {told}. Import a sound copy of the file to go on.")
+    return events
+
+
+async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOpened | None, base: int) -> None:
+    parent = opened.parent.conversation if opened is not None and opened.parent is not None else ""
+    if await _version(store, parent) < base:
+        raise ImportFailed(
+            copy.conversation,
+            f"it was forked from {parent!r} at version {base}, which is not in the database. Import that one first.",
+        )
+
+
+async def _append(
+    store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], fold: Fold, on_progress: Callable[[int], None]
+) -> None:
+    """Append in batches, the last one with a snapshot: the next opening costs what its window costs."""
+    for start in range(0, len(events), _BATCH):
+        batch = events[start : start + _BATCH]
+        for found in batch:
+            fold.apply(found.version, found.event.at, found.event.payload)
+        hashes = {hash_ for found in batch for hash_ in values_of(found.event.payload)}
+        opens = isinstance(batch[0].event.payload, ConversationOpened)
+        is_last = start + len(batch) == len(events)
+        await store.append(
+            copy.conversation,
+            [found.event for found in batch],
+            expected=Expected.NO_STREAM if opens else batch[0].version - 1,
+            values={hash_: copy.values[hash_] for hash_ in sorted(hashes & copy.values.keys())},
+            snapshot=take_snapshot(fold) if is_last and fold.window.window_start > 1 else None,
+        )
+        on_progress(start + len(batch))
+
+
+async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], base: int) -> Fold:
+    """Return the fold that the new events go on from, without the compactions that they take back.
+
+    Args:
+        store: where the conversation is, or, of a fork that is not there yet, its parent.
+        copy: the conversation.
+        events: those that are new.
+        base: of a fork that is not there yet, what it shares with its parent.
+    """
+    payloads = (found.event.payload for found in events)
+    reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}
+    opened = _opening(copy)
+    if base and opened is not None and opened.parent is not None:
+        parent = await fold_history(store, opened.parent.conversation, until=base, without=reverted)
+        return parent.copy(copy.conversation)
+    if events[0].version == 1:
+        return Fold(copy.conversation, reverted)
+    return await fold_history(store, copy.conversation, without=reverted)

@@ -1,0 +1,329 @@
+"""The library without ``await``: the same calls for programs that have no event loop, or not in this thread.
+
+A store that is opened here runs an event loop in a thread of its own; every call is carried out there, from whatever
+thread it comes. Signatures and docstrings are those of the asynchronous methods, whose bodies are the only ones.
+Summarizers and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import partial, wraps
+from inspect import isasyncgenfunction
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+from anyio.from_thread import start_blocking_portal
+
+import timeline
+from timeline.agent.list_follower import ListFollower as AsyncListFollower
+from timeline.agent.recall import RecallTool as AsyncRecallTool
+from timeline.agent.step_hook import StepHook as AsyncStepHook
+from timeline.message_lists import compact_messages as compact_messages_async
+from timeline.ports import EventStore
+from timeline.sync.twins import Twin, blocking, calling, iterating, like
+from timeline.timeline import Timeline as AsyncTimeline
+from timeline.view import TimelineView as AsyncTimelineView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from anyio.from_thread import BlockingPortal
+
+    from timeline.agent.state import CompactionState
+    from timeline.agent.streaming import StreamRecording
+    from timeline.blocks import Block
+    from timeline.fold.window import Window
+    from timeline.message_lists import CompactedMessages
+    from timeline.policy.model import Policy
+    from timeline.ports import TokenCounter
+    from timeline.projection.context import RenderedContext
+
+__all__ = [
+    "ListFollower",
+    "RecallTool",
+    "Recording",
+    "StepHook",
+    "Store",
+    "Timeline",
+    "TimelineView",
+    "compact_messages",
+    "open_store",
+]
+
+P = ParamSpec("P")
+V = TypeVar("V")
+
+
+def _entering(
+    opener: Callable[P, AbstractAsyncContextManager[Any]],
+) -> Callable[P, AbstractContextManager[Store]]:
+    """Make the twin of a function that opens a store: on entering, its loop is started, on leaving, both end."""
+
+    @wraps(opener)
+    @contextmanager
+    def entered(*args: P.args, **kwargs: P.kwargs) -> Iterator[Store]:
+        with (
+            start_blocking_portal("asyncio") as portal,
+            portal.wrap_async_context_manager(opener(*args, **kwargs)) as inner,
+        ):
+            yield Store(portal, inner)
+
+    return entered
+
+
+def _opening(
+    method: Callable[Concatenate[EventStore, P], Coroutine[Any, Any, AsyncTimeline]],
+) -> Callable[Concatenate[Store, P], Timeline]:
+    """Make the twin of a function that opens a conversation of a store."""
+
+    @wraps(method)
+    def opened(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Timeline:
+        return store.opened(lambda inner: method(inner, *args, **kwargs))
+
+    return opened
+
+
+def _giving(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[BlockingPortal, Any], V]
+) -> Callable[Concatenate[Any, P], V]:
+    """Make the twin of a method that gives another conversation."""
+
+    @wraps(method)
+    def give(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        return face(self._portal, self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
+
+    return give
+
+
+class Store(Twin):
+    """An open store. See `timeline.ports.EventStore`; what a store has beyond that is there too."""
+
+    append = blocking(EventStore.append)
+    read = iterating(EventStore.read)
+    read_versions = blocking(EventStore.read_versions)
+    find = blocking(EventStore.find)
+    paths_taken = blocking(EventStore.paths_taken)
+    known_ids = blocking(EventStore.known_ids)
+    load_window = blocking(EventStore.load_window)
+    info = blocking(EventStore.info)
+    conversations = iterating(EventStore.conversations)
+    read_all = iterating(EventStore.read_all)
+    head = blocking(EventStore.head)
+    values = blocking(EventStore.values)
+    digests = iterating(EventStore.digests)
+    search = iterating(EventStore.search)
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the twin of a method that only this kind of store has."""
+        method = getattr(type(self._inner), name)
+        return partial((iterating if isasyncgenfunction(method) else blocking)(method), self)
+
+    def opened(self, method: Callable[[EventStore], Coroutine[Any, Any, AsyncTimeline]]) -> Timeline:
+        """Open a conversation, in the loop that serves this store."""
+        return Timeline(self._portal, self._portal.call(method, self._inner))
+
+
+open_store = _entering(timeline.open_store)
+
+
+@like(compact_messages_async)
+def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> CompactedMessages:
+    """See `timeline.compact_messages`."""
+    with start_blocking_portal("asyncio") as portal:
+        return portal.call(partial(compact_messages_async, messages, policy, **options))
+
+
+class ListFollower(Twin):
+    """What keeps the log in step with a framework's list; see `timeline.agent.list_follower.ListFollower`."""
+
+    take = blocking(AsyncListFollower.take)
+    append = blocking(AsyncListFollower.append)
+
+
+class RecallTool(Twin):
+    """The recall tool; see `timeline.agent.recall.RecallTool`."""
+
+    name = AsyncRecallTool.name
+    handle = blocking(AsyncRecallTool.handle)
+    look = blocking(AsyncRecallTool.look)
+    answer = blocking(AsyncRecallTool.answer)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What goes into the request's ``tools``."""
+        return dict(self._inner.schema)
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of an answer."""
+        return int(self._inner.max_tokens)
+
+
+class StepHook(Twin):
+    """The adapter of a loop that asks for messages; see `timeline.agent.step_hook.StepHook`."""
+
+    prepare_step = blocking(AsyncStepHook.prepare_step)
+    on_step_finish = blocking(AsyncStepHook.on_step_finish)
+
+    @property
+    def context(self) -> RenderedContext | None:
+        """Of the step that was prepared last; None before the first."""
+        return cast("RenderedContext | None", self._inner.context)
+
+
+class Recording(Twin):
+    """A stream that is being recorded; see `timeline.agent.streaming.StreamRecording`.
+
+    It is read in the caller's thread.
+    """
+
+    def __init__(self, portal: BlockingPortal, inner: StreamRecording, stream: Iterable[Any]) -> None:
+        super().__init__(portal, inner)
+        self._events = iter(stream)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """As they are stored; empty until the stream was recorded."""
+        return list(self._inner.blocks)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            event = next(self._events)
+        except StopIteration:
+            self._portal.call(self._inner.save)
+            raise
+        self._inner.take(event)
+        return event
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._portal.call(self._inner.__aexit__, kind, error, trace)
+
+
+class TimelineView(Twin):
+    """A conversation at one version, read-only; see `timeline.view.TimelineView`."""
+
+    render = blocking(AsyncTimelineView.render)
+    read = blocking(AsyncTimelineView.read)
+
+    @property
+    def id(self) -> str:
+        """Of the conversation."""
+        return cast("str", self._inner.id)
+
+    @property
+    def policy(self) -> Policy:
+        """In force for renders and compactions."""
+        return cast("Policy", self._inner.policy)
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The policy's token counter."""
+        return cast("TokenCounter", self._inner.counter)
+
+    @property
+    def version(self) -> int:
+        """Version of the last event that this timeline knows of."""
+        return cast("int", self._portal.call(getattr, self._inner, "version"))
+
+    @property
+    def window(self) -> Window:
+        """What the model could see now."""
+        return cast("Window", self._portal.call(getattr, self._inner, "window"))
+
+
+class Timeline(TimelineView):
+    """One conversation of a store; see `timeline.Timeline`."""
+
+    open = staticmethod(_opening(AsyncTimeline.open))
+    append = blocking(AsyncTimeline.append)
+    extend = blocking(AsyncTimeline.extend)
+    decide = blocking(AsyncTimeline.decide)
+    count = blocking(AsyncTimeline.count)
+    render = blocking(AsyncTimeline.render)
+    retry_with_compaction = calling(AsyncTimeline.retry_with_compaction)
+    after_refusal = blocking(AsyncTimeline.after_refusal)
+    compact = blocking(AsyncTimeline.compact)
+    use_policy = blocking(AsyncTimeline.use_policy)
+    catch_up = blocking(AsyncTimeline.catch_up)
+    undo_compaction = blocking(AsyncTimeline.undo_compaction)
+    hide = blocking(AsyncTimeline.hide)
+    reveal = blocking(AsyncTimeline.reveal)
+    pin = blocking(AsyncTimeline.pin)
+    unpin = blocking(AsyncTimeline.unpin)
+    enter_stage = blocking(AsyncTimeline.enter_stage)
+    approve_stage = blocking(AsyncTimeline.approve_stage)
+    rewind_stage = blocking(AsyncTimeline.rewind_stage)
+    at = _giving(AsyncTimeline.at, TimelineView)
+    fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
+    verify = blocking(AsyncTimeline.verify)
+    diff = blocking(AsyncTimeline.diff)
+    record = blocking(AsyncTimeline.record)
+    record_model_call = blocking(AsyncTimeline.record_model_call)
+    append_messages = blocking(AsyncTimeline.append_messages)
+    inject = blocking(AsyncTimeline.inject)
+    calibration = blocking(AsyncTimeline.calibration)
+    after_length_stop = blocking(AsyncTimeline.after_length_stop)
+    end_run = blocking(AsyncTimeline.end_run)
+    lifecycle = iterating(AsyncTimeline.lifecycle)
+
+    @like(AsyncTimeline.run)
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """See `timeline.Timeline.run`."""
+        with self._portal.wrap_async_context_manager(self._inner.run()):
+            yield
+
+    @like(AsyncTimeline.compaction_state)
+    def compaction_state(self, **options: Any) -> CompactionState:
+        """See `timeline.Timeline.compaction_state`."""
+        return cast("CompactionState", self._portal.call(partial(self._inner.compaction_state, **options)))
+
+    @like(AsyncTimeline.tools_in_use)
+    def tools_in_use(self) -> tuple[str, ...]:
+        """See `timeline.Timeline.tools_in_use`."""
+        return cast("tuple[str, ...]", self._portal.call(self._inner.tools_in_use))
+
+    @like(AsyncTimeline.still_used)
+    def still_used(self, tools: Sequence[Any]) -> list[Any]:
+        """See `timeline.Timeline.still_used`."""
+        return list(self._portal.call(self._inner.still_used, tools))
+
+    @like(AsyncTimeline.recording)
+    def recording(self, stream: Iterable[Any], **options: Any) -> Recording:
+        """See `timeline.Timeline.recording`."""
+        return Recording(self._portal, self._inner.recording(stream, **options), stream)
+
+    @like(AsyncTimeline.record_stream)
+    def record_stream(
+        self, stream: Iterable[Any], *, on_event: Callable[[Any], object] | None = None, **options: Any
+    ) -> list[Block]:
+        """See `timeline.Timeline.record_stream`."""
+        with self.recording(stream, **options) as recording:
+            for event in recording:
+                if on_event is not None:
+                    on_event(event)
+        return recording.blocks
+
+    @like(AsyncTimeline.recall_tool)
+    def recall_tool(self, wire: Any, **options: Any) -> RecallTool:
+        """See `timeline.Timeline.recall_tool`."""
+        return RecallTool(self._portal, self._inner.recall_tool(wire, **options))
+
+    @like(AsyncTimeline.list_follower)
+    def list_follower(self) -> ListFollower:
+        """See `timeline.Timeline.list_follower`."""
+        return ListFollower(self._portal, self._inner.list_follower())
+
+    @like(AsyncTimeline.step_hook)
+    def step_hook(self, wire: Any, **options: Any) -> StepHook:
+        """See `timeline.Timeline.step_hook`."""
+        return StepHook(self._portal, self._inner.step_hook(wire, **options))
