@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline import checks
 from timeline.blocks import utc
 from timeline.errors import InvalidArgument
 from timeline.policy.model import Policy
@@ -167,7 +166,7 @@ def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetim
     """
     if now is None:
         return clock.now()
-    checks.of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
+    of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
     try:
         return utc(now)
     except ValueError as error:

@@ -1,67 +1,149 @@
-"""`Timeline`: the imperative shell around the pure core. It does the I/O, reads the clock and holds nothing else."""
+"""`Timeline`: one conversation of a store. It does the I/O, reads the clock, and holds the log of what is decided.
+
+Its methods check their arguments and hand on: what a render does is in `timeline.engine`, what a loop of an agent asks
+in `timeline.agent`, and everything that is decided is decided by pure functions in `timeline.planning`.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
+
+import anyio.to_thread
+from pydantic import ValidationError
 
 from timeline import checks
+from timeline.agent.calibration import FACTS, Calibration, calibrate
+from timeline.agent.injection import QUESTION, injected_pair
+from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
+from timeline.agent.list_follower import ListFollower
+from timeline.agent.messages import placed_in_turns, read_messages
+from timeline.agent.recall import RecallTool
+from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
+from timeline.agent.step_hook import StepHook
+from timeline.agent.streaming import StreamRecording
 from timeline.answers import SUMMARY_TIMEOUT
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
-from timeline.blocks import Block, RangeSummary, parse_block
+from timeline.blocks import Block, CustomBlock, RangeSummary, StageDigest, parse_block, with_media
 from timeline.checks import moment
+from timeline.engine.due_decisions import relieve
 from timeline.engine.equipment import Equipment, policy_in_force
+from timeline.engine.hiding import Course, hide_by_step
+from timeline.engine.policy_steps import run_steps
 from timeline.engine.recording import context_events, overflow_event
+from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, compact_to
 from timeline.errors import (
+    BlockNotFound,
+    BlockProtected,
     BudgetImpossible,
     ContextOverflow,
     ContextRefused,
     ConversationNotFound,
+    DuplicateEvent,
+    HistoryUnavailable,
+    InvalidArgument,
     InvalidBlock,
+    StageNotFound,
+    StageRefused,
+    TimelineError,
+    UndoUnavailable,
     VersionConflict,
 )
-from timeline.events import ConversationOpened, NewEvent, ParentLink, event_id
+from timeline.events import (
+    ConversationOpened,
+    ModelCalled,
+    NewEvent,
+    ParentLink,
+    PolicyChanged,
+    appended_block,
+    derived_event_id,
+    event_id,
+    event_ids,
+)
+from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.fold.fold import Fold
+from timeline.fold.stages import advanced, current_stage
+from timeline.frozen import repair_text
+from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.dry_run import DryLog
 from timeline.log.history import fold_past
-from timeline.log.stored import StoredLog, free_id
-from timeline.looping import Looping
+from timeline.log.protocol import Draft
+from timeline.log.stored import StoredLog, addressed_block, free_id
+from timeline.log.uncancelled import shielded
+from timeline.log.undo import standing_compactions, versions_to_revert
+from timeline.planning.budget import FixedPart
+from timeline.planning.collapse_stages import approvals, memory_digest
+from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
+from timeline.planning.messages import messages
+from timeline.policy.model import Hiding, Policy
 from timeline.policy.ours import balanced
+from timeline.policy.steps import ClearToolOutputs
 from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
+from timeline.wire.responses import calls_cut_off, read_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from datetime import datetime
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    from contextlib import AbstractAsyncContextManager
     from uuid import UUID
 
     from pydantic import JsonValue
 
+    from timeline.agent.messages import MessageWire
+    from timeline.agent.recall import RecallWire
     from timeline.audit.verify import VerifyReport
-    from timeline.events import Payload
-    from timeline.log.protocol import Draft, Log
-    from timeline.policy.model import Policy
+    from timeline.events import Payload, Usage
+    from timeline.fold.stages import Stage
+    from timeline.fold.window import Item, Window
+    from timeline.lifecycle.events import LifecycleEvent
+    from timeline.log.protocol import Log
+    from timeline.planning.budget import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
-    from timeline.projection.context import RenderedContext
+    from timeline.projection.context import RenderedContext, Taken
     from timeline.projection.diff import ContextDiff
     from timeline.wire.refusals import ContextLimit
+    from timeline.wire.responses import ModelResponse
 
 T = TypeVar("T")
-
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
+_THREAD_CHARACTERS: Final = 1_000_000
+"""Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
+_MOST_RECALLED: Final = 4_000
+_CALIBRATED_EVENTS: Final = 2_000
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+DECISION_CHARACTERS: Final = 200
+SHORT_CHARACTERS: Final = 280
+DETAILED_CHARACTERS: Final = 1_000
+"""Characters of what an approval says (seed 000: the memory digest's entries, and both texts of formatStageData)."""
+_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
+"""Blocks that are no message of the conversation."""
 
 
-class Timeline(Looping):
+class Timeline(TimelineView):
     """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
 
     Attributes:
         id: of the conversation.
     """
+
+    _log: StoredLog
+    _injected: tuple[str, ...] = ()
+    """Texts for the tail of the next recorded render."""
+
+    def __init__(self, log: StoredLog, store: EventStore, clock: Clock, equipment: Equipment, policy: Policy) -> None:
+        super().__init__(log, store, equipment.under(policy), clock)
+        self._equipment = equipment
+        self._known_policy = log.fold.window.policy
+
+    # Opening, and the policy in force
 
     @classmethod
     async def open(
@@ -127,6 +209,185 @@ class Timeline(Looping):
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
         return cls(log, store, clock, equipment, policy)
 
+    async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
+        """Put a policy in force from now on: here, and wherever the conversation is opened without naming one.
+
+        It is recorded with its whole text. What an undo holds back, and what was refused, is tried again under it.
+
+        Args:
+            policy: the new one; what is in force already is not recorded again.
+            now: its time.
+
+        Raises:
+            InvalidArgument: it is no policy.
+            StoreError: the store refused; the policy is what it was.
+        """
+        checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        at = moment(now, self._clock)
+        await self._catch_up()
+        hash_ = policy.digest()
+        if self._known_policy != hash_:
+            await self._log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
+        self._known_policy = hash_
+        self._compactor = self._equipment.under(policy)
+
+    async def catch_up(self) -> None:
+        """Take in what other writers appended; renders and decisions do so by themselves.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Take in what other writers appended; where one put another policy in force, follow."""
+        await self._log.catch_up()
+        known = self.window.policy
+        if known != self._known_policy:
+            policy = await policy_in_force(self._store, known)
+            self._known_policy = known
+            self._compactor = self._compactor if policy is None else self._equipment.under(policy)
+
+    # Looking at it: its past, its proof, its state
+
+    async def at(self, version: int) -> TimelineView:
+        """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.
+
+        The cost is that of reading the log up to there.
+
+        Raises:
+            HistoryUnavailable: the log does not hold that version.
+            InvalidArgument: it is no version.
+        """
+        checks.version_number("version", version)
+        fold = await fold_past(self._store, self.id, version)
+        [event] = await self._store.read_versions(self.id, [version])
+        clock = StoppedClock(event.at)
+        policy = await policy_in_force(self._store, fold.window.policy) or self.policy
+        return TimelineView(DryLog(self._store, fold), self._store, self._equipment.under(policy), clock)
+
+    async def fork(
+        self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
+    ) -> Self:
+        """Begin a conversation that goes on from this one at a version, and shares its past.
+
+        The fork's own events continue the version numbers, and its past is read from this conversation: paths and
+        summaries stay valid, and nothing that happens here later shows there.
+
+        Args:
+            at: the last version that both share; the newest unless given.
+            conversation: id of the fork; ``<id>.fork-<version>`` unless given.
+            title: of the fork.
+            now: its time.
+
+        Raises:
+            HistoryUnavailable: the log does not hold that version.
+            VersionConflict: there is a conversation of that id.
+            InvalidArgument: ``at`` is no version, or the id no text.
+        """
+        checks.text("title", title)
+        if at is not None:
+            checks.version_number("at", at)
+        if conversation is not None:
+            checks.text("conversation", conversation)
+        await self._log.catch_up()
+        version = self.version if at is None else at
+        fold = await fold_past(self._store, self.id, version)
+        link = ParentLink(conversation=self.id, version=version, relation="fork")
+        opened, moment_ = ConversationOpened(title=title, parent=link), moment(now, self._clock)
+        while True:
+            id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
+            try:
+                log = await StoredLog.begin_fork(self._store, fold, id_, opened, moment_)
+            except VersionConflict:
+                if conversation is not None:
+                    raise
+                continue  # somebody else took the free id just now
+            return type(self)(log, self._store, self._clock, self._equipment, self.policy)
+
+    async def verify(self) -> VerifyReport:
+        """Check every invariant over the whole log, and rebuild every recorded context."""
+        return await verify(self._store, self.id)
+
+    async def diff(
+        self, before: str | int = "last~1", after: str | int = "last", *, wires: Sequence[str] = ("anthropic",)
+    ) -> ContextDiff:
+        """Compare two recorded contexts: what entered, left and changed, and what broke the provider's cache.
+
+        Args:
+            before: the version of its ``context.rendered`` event, ``"#3"`` (the third one), ``"last"``, ``"last~1"``.
+            after: the same.
+            wires: wire formats whose prefixes are compared beside the neutral one.
+
+        Raises:
+            ContextNotFound: there is no recorded context of one of the names.
+            ContextUnavailable: one of them cannot be built again.
+            InvalidPolicy: there is no such wire format.
+            InvalidArgument: ``wires`` is no list.
+        """
+        checks.texts("wires", wires)
+        recorded = await recorded_contexts(self._store, self.id)
+        chosen = [find_context(recorded, str(name)) for name in (before, after)]
+        return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+
+    async def count(self, blocks: Sequence[Block]) -> list[int]:
+        """Count blocks with the policy's counter; much text is counted off the event loop."""
+        texts = [block.countable() for block in blocks]
+        if sum(map(len, texts)) > _THREAD_CHARACTERS:
+            counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
+        else:
+            counts = self.counter.count_many(texts)
+        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
+
+    async def calibration(self) -> Calibration:
+        """Return how the provider's tokens compare with ours, from the newest model calls that were recorded.
+
+        A policy counts by it as ``policy.calibrated(calibration.ratio)``.
+        """
+        newest = max(0, self.version - _CALIBRATED_EVENTS)
+        return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])
+
+    def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
+        """Return how often the conversation was compacted, when last, and whether it is being compacted now.
+
+        It is what this timeline knows of the log: a render, or a `compact`, takes in what other writers appended.
+        """
+        return compaction_state(self.window, moment(now, self._clock))
+
+    def tools_in_use(self) -> tuple[str, ...]:
+        """Return the names of the tools that the window still shows a call of."""
+        return tools_in_use(self.window)
+
+    def still_used(self, tools: Sequence[Any]) -> list[Any]:
+        """Return those of the discovered tools that are still used in what is retained (seed 004, gap 4).
+
+        Args:
+            tools: schemas of Anthropic's or OpenAI's, or mere names.
+        """
+        return still_used(tools, self.window)
+
+    def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
+        """Follow what happens to the context: compactions begun, made and failed, overflows, usage (seed 004).
+
+        The stream is told from the log: what other processes do is in it, and reading it again gives the same. It goes
+        on until it is closed, or the store is. See `timeline.lifecycle.follow`.
+
+        Args:
+            after: begin behind this version; 0 is the beginning. What is appended from now on, unless given.
+            interval: seconds between two looks at what other processes appended; what this one appends is told at once.
+
+        Raises:
+            InvalidArgument: one of them is no such number.
+            StoreError: the store cannot be read.
+        """
+        return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
+
+    def _holds(self, version: int) -> bool:
+        del version  # what another writer appended since is in view too
+        return True
+
+    # Appending: the application's blocks, and what a model said
+
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
 
@@ -162,6 +423,239 @@ class Timeline(Looping):
             VersionConflict: the log is not at ``expected``.
         """
         await self._log.commit(payloads, at=at, ids=ids, expected=expected, snapshot=True)
+
+    async def append_messages(
+        self,
+        messages: Sequence[Any],
+        *,
+        wire: MessageWire | None = None,
+        keys: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Append a provider's messages as blocks, in one transaction; return those that were appended.
+
+        All of them are new, unless ``keys`` says otherwise: a key names a message for ever, and a message whose key was
+        appended before is left out. So a history that grew can be given again as a whole.
+
+        Args:
+            messages: in the form of Anthropic's messages, OpenAI's chat, Google's contents, or the AI SDK's model or
+                interface messages; contents may hold the SDK's objects.
+            wire: which form it is; told by the messages unless given.
+            keys: a key for each message, unique in the conversation.
+            now: the time of the blocks.
+
+        Raises:
+            InvalidBlock: one of them is no message; nothing was written.
+            InvalidArgument: there is no such form, or the keys do not name each of them.
+            StoreError: the store refused; nothing was written.
+        """
+        at = moment(now, self._clock)
+        checks.listed("messages", messages)
+        if keys is not None:
+            _check_keys(keys, len(messages))
+        batch = str(event_id(at))
+        names = keys or [f"{batch}_{number}" for number in range(len(messages))]
+        read = read_messages(messages, wire=wire, names=names)
+        ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
+        known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
+        new = [n for n, own in enumerate(ids) if not known.intersection(own)]
+        return await self._append_read([read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new)))
+
+    async def inject(
+        self,
+        text: str,
+        *,
+        keep: Literal["nowhere", "pair"] = "nowhere",
+        question: str = QUESTION,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Tell the model something that is neither its user's nor its tools', without touching the system prompt.
+
+        Args:
+            text: what to tell it.
+            keep: ``nowhere``: it stands in the uncached tail of the next recorded render, and is gone after that.
+                ``pair``: it is appended, as the assistant's answer to a question of the user's.
+            question: what the user asks in a pair.
+            now: the time of the pair.
+
+        Returns:
+            The blocks that were appended, none for a text that is kept nowhere.
+
+        Raises:
+            InvalidArgument: the text or the question is blank, or ``keep`` is something else.
+            StoreError: the store refused; nothing was written.
+        """
+        checks.choice("keep", keep, ("nowhere", "pair"))
+        checks.text("text", text)
+        checks.text("question", question)
+        blocks = injected_pair(text, self.window, question=question)
+        if keep == "nowhere":
+            self._injected = (*self._injected, text)
+            return []
+        return await self._append_new(blocks, moment(now, self._clock))
+
+    async def record(
+        self, reply: Any, *, started_at: datetime | None = None, now: datetime | None = None
+    ) -> list[Block]:
+        """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
+
+        The same reply a second time adds nothing, and gives the blocks that are stored.
+
+        Args:
+            reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
+                first), or an OpenAI response, as the SDK's object or its dict.
+            started_at: when the request was sent.
+            now: the time of the blocks.
+
+        Raises:
+            UnknownResponse: the reply has another shape; nothing was written.
+            StoreError: the store refused; nothing was written.
+        """
+        at = moment(now, self._clock)
+        return await self._record_response(read_response(reply, unnamed=str(event_id(at))), started_at, at)
+
+    def recording(
+        self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
+    ) -> StreamRecording:
+        """Return a stream that hands on every event of a model's stream, and is recorded when it ends.
+
+        Enter it with ``async with`` and iterate over it. When the stream breaks, or the loop is left or cancelled, what
+        arrived is recorded as one response, its completion marked with ``meta["interrupted"]``. A call whose arguments
+        were cut off is not recorded as a call; the marked completion keeps it in its meta.
+
+        Args:
+            stream: of Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
+            started_at: when the request was sent.
+            now: the time of the blocks; the moment of recording unless given.
+        """
+        at = moment(now, self._clock)
+
+        async def save(response: ModelResponse) -> list[Block]:
+            return await self._record_response(response, started_at, moment(now, self._clock))
+
+        return StreamRecording(stream, unnamed=str(event_id(at)), save=save)
+
+    async def record_stream(
+        self,
+        stream: AsyncIterable[Any],
+        *,
+        on_event: Callable[[Any], object] | None = None,
+        started_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[Block]:
+        """Read a model's stream to its end and record it; return the blocks. See `recording`.
+
+        Args:
+            stream: of a provider's events.
+            on_event: called with each event as it comes.
+            started_at: when the request was sent.
+            now: the time of the blocks.
+
+        Raises:
+            UnknownResponse: no event of a model's response came.
+            StoreError: the store refused.
+        """
+        async with self.recording(stream, started_at=started_at, now=now) as recording:
+            async for event in recording:
+                if on_event is not None:
+                    on_event(event)
+        return recording.blocks
+
+    async def record_model_call(
+        self,
+        usage: Usage | None = None,
+        *,
+        model: str = "",
+        response_id: str | None = None,
+        finish_reason: str | None = None,
+        started_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one.
+
+        Raises:
+            InvalidArgument: one of them is nothing that can be recorded.
+            StoreError: the store refused; nothing was written.
+        """
+        fields: dict[str, Any] = {} if usage is None else {"usage": usage}
+        try:
+            called = ModelCalled(model=model, response_id=response_id, finish_reason=finish_reason, **fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
+        await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
+
+    def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
+        """Return a tool by which the model reads back any path that its context prints.
+
+        Args:
+            wire: whose schema it has: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
+            max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
+                less.
+
+        Raises:
+            InvalidPolicy: there is no such wire.
+            InvalidArgument: ``max_tokens`` is no number of tokens.
+        """
+        if max_tokens is not None:
+            checks.positive("max_tokens", max_tokens)
+        return RecallTool(
+            wire,
+            read=self.read,
+            paths=self._log.paths_taken,
+            count=self.count,
+            counter=self.counter,
+            max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
+        )
+
+    async def _record_response(self, response: ModelResponse, started_at: datetime | None, at: datetime) -> list[Block]:
+        *ids, called_id = stable_ids(len(response.blocks) + 1, self.id, "response", response.key())
+        drafts = await self._drafts(response.blocks, ids, at)
+        drafts.append(Draft(called_id, at, payload=self._answering(response.called, started_at)))
+        try:
+            return await self._log.append(drafts, counter=self.counter.name)
+        except DuplicateEvent:
+            stored = await self._recorded(called_id, len(ids))
+            if stored is None:
+                raise
+            return stored
+
+    async def _append_read(
+        self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
+    ) -> list[Block]:
+        """Append the blocks of messages, in the turns that they open or belong to; with ``ids``, under these."""
+        return await self._append_new(placed_in_turns(messages, self._log.fold.turns), at, ids=ids)
+
+    async def _append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
+        """Count blocks and append them in one transaction; with ``ids``, under these. No blocks, no transaction."""
+        if not blocks:
+            return []
+        drafts = await self._drafts(blocks, ids or event_ids(at, len(blocks)), at)
+        return await self._log.append(drafts, counter=self.counter.name)
+
+    async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
+        """Return the blocks of a response that is in the log already: they stand right before its `model.called`."""
+        calls = [e.version async for e in self._store.read(self.id, types=["model.called"]) if e.id == called_id]
+        if not calls:
+            return None
+        events = await self._store.read_versions(self.id, range(calls[0] - blocks, calls[0]))
+        return [block for event in events if (block := appended_block(event.payload)) is not None]
+
+    async def _drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
+        sizes = await self.count(blocks)
+        return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
+
+    def _answering(self, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
+        """Say when a model call began, and which render it answers."""
+        rendered = self.window.rendered
+        return called.model_copy(
+            update={
+                "started_at": None if started_at is None else moment(started_at, self._clock, "started_at"),
+                "answers": None if rendered is None else rendered.version,
+            }
+        )
+
+    # Rendering
 
     async def render(
         self,
@@ -216,13 +710,6 @@ class Timeline(Looping):
         if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
             self._injected = self._injected[len(injected) :]
         return context
-
-    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
-        """Record a refused render for whoever follows the log, unless it is what the log ends with."""
-        told = overflow_event(refusal)
-        newest = await self._store.read_versions(self.id, [self.version])
-        if [event.payload for event in newest] != [told]:
-            await self._log.commit([told], at=now)
 
     async def retry_with_compaction(
         self,
@@ -313,89 +800,385 @@ class Timeline(Looping):
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
         return smaller
 
-    async def at(self, version: int) -> TimelineView:
-        """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.
+    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
+        """Record a refused render for whoever follows the log, unless it is what the log ends with."""
+        told = overflow_event(refusal)
+        newest = await self._store.read_versions(self.id, [self.version])
+        if [event.payload for event in newest] != [told]:
+            await self._log.commit([told], at=now)
 
-        The cost is that of reading the log up to there.
+    # Decisions of the application
 
-        Raises:
-            HistoryUnavailable: the log does not hold that version.
-            InvalidArgument: it is no version.
-        """
-        checks.version_number("version", version)
-        fold = await fold_past(self._store, self.id, version)
-        [event] = await self._store.read_versions(self.id, [version])
-        clock = StoppedClock(event.at)
-        policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        return TimelineView(DryLog(self._store, fold), self._store, self._equipment.under(policy), clock)
-
-    async def fork(
-        self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
-    ) -> Self:
-        """Begin a conversation that goes on from this one at a version, and shares its past.
-
-        The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and nothing that happens here later shows there.
+    async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
+        """Compact now, whatever the size of the context; return what was done.
 
         Args:
-            at: the last version that both share; the newest unless given.
-            conversation: id of the fork; ``<id>.fork-<version>`` unless given.
-            title: of the fork.
+            instructions: what the summary should attend to.
+            wait: for a compaction that somebody else is writing; at the latest until its lease expires.
             now: its time.
 
         Raises:
-            HistoryUnavailable: the log does not hold that version.
-            VersionConflict: there is a conversation of that id.
-            InvalidArgument: ``at`` is no version, or the id no text.
+            CompactionInProgress: somebody else is writing one, and ``wait`` is False.
+            CompactionRefused: nothing would be gained; ``reason`` says why.
+            CompactionSuperseded: other writers changed the range each time.
+            SummarizerFailed: no summarizer gave a usable answer.
+            InvalidArgument: the instructions are no text.
         """
-        checks.text("title", title)
-        if at is not None:
-            checks.version_number("at", at)
-        if conversation is not None:
-            checks.text("conversation", conversation)
-        await self._log.catch_up()
-        version = self.version if at is None else at
-        fold = await fold_past(self._store, self.id, version)
-        link = ParentLink(conversation=self.id, version=version, relation="fork")
-        opened, moment_ = ConversationOpened(title=title, parent=link), moment(now, self._clock)
-        while True:
-            id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
-            try:
-                log = await StoredLog.begin_fork(self._store, fold, id_, opened, moment_)
-            except VersionConflict:
-                if conversation is not None:
-                    raise
-                continue  # somebody else took the free id just now
-            return type(self)(log, self._store, self._clock, self._equipment, self.policy)
+        checks.text("instructions", instructions)
+        await self._catch_up()
+        now = moment(now, self._clock)
+        fixed = FixedPart(reserved=self._reserved)
+        done = await run_steps(
+            self._compactor, self._log, fixed, now, reason="forced", instructions=instructions, wait=wait
+        )
+        if done.failure is not None and not done.done:
+            raise done.failure
+        return done.taken
 
-    def _holds(self, version: int) -> bool:
-        del version  # what another writer appended since is in view too
-        return True
+    async def undo_compaction(
+        self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None
+    ) -> list[int]:
+        """Take a compaction back: what it covered is shown again as it was; return the versions taken back.
 
-    async def verify(self) -> VerifyReport:
-        """Check every invariant over the whole log, and rebuild every recorded context."""
-        return await verify(self._store, self.id)
-
-    async def diff(
-        self, before: str | int = "last~1", after: str | int = "last", *, wires: Sequence[str] = ("anthropic",)
-    ) -> ContextDiff:
-        """Compare two recorded contexts: what entered, left and changed, and what broke the provider's cache.
+        No automatic compaction follows under this policy until one is forced (`compact`); renders report what is over
+        the budget meanwhile. The previews that it brought go with it; other hides are decisions of their own and stay.
+        The cost is that of reading the whole log.
 
         Args:
-            before: the version of its ``context.rendered`` event, ``"#3"`` (the third one), ``"last"``, ``"last~1"``.
-            after: the same.
-            wires: wire formats whose prefixes are compared beside the neutral one.
+            version: of the compaction (its event); the newest one that stands unless given.
+            cascade: take back the later ones that cover it too, in one append.
+            now: its time.
 
         Raises:
-            ContextNotFound: there is no recorded context of one of the names.
-            ContextUnavailable: one of them cannot be built again.
-            InvalidPolicy: there is no such wire format.
-            InvalidArgument: ``wires`` is no list.
+            UndoUnavailable: no such compaction stands, or its originals are gone.
+            CompactionCovered: a later one covers it, and ``cascade`` is False.
+            InvalidArgument: ``version`` is no version.
         """
-        checks.texts("wires", wires)
-        recorded = await recorded_contexts(self._store, self.id)
-        chosen = [find_context(recorded, str(name)) for name in (before, after)]
-        return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+        if version is not None:
+            checks.version_number("version", version)
+        at = moment(now, self._clock)
+        await self._catch_up()
+
+        async def choose() -> list[int]:
+            standing = await standing_compactions(self._store, self.id)
+            return versions_to_revert(self.id, standing, version, cascade=cascade)
+
+        try:
+            return await self._log.revert(choose, at=at, policy=self.policy.digest())
+        except HistoryUnavailable as gone:
+            left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
+            raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
+
+    async def hide(
+        self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None
+    ) -> None:
+        """Hide a block of the window, until `reveal`.
+
+        Args:
+            path: of the block.
+            mode: show a short replacement, or nothing; what shows nothing goes with its group (calls and results).
+            text: the replacement; the default says what the block was, and ends with its path.
+            now: its time.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
+            InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
+        """
+        checks.choice("mode", mode, ("replace", "omit"))
+        if text is not None:
+            checks.text("text", text)
+        most = (self.policy.hiding or Hiding()).replacement_tokens
+        await self._decide_about(
+            path, now, lambda window, item: hide(window, item, mode=mode, text=text, most=most, counter=self.counter)
+        )
+
+    async def reveal(self, path: str, *, now: datetime | None = None) -> None:
+        """Show a hidden block again; nothing hides it by itself any more.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is not hidden, or a summary covers it.
+        """
+        await self._decide_about(path, now, reveal)
+
+    async def pin(self, path: str, *, now: datetime | None = None) -> None:
+        """Pin a block of the window with its group: no compaction covers it, and nothing hides it by itself.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: it is a summary, or a summary covers it.
+        """
+        await self._decide_about(path, now, pin)
+
+    async def unpin(self, path: str, *, now: datetime | None = None) -> None:
+        """Take the pin off a block and its group.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: no decision pinned it, or a summary covers it.
+        """
+        await self._decide_about(path, now, unpin)
+
+    async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
+        """Append what a pure function decides about a live block, on the log as it is then."""
+
+        async def choose() -> list[Payload]:
+            window = self.window
+            item = next((item for item in window.items if item.block.path == path), None)
+            if item is None and await self._store.find(self.id, path) is not None:
+                raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
+            if item is None:
+                raise BlockNotFound(self.id, path)
+            return [decide(window, item)]
+
+        await self._catch_up()
+        await self._log.decide(choose, at=moment(now, self._clock))
+
+    # Stages of the work
+
+    async def enter_stage(self, stage: str, label: str = "", *, now: datetime | None = None) -> Stage:
+        """Begin a stage: what follows belongs to it until it is approved.
+
+        Args:
+            stage: its name, unique among the stages that stand.
+            label: how it is called to people and models; the name unless given.
+            now: its time.
+
+        Raises:
+            StageRefused: another stage is going on, or this one is approved already.
+            InvalidArgument: the name is blank, or one of both is no text.
+            StoreError: the store refused; nothing was written.
+        """
+        checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
+        checks.text_of("label", label, DECISION_CHARACTERS)
+        entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
+        at = moment(now, self._clock)
+
+        async def choose() -> list[Payload]:
+            self._check_may_enter(entered.stage)
+            return [entered]
+
+        return await self._decide_stage(choose, at)
+
+    async def approve_stage(
+        self,
+        *,
+        decision: str,
+        short: str = "",
+        detailed: str = "",
+        references: Sequence[str] = (),
+        citations: Sequence[str] = (),
+        artifacts: Sequence[str] = (),
+        now: datetime | None = None,
+    ) -> Stage:
+        """Approve the current stage, and put its decision into the memory digest.
+
+        Where its messages stand is recorded with it: the versions of the first and the last, and how many there are.
+
+        Args:
+            decision: what was decided, in at most 200 characters; always in view from now on.
+            short: what the stage came to, in at most 280 characters; the decision unless given.
+            detailed: the same in at most 1,000 characters; the short text unless given.
+            references: what the work refers to; how many are told, and of the other two, is the policy's `StageData`.
+            citations: what it quotes.
+            artifacts: what it produced, as texts.
+            now: its time.
+
+        Raises:
+            StageRefused: no stage is going on.
+            InvalidArgument: a text is too long or missing, or a list is none.
+            StoreError: the store refused; nothing was written.
+        """
+        checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
+        checks.text_of("short", short, SHORT_CHARACTERS)
+        checks.text_of("detailed", detailed, DETAILED_CHARACTERS)
+        for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
+            checks.texts(name, values)
+        at = moment(now, self._clock)
+
+        async def choose() -> list[Payload]:
+            current = current_stage(self.window.stages)
+            if current is None:
+                raise StageRefused(self.id, "", "no stage is going on; enter one first")
+            first, last, count = await self._boundaries(current)
+            approved = StageApproved(
+                stage=current.stage,
+                label=current.label,
+                decision=decision,
+                short=short,
+                detailed=detailed,
+                first=first,
+                last=last,
+                count=count,
+                references=tuple(references),
+                citations=tuple(citations),
+                artifacts=tuple(artifacts),
+            )
+            return [approved, await self._memory_digest(approved, at)]
+
+        return await self._decide_stage(choose, at)
+
+    async def rewind_stage(self, stage: str, *, now: datetime | None = None) -> Stage:
+        """Go back to an approved stage: it goes on, and its decision and those of all later stages hold no more.
+
+        What was said stays in view. The next approval of the stage speaks for all that was said since it began.
+
+        Raises:
+            StageNotFound: no stage of that name stands.
+            StageRefused: it is not approved, but going on.
+            StoreError: the store refused; nothing was written.
+        """
+        checks.text("stage", stage)
+        rewound = StageRewound(stage=repair_text(stage))
+        at = moment(now, self._clock)
+
+        async def choose() -> list[Payload]:
+            standing = {known.stage: known for known in self.window.stages}
+            known = standing.get(rewound.stage)
+            if known is None:
+                raise StageNotFound(self.id, rewound.stage, list(standing))
+            if known.approval is None:
+                raise StageRefused(self.id, known.stage, "it is going on: there is nothing to go back from")
+            return [rewound, await self._memory_digest(rewound, at)]
+
+        return await self._decide_stage(choose, at)
+
+    async def _decide_stage(self, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime) -> Stage:
+        """Append what is chosen on the log as it is then; return the stage that it concerns: the last that stands."""
+        await self._log.catch_up()
+        await self._log.decide(choose, at=at)
+        return self.window.stages[-1]
+
+    def _check_may_enter(self, stage: str) -> None:
+        stages = self.window.stages
+        current = current_stage(stages)
+        if current is not None:
+            cure = "approve it first" if current.stage != stage else "it needs not be entered again"
+            raise StageRefused(self.id, stage, f"stage {current.stage!r} is going on; {cure}")
+        if any(known.stage == stage for known in stages):
+            raise StageRefused(self.id, stage, "it is approved; go back to it with rewind_stage")
+
+    async def _memory_digest(self, payload: StageApproved | StageRewound, at: datetime) -> Payload:
+        """Return the block that says what holds once an event is in the log."""
+        window = self.window
+        earlier = any(type(item.block) is StageDigest for item in window.items)
+        approved = approvals(advanced(window.stages, window.version + 1, payload))
+        digest = StageDigest(text=memory_digest(approved, self.policy.memory_digest, earlier=earlier))
+        return await addressed_block(self._log, digest, at, self.counter)
+
+    async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
+        """Return where the messages of a stage stand: the versions of the first and last block, and their number."""
+        said = Fold(self.id)
+        async for event in self._store.read(self.id, after=stage.entered, until=self.version):
+            block = appended_block(event.payload)
+            if block is not None and block.type not in _NOT_SAID:
+                said.apply(event.version, event.at, event.payload)
+        items = said.window.items
+        return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)
+
+    # The loop of an agent
+
+    def step_hook(self, wire: MessageWire, *, system: JsonValue = None, tools: Sequence[JsonValue] = ()) -> StepHook:
+        """Return an adapter for a loop that asks for the messages of each step, and tells when one is finished.
+
+        Args:
+            wire: the form of the loop's messages.
+            system: the system prompt that the loop sends beside them; counted, and recorded with each context.
+            tools: the tool schemas that it sends; the same.
+        """
+        return StepHook(
+            self,
+            since=self._log.since,
+            append=self._append_read,
+            clock=self._clock,
+            wire=wire,
+            system=system,
+            tools=tools,
+        )
+
+    def list_follower(self) -> ListFollower:
+        """Return what keeps the log in step with a framework's own list of messages, for an adapter of that framework.
+
+        It is of use for as long as the list: it remembers what the log said when it looked last.
+        """
+        return ListFollower(self, since=self._log.since, append=self._append_read, clock=self._clock)
+
+    async def after_length_stop(
+        self,
+        reply: Any,
+        *,
+        system: JsonValue = None,
+        tools: Sequence[JsonValue] = (),
+        started_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> LengthStop:
+        """Record a reply that ended for want of room, and make room where the context is the reason.
+
+        Calls that were cut off are set aside, the budget is drawn up anew, and where a compaction is due it is made:
+        then the loop goes on with another render. Where none is due, or none helps, the loop ends: the answer alone is
+        longer than it may be. Where the next request would end with half an answer, the user asks the model to go on.
+
+        Args:
+            reply: the model's, as for `record`; or the blocks of one that is recorded already, a stream's for example.
+            system: the system prompt of the next request.
+            tools: its tool schemas.
+            started_at: when the request was sent.
+            now: the time of what is recorded and decided.
+
+        Raises:
+            InvalidArgument: the reply ended in another way; nothing was written.
+            UnknownResponse: it is no reply; nothing was written.
+            StoreError: the store refused.
+        """
+        at = moment(now, self._clock)
+        system, tools, _ = prepared(system, tools, ())
+        if reply and isinstance(reply, list | tuple) and all(isinstance(block, Block) for block in reply):
+            blocks: Sequence[Block] = reply
+        else:
+            response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
+            blocks = await self._record_response(response, started_at, at)
+        await self._catch_up()
+        bill = self._next_request(system, tools)
+        decisions: list[Taken] = []
+        if bill.over_trigger:
+            decisions = await relieve(self._compactor, self._log, bill.fixed, at, self._renderer.ledger)
+        goes_on = any(taken.made_room for taken in decisions)
+        if goes_on and ends_half_said(self.window):
+            await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
+        return LengthStop(
+            exit=None if goes_on else "max_tokens",
+            blocks=tuple(blocks),
+            discarded=tuple(call for block in blocks for call in calls_cut_off(block)),
+            account=self._next_request(system, tools),  # stages may be told in short by now
+            decisions=tuple(decisions),
+        )
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""
+        return until_the_end(self.end_run)
+
+    async def end_run(self, *, now: datetime | None = None) -> list[Taken]:
+        """Clear old tool outputs at the end of a run, where the policy has such a step (seed 004, gap 5).
+
+        That is done below the trigger too, and with a warm cache: the policy's own figures say what stays.
+
+        Args:
+            now: its time.
+
+        Returns:
+            What was done; nothing where the policy has no such step, or too little would be freed.
+        """
+        at = moment(now, self._clock)
+        await self._catch_up()
+        steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
+        course = Course("run_end", self.policy.max_tokens)
+        hides = [await hide_by_step(self._compactor, self._log, at, step, course=course) for step in steps]
+        return [taken for hidden in hides for taken in hidden]
+
+    def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
+        """Draw up the account of the next request."""
+        return self._renderer.next_account(self.window, self._compactor, system=system, tools=tools)
 
 
 async def _begun(store: EventStore, conversation: str, opened: ConversationOpened, at: datetime) -> StoredLog:
@@ -404,3 +1187,31 @@ async def _begun(store: EventStore, conversation: str, opened: ConversationOpene
     with suppress(VersionConflict):
         await store.append(conversation, [event], expected=Expected.NO_STREAM)
     return await StoredLog.load(store, conversation)
+
+
+def _check_keys(keys: Sequence[str], messages: int) -> None:
+    checks.texts("keys", keys)
+    if len(keys) != messages:
+        raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
+    if len({*keys}) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidArgument("keys", f"{twice!r} names two messages; a key names one for ever")
+
+
+def stable_ids(count: int, *parts: str) -> list[UUID]:
+    """Make event ids that follow from what is recorded alone, and not from the time: recorded again, it is known."""
+    return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]
+
+
+@asynccontextmanager
+async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[Taken]]]) -> AsyncIterator[None]:
+    """Run what is inside, then clean up, whatever ended it; what ended it is what the caller sees."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            await shielded(clean_up())
+        except TimelineError as problem:
+            error.add_note(f"The run was not cleaned up: {problem}")
+        raise
+    await shielded(clean_up())

@@ -46,14 +46,7 @@ PICTURE = {
 
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
-MOVED = {
-    "deciding": "timeline",
-    "embedding": "timeline",
-    "looping": "timeline",
-    "run": "timeline",
-    "staging": "timeline",
-    "earlier": "message_lists",
-}
+MOVED = {"earlier": "message_lists"}
 """Modules that become part of another one."""
 
 BESIDE_THE_CORE = {

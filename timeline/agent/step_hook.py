@@ -7,7 +7,7 @@ both are taken, in any mixture with what the application appends or records by i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.agent.deduplication import signature, signatures, unknown
 from timeline.agent.messages import read_messages, read_system
@@ -25,12 +25,36 @@ if TYPE_CHECKING:
 
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
-    from timeline.deciding import Deciding
     from timeline.events import Event
+    from timeline.fold.window import Window
     from timeline.ports import Clock
     from timeline.projection.context import RenderedContext
 
     Signatures = list[tuple[str, ...]]
+
+
+class Stepping(Protocol):
+    """What a step needs of its timeline."""
+
+    @property
+    def version(self) -> int:
+        """Version of the last event that it knows of."""
+        ...
+
+    @property
+    def window(self) -> Window:
+        """What the model could see now."""
+        ...
+
+    async def render(
+        self, *, system: JsonValue = None, tools: Sequence[JsonValue] = (), now: datetime | None = None
+    ) -> RenderedContext:
+        """Return what the model should see now."""
+        ...
+
+    async def record(self, reply: Any, *, now: datetime | None = None) -> list[Block]:
+        """Append a model's reply; return its blocks."""
+        ...
 
 
 class StepHook:
@@ -42,7 +66,7 @@ class StepHook:
 
     def __init__(
         self,
-        timeline: Deciding,
+        timeline: Stepping,
         *,
         since: Callable[[int], Awaitable[list[Event]]],
         append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
