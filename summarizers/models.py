@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import SummarizerFailed, described
-from timeline.events import Usage, total_usage
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
+from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
 from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.errors import SummarizerFailed
-from timeline.events import BlockAppended, CompactionCompleted, Covers, Usage, WrittenBy
+from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.planning.budget import FixedPart
 from timeline.planning.plans import Plan, Refusal
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
     from timeline.ports import EventStore, SummaryRequest
+    from timeline.usage import Usage
 
 AT: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 """The moment at which all of it happens, where a test names no other."""

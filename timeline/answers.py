@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from timeline.errors import SummarizerFailed, described
-from timeline.events import Usage, WrittenBy, total_usage
+from timeline.events import WrittenBy
 from timeline.frozen import repair_text
 from timeline.ports import Summary, name_of
+from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
 if TYPE_CHECKING:

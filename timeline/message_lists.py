@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.engine.compactor import Compactor
     from timeline.ports import Summarizer, TokenCounter
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.reports import Taken
 
 
 @dataclass(frozen=True, slots=True)

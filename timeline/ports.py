@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import Event, NewEvent, ParentLink, Usage
+    from timeline.events import Event, NewEvent, ParentLink
+    from timeline.usage import Usage
 
 
 class Expected(Enum):

@@ -99,15 +99,17 @@ if TYPE_CHECKING:
     from timeline.agent.messages import MessageWire
     from timeline.agent.recall import RecallWire
     from timeline.audit.verify import VerifyReport
-    from timeline.events import Payload, Usage
+    from timeline.events import Payload
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
     from timeline.log.protocol import Log
     from timeline.planning.budget import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
+    from timeline.projection.reports import Taken
+    from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
     from timeline.wire.responses import ModelResponse
 
@@ -1102,7 +1104,9 @@ class Timeline(TimelineView):
 
         It is of use for as long as the list: it remembers what the log said when it looked last.
         """
-        return ListFollower(self, since=self._log.since, append=self._append_read, clock=self._clock)
+        return ListFollower(
+            window=lambda: self.window, since=self._log.since, append=self._append_read, clock=self._clock
+        )
 
     async def after_length_stop(
         self,

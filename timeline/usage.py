@@ -1,11 +1,34 @@
-"""How long a provider keeps what it cached: what a policy asks for, and what a call's usage says."""
+"""Usage: the tokens of a model call as its provider reported them, and how long the provider keeps what it cached."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from timeline.frozen import Frozen
+
 if TYPE_CHECKING:
-    from timeline.events import Usage
+    from collections.abc import Iterable
+
+
+class Usage(Frozen):
+    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        """Return what both calls took together."""
+        return Usage(**{name: value + getattr(other, name) for name, value in self})
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return what several calls took together, None where nobody reported any."""
+    return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
+
 
 KeptLong: TypeAlias = Literal["nothing", "fixed_part", "everything"]
 """What the provider is asked to keep for its long time; what stands further back in a request is never kept longer."""

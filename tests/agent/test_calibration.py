@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.scenes import AT, answer, opened, prompt
 from timeline.agent.calibration import FACTS, REWRITES, Calibration, calibrate
-from timeline.events import BlocksHidden, ContextRendered, Event, ModelCalled, Payload, Usage, event_id
+from timeline.events import BlocksHidden, ContextRendered, Event, ModelCalled, Payload, event_id
 from timeline.events.encoding import PAYLOADS
+from timeline.usage import Usage
 
 
 def log(*payloads: Payload) -> list[Event]:

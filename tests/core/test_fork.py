@@ -25,8 +25,9 @@ from tests.scenes import (
 )
 from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, HistoryUnavailable, VersionConflict
-from timeline.events import ModelCalled, Usage, event_id
+from timeline.events import ModelCalled, event_id
 from timeline.events.attempt_events import CompactionStarted
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,11 +28,12 @@ from tests.scenes import (
 from timeline import Timeline, policies
 from timeline.blocks import Note, StageDigest, UserPrompt
 from timeline.errors import ConversationNotFound, InvalidBlock
-from timeline.events import ConversationOpened, ParentLink, Usage
+from timeline.events import ConversationOpened, ParentLink
 from timeline.frozen import sha256_hex
 from timeline.log.stored import StoredLog
 from timeline.projection.project import PROJECTION
 from timeline.tokens import get_counter
+from timeline.usage import Usage
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 SYSTEM = "You help."

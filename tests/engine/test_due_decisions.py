@@ -28,10 +28,11 @@ from tests.scenes import (
 )
 from timeline import Timeline, open_store, policies
 from timeline.blocks import Reasoning
-from timeline.events import ModelCalled, Usage, event_id
+from timeline.events import ModelCalled, event_id
 from timeline.events.attempt_events import CompactionStarted
 from timeline.planning.hide import NOTICE, is_notice
 from timeline.policy.model import Hiding, Policy
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

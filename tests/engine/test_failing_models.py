@@ -21,7 +21,7 @@ from tests.scenes import answer, exchange, log_of, opened, payloads_of, prompt, 
 from timeline import Timeline, open_store, policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, SummarizerFailed
-from timeline.events import Usage
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

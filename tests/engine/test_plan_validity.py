@@ -12,7 +12,8 @@ from tests.scenes import AT, Interrupted, Scribe, answer, call, opened, payloads
 from timeline import policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, CompactionSuperseded
-from timeline.events import BlocksPinned, Usage, event_id
+from timeline.events import BlocksPinned, event_id
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from timeline import Timeline

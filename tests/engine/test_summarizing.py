@@ -24,8 +24,8 @@ from tests.scenes import (
     turn,
     words,
 )
-from timeline.events import Usage
 from timeline.ports import Summary
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from timeline.ports import SummaryRequest

@@ -16,12 +16,11 @@ from timeline.events import (
     ModelCalled,
     PolicyChanged,
     Replacement,
-    Usage,
 )
 from timeline.events.attempt_events import CompactionFailed, CompactionStarted
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.window import Lease, Touch
-from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS
+from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS, Usage
 
 POLICY = small_policy().digest()
 RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")

@@ -12,9 +12,10 @@ from tests.wire.sdk_schemas import check_ui_messages, is_model_message
 from timeline import open_store
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ImportFailed
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers import Recording, read_recording
 from timeline.portable.recordings import import_recording
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.importers.session import Session, blocks, kinds, read_document
 from timeline.errors import ImportFailed
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers import FORMATS, read_recording
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

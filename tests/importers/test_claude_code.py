@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.importers.session import START, Session, blocks, kinds, said, thought, use
 from tests.recorded import needs_recordings, recorded
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
 from timeline.importers.claude_code import read_claude_code
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

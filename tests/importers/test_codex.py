@@ -13,11 +13,12 @@ from tests.importers.codex_rollout import Rollout
 from tests.importers.session import START, blocks, kinds
 from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
-from timeline.events import CompactionCompleted, ModelCalled, ParentLink, Usage
+from timeline.events import CompactionCompleted, ModelCalled, ParentLink
 from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.codex import UNREADABLE, read_codex
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,12 @@ from tests.recorded import needs_recordings, recorded
 from timeline import open_store, policies
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.errors import ImportFailed
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers import Recording, read_recording
 from timeline.importers.gemini_cli import read_gemini_cli
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

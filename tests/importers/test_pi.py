@@ -15,11 +15,12 @@ from tests.importers.session import START, Session, blocks, kinds, said
 from tests.recorded import needs_recordings, recorded
 from timeline import Timeline, policies
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
-from timeline.events import ModelCalled, ParentLink, Usage
+from timeline.events import ModelCalled, ParentLink
 from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.pi import MOST_BRANCHES, read_pi
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -45,9 +45,9 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.errors import InvalidBlock
-from timeline.events import Usage
 from timeline.integrations.langchain import usage_of
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
+from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 

@@ -49,9 +49,9 @@ from tests.wire.entries import (
     thought,
 )
 from timeline.blocks import AssistantCompletion, Attachment, Block, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.events import Usage
 from timeline.integrations.pydantic_ai import usage_of
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
+from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
 

@@ -24,9 +24,9 @@ from store.memory import MemoryStore
 from tests.scenes import FULL, Mute, Scribe, answer, call, exchange, opened, prompt, result, small_policy
 from timeline import Hooks, Skip, policies, summarizers
 from timeline.errors import CompactionRefused, ContextOverflow, SummarizerFailed
-from timeline.events import Usage
 from timeline.integrations.telemetry import Telemetry, conversation_attributes, usage_attributes
 from timeline.ports import Summary
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -32,12 +32,12 @@ from timeline.events import (
     CompactionCompleted,
     Replacement,
     UnknownPayload,
-    Usage,
     WrittenBy,
     appended_block,
 )
 from timeline.frozen import repair_text
 from timeline.paths import numbered, stem
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

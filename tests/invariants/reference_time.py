@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tests.invariants.reference import LogLine
-    from timeline.events import Usage
+    from timeline.usage import Usage
 
 SHORT: Final = 300
 """Seconds that a provider keeps its cache, unless its usage says ..."""

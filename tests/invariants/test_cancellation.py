@@ -15,7 +15,7 @@ from tests.invariants.cancelling import Play, Scene, Story, by_scope, by_task, c
 from tests.invariants.playing import AT
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionError
-from timeline.events import Usage
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

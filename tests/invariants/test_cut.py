@@ -13,7 +13,8 @@ from tests.scenes import first_step
 from timeline.blocks import ToolCall
 from timeline.fold.groups import atomic_groups
 from timeline.planning.budget import FixedPart
-from timeline.planning.cut_point import choose_cut, is_candidate, is_message, is_turn_start, legal_cuts, seed_cut
+from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
+from timeline.planning.messages import is_candidate, is_message, is_turn_start
 from timeline.planning.plans import Plan
 from timeline.planning.steps import plan_step
 from timeline.timeline import Timeline

@@ -15,7 +15,7 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
 from timeline.log.history import fold_history
-from timeline.projection.context import RenderedContext, Taken
+from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
+    from timeline.projection.reports import Taken
     from timeline.wire.neutral import Entry, NeutralContext
 
 PROBES: Final = (

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.scenes import AT
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt, with_media
-from timeline.events import BlockAppended, ModelCalled, Usage
+from timeline.events import BlockAppended, ModelCalled
 from timeline.importers.recording import ImportedCompaction, RecordedEvent, Recording, Report
 from timeline.tokens import get_counter
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

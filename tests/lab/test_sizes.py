@@ -7,8 +7,9 @@ import pytest
 from tests.lab.talks import FIXED, RATIO, UNCACHED, Talk, work
 from tests.portable.recordings import TALK, recording
 from tests.scenes import answer, prompt
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.lab.sizes import measure
+from timeline.usage import Usage
 
 
 def test_sizes_add_up_to_the_reported_growth_exactly() -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.scenes import AT, after, apply, fold_of, turn
-from timeline.events import BlocksHidden, ContextRendered, ModelCalled, Usage
+from timeline.events import BlocksHidden, ContextRendered, ModelCalled
 from timeline.planning.cache_clock import Cold, coldness
 from timeline.policy.model import CachePointRule, Hiding, Policy
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold

@@ -22,7 +22,8 @@ from timeline.blocks import (
 )
 from timeline.events import BlocksHidden, Replacement
 from timeline.fold.groups import atomic_groups
-from timeline.planning.cut_point import choose_cut, is_candidate, is_message, is_turn_start, legal_cuts, seed_cut
+from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
+from timeline.planning.messages import is_candidate, is_message, is_turn_start
 
 
 def legal(*blocks: Block, whole_turns: bool = False) -> list[int]:

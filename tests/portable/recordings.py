@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.scenes import after, answer, call, prompt, result
 from timeline.blocks import Block
-from timeline.events import BlockAppended, ModelCalled, Usage
+from timeline.events import BlockAppended, ModelCalled
 from timeline.importers import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from timeline.events import Payload

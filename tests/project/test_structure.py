@@ -31,7 +31,7 @@ PICTURE = {
     "lifecycle": "vocabulary fold policy planning.budget planning.costs projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
     "engine": f"{ENGINE} re-exports",
-    "agent": "vocabulary importers fold wire planning.budget planning.costs projection checks log view timeline",
+    "agent": "vocabulary importers fold wire planning.budget planning.costs projection checks log",
     "view": "vocabulary fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",

@@ -20,7 +20,8 @@ from timeline.projection.table import explanation_lines
 
 if TYPE_CHECKING:
     from timeline import Timeline
-    from timeline.projection.context import ContextBlock, RenderedContext
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.rules import ContextBlock
 
 
 async def told(timeline: Timeline, **given_: Any) -> dict[str, ContextBlock]:

@@ -17,9 +17,9 @@ from tests.providers import Answer, Asked, Cut, FakeProvider, Hang, Raw, Trouble
 from tests.providers.summarizing import MODEL, SUMMARIZERS
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import MissingExtra, SummarizerFailed
-from timeline.events import Usage
 from timeline.ports import SummaryRequest
 from timeline.tokens import get_counter
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from tests.providers import Step

@@ -18,7 +18,7 @@ from tests.sdks import (
 )
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall
 from timeline.errors import UnknownResponse
-from timeline.events import Usage
+from timeline.usage import Usage
 from timeline.wire.responses import ModelResponse, read_response
 
 if TYPE_CHECKING:

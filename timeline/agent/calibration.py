@@ -16,7 +16,8 @@ from timeline.events import ContextRendered, ModelCalled
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from timeline.events import Event, Usage
+    from timeline.events import Event
+    from timeline.usage import Usage
 
 LOWEST: Final = 0.7
 HIGHEST: Final = 1.5

@@ -17,7 +17,7 @@ from timeline.wire.responses import OUT_OF_ROOM
 if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.planning.budget import Account
-    from timeline.projection.context import Taken
+    from timeline.projection.reports import Taken
     from timeline.wire.responses import ModelResponse
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."

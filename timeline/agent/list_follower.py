@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from timeline.events import Event
     from timeline.fold.window import Window
     from timeline.ports import Clock
-    from timeline.view import TimelineView
 
 
 class ListFollower:
@@ -32,13 +31,13 @@ class ListFollower:
 
     def __init__(
         self,
-        timeline: TimelineView,
         *,
+        window: Callable[[], Window],
         since: Callable[[int], Awaitable[list[Event]]],
         append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
         clock: Clock,
     ) -> None:
-        self._timeline = timeline
+        self._window = window
         self._since = since
         self._append = append
         self._clock = clock
@@ -67,7 +66,7 @@ class ListFollower:
                 block = appended_block(event.payload)
                 if block is not None:
                     self._blocks.append(block)
-            said = own_words(self._timeline.window)
+            said = own_words(self._window())
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
             return await self._append(unknown(news, signatures(self._blocks)), at)
 

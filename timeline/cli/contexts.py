@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from timeline.cli.shapes import CompactedRow
     from timeline.policy.model import Policy
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.reports import Taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.answers import shows
 from timeline.blocks import RangeSummary
-from timeline.engine.hiding import as_pruned
 from timeline.engine.hooks import BEFORE, Announced, call_hook
 from timeline.engine.lease import begin, holds, release, take_turn, within
 from timeline.engine.summarizing import Asked, ask
@@ -26,13 +25,13 @@ from timeline.paths import stem
 from timeline.planning.budget import account, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
-from timeline.planning.plans import Plan
+from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.steps import plan_step
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip
-from timeline.projection.context import Taken
+from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

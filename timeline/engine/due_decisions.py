@@ -25,7 +25,7 @@ from timeline.log.stored import addressed_block
 from timeline.planning.cache_clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
 from timeline.planning.plans import Hides
-from timeline.projection.context import Taken
+from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,19 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
 from timeline.planning.costs import costs
+from timeline.planning.plans import as_pruned, named, tools_of
 from timeline.planning.steps import plan_hides
-from timeline.projection.context import Taken
+from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from timeline.engine.compactor import Compactor
-    from timeline.events import CompactReason, Payload, Replacement
+    from timeline.events import CompactReason, Payload
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.planning.plans import Hides
@@ -62,31 +62,6 @@ class Course:
     def follow(self, pruned: Pruned | None) -> None:
         """Take in what was hidden: the compaction is over, or goes on."""
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
-
-
-def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, freed: int) -> Pruned:
-    """Fill in what was hidden of the tools' outputs, and the tokens that it freed of the window's.
-
-    ``after_tokens`` is what the messages were before this hide; they began with ``before_tokens``.
-    """
-    tools = _tools({stand_in.version for stand_in in blocks}, window)
-    before = pruned.after_tokens or pruned.before_tokens
-    figures = {"outputs": len(tools), "tools": _named(tools), "saved_tokens": freed, "after_tokens": before - freed}
-    return pruned.model_copy(update=figures)
-
-
-def _tools(versions: set[int], window: Window) -> list[str]:
-    """Return the name of each result's tool among some blocks; an empty one where no call says it."""
-    names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
-    return [
-        item.block.name or names.get(item.answers or 0, "")
-        for item in window.items
-        if item.version in versions and isinstance(item.block, ToolResult)
-    ]
-
-
-def _named(tools: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in tools if name))
 
 
 async def hide_by_step(
@@ -140,7 +115,7 @@ def hidden_by(hides: Hides, window: Window, compactor: Compactor, log: Log) -> T
     event = hides.event
     if event.pruned is not None:
         compactor.observer.pruned(log.fold.conversation, event.pruned)
-    tools = _tools({stand_in.version for stand_in in event.blocks}, window)
+    tools = tools_of({stand_in.version for stand_in in event.blocks}, window)
     before = sum(costs(window.items, compactor.policy))
     facts: dict[str, int | str] = {
         **event.facts,
@@ -149,6 +124,6 @@ def hidden_by(hides: Hides, window: Window, compactor: Compactor, log: Log) -> T
     }
     if tools:
         facts["outputs"] = len(tools)
-    if named := _named(tools):
-        facts["tools"] = ", ".join(named)
+    if names := named(tools):
+        facts["tools"] = ", ".join(names)
     return Taken(kind="hidden", reason=event.reason, facts=facts)

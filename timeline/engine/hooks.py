@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import described
 from timeline.events.notice_events import CompactionBoundary, HookFailed
-from timeline.projection.context import Taken
+from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.planning.budget import FixedPart
     from timeline.policy.steps import Step
-    from timeline.projection.context import Taken
+    from timeline.projection.reports import Taken
 
 
 @dataclass(slots=True)

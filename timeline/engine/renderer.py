@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.planning.budget import Account, FixedPart
     from timeline.policy.model import Policy
-    from timeline.projection.context import Taken
+    from timeline.projection.reports import Taken
 
 _MOST_KEPT_COUNTS: Final = 200
 """Counts of prompts, tools and tails that are kept from one render to the next."""

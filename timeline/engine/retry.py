@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Compactor
     from timeline.log.protocol import Log
     from timeline.planning.budget import FixedPart
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.reports import Taken
     from timeline.wire.refusals import ContextLimit
 
 T = TypeVar("T")

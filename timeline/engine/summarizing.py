@@ -9,13 +9,15 @@ import anyio
 
 from timeline.answers import SIGNALS
 from timeline.errors import SummarizerFailed
-from timeline.events import SummaryParts, total_usage
+from timeline.events import SummaryParts
 from timeline.planning.summary_block import written_by
+from timeline.usage import total_usage
 
 if TYPE_CHECKING:
-    from timeline.events import Usage, WrittenBy
+    from timeline.events import WrittenBy
     from timeline.planning.summary_requests import Requests
     from timeline.ports import Summarizer, Summary, SummaryRequest
+    from timeline.usage import Usage
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from timeline.events import Usage
+    from timeline.usage import Usage
 
 
 class CompactionError(TimelineError):

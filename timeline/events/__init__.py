@@ -7,7 +7,6 @@ A payload that this version does not know (a later type, or a later schema versi
 from __future__ import annotations
 
 import secrets
-from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -16,9 +15,9 @@ from pydantic import JsonValue
 from timeline.blocks import AnyBlock, Instant, RangeSummary, newer_block
 from timeline.digest import Digest
 from timeline.frozen import Frozen, canonical_json, sha256_hex, unchecked
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -161,25 +160,6 @@ class SummaryParts(Frozen):
 
     history: str = ""
     turn_prefix: str = ""
-
-
-class Usage(Frozen):
-    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_5m_tokens: int = 0
-    cache_write_1h_tokens: int = 0
-
-    def plus(self, other: Usage) -> Usage:
-        """Return what both calls took together."""
-        return Usage(**{name: value + getattr(other, name) for name, value in self})
-
-
-def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return what several calls took together, None where nobody reported any."""
-    return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
 
 
 NOBODY: Final = "none"

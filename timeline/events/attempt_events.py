@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from timeline.blocks import Instant
 from timeline.errors import Cause
-from timeline.events import CompactReason, Payload, Usage
+from timeline.events import CompactReason, Payload
+from timeline.usage import Usage
 
 RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "vetoed"]
 FailureReason: TypeAlias = Literal[

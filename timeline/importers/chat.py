@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import gemini, message_decoder
@@ -19,6 +19,7 @@ from timeline.wire.usage import anthropic_usage, openai_usage
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
+    from timeline.usage import Usage
 
 Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
 

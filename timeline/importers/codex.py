@@ -11,11 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import SystemMessage
-from timeline.events import ModelCalled, ParentLink, Usage
+from timeline.events import ModelCalled, ParentLink
 from timeline.importers.builder import Origin, RecordingBuilder, parse_time
 from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
+from timeline.usage import Usage
 from timeline.wire.foreign import text_of
 from timeline.wire.usage import count_of
 

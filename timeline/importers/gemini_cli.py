@@ -11,9 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, ToolCall, UserPrompt
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.recording import Recording, Report, short_title
+from timeline.usage import Usage
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.gemini_parts import joined_text, media_block, parts_of, result_block
 from timeline.wire.usage import count_of

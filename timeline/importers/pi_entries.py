@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.events import ModelCalled, Usage
+from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.recording import ImportedCompaction
+from timeline.usage import Usage
 from timeline.wire.anthropic import joined_text, parts_of
 from timeline.wire.foreign import arguments_of, decode_value, text_of
 from timeline.wire.media import attachment_block

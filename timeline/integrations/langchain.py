@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument
-from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
+from timeline.usage import Usage
 from timeline.wire.foreign import plain
 from timeline.wire.usage import count_of
 

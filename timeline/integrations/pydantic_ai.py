@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument
-from timeline.events import Usage
 from timeline.extras import needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
 from timeline.log.uncancelled import shielded
+from timeline.usage import Usage
 
 with needs("pydantic-ai-slim", "pydantic-ai"):
     from pydantic_ai import RunContext, Tool

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-    from timeline.events import CompactionCompleted, CompactReason, Pruned, Usage
+    from timeline.events import CompactionCompleted, CompactReason, Pruned
     from timeline.fold.window import Window
     from timeline.policy.steps import CoveringStep
     from timeline.ports import Summarizer, Summary, SummaryRequest
     from timeline.projection.context import RenderedContext
     from timeline.queries import Found, Queries, StoredDigest
+    from timeline.usage import Usage
 
 T = TypeVar("T")
 

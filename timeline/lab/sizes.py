@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Usage
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.ports import TokenCounter
+    from timeline.usage import Usage
 
 VOCABULARY: Final = "o200k_base"
 """What weighs a recording's blocks against one another, before the provider's own figures scale them."""

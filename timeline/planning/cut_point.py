@@ -8,9 +8,10 @@ at or after it is a candidate. Where the seed's rules give a legal cut, ours is 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from timeline.fold.groups import boundaries
+from timeline.planning.messages import is_candidate, is_message, is_turn_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,26 +19,6 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.fold.groups import Group
     from timeline.fold.window import Item
-
-_NEVER: Final = frozenset({"react.tool.result", "conv.range.summary"})
-_ALWAYS: Final = frozenset({"user.prompt", "assistant.completion", "react.tool.call", "turn.header"})
-
-
-def is_candidate(block: Block) -> bool:
-    """Say whether a cut may stand before a block (seed 002, candidate cut points)."""
-    if block.type in _NEVER:
-        return False
-    return block.type in _ALWAYS or (bool(block.author) and block.author not in {"system", "tool"})
-
-
-def is_message(block: Block) -> bool:
-    """Say whether a block counts towards the recent tokens (seed 002, message blocks)."""
-    return block.type == "react.tool.result" or is_candidate(block)
-
-
-def is_turn_start(block: Block) -> bool:
-    """Say whether a block opens a turn (seed 002, turn boundary and split turns)."""
-    return block.type in {"turn.header", "user.prompt"} or block.author == "user"
 
 
 def first_free(items: Sequence[Item]) -> int:

@@ -1,7 +1,8 @@
-"""Messages: the units in which the published designs count (seeds 000, 001, 003, 004), told from the blocks.
+"""Messages: the units in which the published designs count, by the types of the blocks.
 
-A response's reasoning, text and calls are one message of the assistant; each result is one of the tool; a turn's
-header, prompt and attachments are one of the user. What is omitted is none.
+For seeds 000, 001, 003 and 004 a response's reasoning, text and calls are one message of the assistant; each result is
+one of the tool; a turn's header, prompt and attachments are one of the user. What is omitted is none. For seed 002 a
+message is a block: one that a cut may be placed before, or a result.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.fold.window import Item
+
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 _OPENING: Final = (TurnHeader, UserPrompt, Attachment)
@@ -77,3 +79,26 @@ def _key(item: Item, position: int) -> object:
     if isinstance(item.block, _OPENING):
         return ("opening", item.block.turn_id)
     return ("single", position)
+
+
+_NEVER: Final = frozenset({"react.tool.result", "conv.range.summary"})
+
+
+_ALWAYS: Final = frozenset({"user.prompt", "assistant.completion", "react.tool.call", "turn.header"})
+
+
+def is_candidate(block: Block) -> bool:
+    """Say whether a cut may stand before a block (seed 002, candidate cut points)."""
+    if block.type in _NEVER:
+        return False
+    return block.type in _ALWAYS or (bool(block.author) and block.author not in {"system", "tool"})
+
+
+def is_message(block: Block) -> bool:
+    """Say whether a block counts towards the recent tokens (seed 002, message blocks)."""
+    return block.type == "react.tool.result" or is_candidate(block)
+
+
+def is_turn_start(block: Block) -> bool:
+    """Say whether a block opens a turn (seed 002, turn boundary and split turns)."""
+    return block.type in {"turn.header", "user.prompt"} or block.author == "user"

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from timeline.blocks import ToolCall, ToolResult
+
 if TYPE_CHECKING:
-    from timeline.events import BlocksHidden, Covers, Replacement, SummaryParts
+    from collections.abc import Sequence
+
+    from timeline.events import BlocksHidden, Covers, Pruned, Replacement, SummaryParts
     from timeline.events.attempt_events import RefusalReason
-    from timeline.fold.window import Item
+    from timeline.fold.window import Item, Window
     from timeline.planning.budget import Account
+
 
 LABEL_TOKENS: Final = 120
 """What a summary's own headings take at the most, as long as it is not written."""
@@ -92,3 +97,29 @@ class Hides:
 
     event: BlocksHidden
     freed: int
+
+
+def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, freed: int) -> Pruned:
+    """Fill in what was hidden of the tools' outputs, and the tokens that it freed of the window's.
+
+    ``after_tokens`` is what the messages were before this hide; they began with ``before_tokens``.
+    """
+    tools = tools_of({stand_in.version for stand_in in blocks}, window)
+    before = pruned.after_tokens or pruned.before_tokens
+    figures = {"outputs": len(tools), "tools": named(tools), "saved_tokens": freed, "after_tokens": before - freed}
+    return pruned.model_copy(update=figures)
+
+
+def tools_of(versions: set[int], window: Window) -> list[str]:
+    """Return the name of each result's tool among some blocks; an empty one where no call says it."""
+    names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
+    return [
+        item.block.name or names.get(item.answers or 0, "")
+        for item in window.items
+        if item.version in versions and isinstance(item.block, ToolResult)
+    ]
+
+
+def named(tools: Sequence[str]) -> tuple[str, ...]:
+    """Return the names among tools, each once."""
+    return tuple(dict.fromkeys(name for name in tools if name))

@@ -15,7 +15,7 @@ from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.budget import Account, least_progress, preview_cap
 from timeline.planning.costs import costs, scaled
-from timeline.planning.cut_point import is_candidate, is_turn_start
+from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.spill import can_spill, spill
 

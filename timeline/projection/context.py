@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, InstanceOf
 
@@ -11,51 +11,17 @@ from timeline.fold.window import Window
 from timeline.frozen import Frozen
 from timeline.planning.budget import Account
 from timeline.policy.model import Policy
-from timeline.projection.explain import explain
-from timeline.projection.reports import overflow_check, preparation, prune_result
-from timeline.projection.rules import Rulings, in_words
+from timeline.projection.explain import Explanation, explained_points
+from timeline.projection.reports import Taken, overflow_check, preparation, prune_result
+from timeline.projection.rules import ContextBlock, Rulings, context_block
 from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
 
 if TYPE_CHECKING:
-    from timeline.fold.window import Item
-    from timeline.projection.explain import Explanation
     from timeline.projection.reports import OverflowCheck, Preparation, PruneResult
-    from timeline.projection.rules import Facts
     from timeline.wire.gemini_cache import CachedPrefix
-
-
-class ContextBlock(Frozen):
-    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole.
-
-    ``rule`` is the name of what put it into its state and ``facts`` are its figures; ``reason`` says both in words.
-    """
-
-    version: int
-    path: str
-    type: str
-    turn_id: str
-    state: Literal["visible", "hidden", "carried", "omitted", "redacted"]
-    reason: str
-    tokens: int
-    of_tokens: int
-    rule: str
-    facts: dict[str, int | str] = {}
-
-
-class Taken(Frozen):
-    """A decision that this render took: what, why, and the figures behind it."""
-
-    kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
-    reason: str
-    facts: dict[str, int | str] = {}
-
-    @property
-    def made_room(self) -> bool:
-        """Whether it made the context smaller."""
-        return self.kind in {"hidden", "compacted", "spilled"}
 
 
 class RenderedContext(Frozen):
@@ -91,12 +57,24 @@ class RenderedContext(Frozen):
     def blocks(self) -> tuple[ContextBlock, ...]:
         """Every live block in order, with its state and the reason for it."""
         rulings = Rulings(self.window, {entry.path: entry for entry in self.neutral.entries})
-        return tuple(_block(item, *rulings.of(item)) for item in self.window.items)
+        return tuple(context_block(item, *rulings.of(item)) for item in self.window.items)
 
     @cached_property
     def explanation(self) -> Explanation:
         """Why the context is what it is: each block's rule, the cache points', the account and the decisions."""
-        return explain(self)
+        return Explanation(
+            conversation=self.conversation,
+            version=self.version,
+            fingerprint=self.fingerprint,
+            policy=self.policy.name,
+            blocks=self.blocks,
+            kept_long=self.neutral.kept_long,
+            cache_points=explained_points(self.neutral, self.blocks, self.policy.cache_points),
+            ephemeral=len(self.neutral.ephemeral),
+            account=self.account,
+            decisions=self.decisions,
+            overflow=self.overflow,
+        )
 
     @property
     def overflow_check(self) -> OverflowCheck:
@@ -189,19 +167,3 @@ class RenderedContext(Frozen):
             "decisions": [d.model_dump() for d in self.decisions],
             "overflow": self.overflow,
         }
-
-
-def _block(item: Item, rule: str, facts: Facts) -> ContextBlock:
-    tokens = 0 if rule == "result_omitted" else item.shown_tokens
-    return ContextBlock(
-        version=item.version,
-        path=item.block.path,
-        type=item.block.type,
-        turn_id=item.block.turn_id,
-        state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
-        reason=in_words(rule, facts, shown=tokens, whole=item.tokens),
-        tokens=tokens,
-        of_tokens=item.tokens,
-        rule=rule,
-        facts=facts,
-    )

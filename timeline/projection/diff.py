@@ -19,7 +19,8 @@ from timeline.wire import SENT, encoder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from timeline.projection.context import ContextBlock, RenderedContext
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.rules import ContextBlock
     from timeline.wire.neutral import NeutralContext
 
 _EXCERPT: Final = 48

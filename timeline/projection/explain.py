@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.planning.budget import Account
-    from timeline.projection.context import ContextBlock, RenderedContext, Taken
-    from timeline.projection.rules import Facts
+    from timeline.policy.model import CachePointRule
+    from timeline.projection.reports import Taken
+    from timeline.projection.rules import ContextBlock, Facts
     from timeline.usage import KeptLong
-    from timeline.wire.neutral import CachePoint
+    from timeline.wire.neutral import Entry, NeutralContext
 
 _POINTS: Final = {
     "previous_turn": "the last block before the current turn {turn_id}",
@@ -84,34 +87,27 @@ class Explanation:
         }
 
 
-def explain(context: RenderedContext) -> Explanation:
-    """Explain a context."""
-    return Explanation(
-        conversation=context.conversation,
-        version=context.version,
-        fingerprint=context.fingerprint,
-        policy=context.policy.name,
-        blocks=context.blocks,
-        kept_long=context.neutral.kept_long,
-        cache_points=tuple(_point(context, point) for point in context.cache_points),
-        ephemeral=len(context.neutral.ephemeral),
-        account=context.account,
-        decisions=context.decisions,
-        overflow=context.overflow,
+def explained_points(
+    neutral: NeutralContext, blocks: Sequence[ContextBlock], rule: CachePointRule
+) -> tuple[ExplainedPoint, ...]:
+    """Say of each cache point of a context what placed it.
+
+    Args:
+        neutral: the context.
+        blocks: its live blocks.
+        rule: the policy's.
+    """
+    return tuple(
+        ExplainedPoint(point.kind, neutral.entries[point.index].path, facts, _POINTS[point.kind].format(**facts))
+        for point in neutral.cache_points
+        for facts in [_point_facts(neutral.entries, blocks, rule, point.kind)]
     )
 
 
-def _point(context: RenderedContext, point: CachePoint) -> ExplainedPoint:
-    facts = _point_facts(context, point.kind)
-    path = context.neutral.entries[point.index].path
-    return ExplainedPoint(point.kind, path, facts, _POINTS[point.kind].format(**facts))
-
-
-def _point_facts(context: RenderedContext, kind: str) -> Facts:
+def _point_facts(entries: Sequence[Entry], blocks: Sequence[ContextBlock], rule: CachePointRule, kind: str) -> Facts:
     """Return the figures of the rule that placed a point; rounds are counted among what is shown."""
-    rule, entries = context.policy.cache_points, context.neutral.entries
     if kind == "previous_turn":
-        turns = {block.path: block.turn_id for block in context.blocks}
+        turns = {block.path: block.turn_id for block in blocks}
         return {"turn_id": turns[entries[-1].path]}
     if kind == "pre_tail":
         rounds = len({entry.group for entry in entries if entry.group})

@@ -1,11 +1,11 @@
-"""Results of a render as flat figures, under the names of seed 004: overflow check, pruning, preparation.
+"""What a render did: its decisions, and sums of them as flat figures under the names of seed 004.
 
 All of them follow from the account and the decisions of a context.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from timeline.frozen import Frozen
 
@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.planning.budget import Account
-    from timeline.projection.context import Taken
+
+
+class Taken(Frozen):
+    """A decision that this render took: what, why, and the figures behind it."""
+
+    kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
+    reason: str
+    facts: dict[str, int | str] = {}
+
+    @property
+    def made_room(self) -> bool:
+        """Whether it made the context smaller."""
+        return self.kind in {"hidden", "compacted", "spilled"}
 
 
 class OverflowCheck(Frozen):

@@ -5,9 +5,10 @@ A rule is told from what the fold remembers and from what was projected, never f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import Attachment, ToolCall, UserPrompt
+from timeline.frozen import Frozen
 from timeline.projection.signatures import Signatures
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactionCompleted
     from timeline.fold.window import Item, Window
     from timeline.wire.neutral import Entry
+
 
 Facts: TypeAlias = dict[str, int | str]
 """Figures and names behind a rule, by name."""
@@ -200,3 +202,38 @@ def spaced(name: str) -> str:
 def counted(number: int, one: str, several: str) -> str:
     """Say how many."""
     return f"{number:,} {one if number == 1 else several}"
+
+
+class ContextBlock(Frozen):
+    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole.
+
+    ``rule`` is the name of what put it into its state and ``facts`` are its figures; ``reason`` says both in words.
+    """
+
+    version: int
+    path: str
+    type: str
+    turn_id: str
+    state: Literal["visible", "hidden", "carried", "omitted", "redacted"]
+    reason: str
+    tokens: int
+    of_tokens: int
+    rule: str
+    facts: dict[str, int | str] = {}
+
+
+def context_block(item: Item, rule: str, facts: Facts) -> ContextBlock:
+    """Return a live item as a context treats it, with the rule behind that."""
+    tokens = 0 if rule == "result_omitted" else item.shown_tokens
+    return ContextBlock(
+        version=item.version,
+        path=item.block.path,
+        type=item.block.type,
+        turn_id=item.block.turn_id,
+        state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
+        reason=in_words(rule, facts, shown=tokens, whole=item.tokens),
+        tokens=tokens,
+        of_tokens=item.tokens,
+        rule=rule,
+        facts=facts,
+    )

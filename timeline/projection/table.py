@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from timeline.planning.budget import Account
-    from timeline.projection.context import ContextBlock, Taken
     from timeline.projection.explain import Explanation
+    from timeline.projection.reports import Taken
+    from timeline.projection.rules import ContextBlock
 
 Paint: TypeAlias = "Callable[[str, str], str]"
 """Gives a text the colour of a state, or of ``dim`` or ``bold`` things; it may not change how wide the text is."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.blocks import Block
-    from timeline.events import Usage
+    from timeline.usage import Usage
 
 INTERRUPTED: Final = "interrupted"
 """The finish reason of a response that the provider never finished, and the key that marks its completion."""

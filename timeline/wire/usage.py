@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from timeline.events import Usage
+from timeline.usage import Usage
 
 
 def count_of(fields: Any, key: str) -> int:

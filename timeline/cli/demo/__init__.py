@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from timeline.cli.rows import Row
     from timeline.fold.window import Window
     from timeline.ports import EventStore
-    from timeline.projection.context import RenderedContext, Taken
+    from timeline.projection.context import RenderedContext
+    from timeline.projection.reports import Taken
 
 LIMIT: Final = 6_000
 """Context limit of the demo, in tokens: small, so that two compactions come soon."""

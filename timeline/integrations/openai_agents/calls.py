@@ -13,7 +13,7 @@ with needs("openai-agents"):
 if TYPE_CHECKING:
     from agents import Agent, ModelResponse
 
-    from timeline.events import Usage
+    from timeline.usage import Usage
 
 
 def usage_of(response: ModelResponse) -> Usage:
