@@ -19,9 +19,8 @@ from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
 from .failures import checked_page, closed
 from .queries import Questions
-from .search.scanning import Scan
+from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
-from .search.texts import redacted_version, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence

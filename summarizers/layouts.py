@@ -1,4 +1,7 @@
-"""Layouts: the headings of each shape of summary, what stands under them, and how much of the cap each may claim."""
+"""Layouts: the headings of each shape of summary, what is below them, and how much of the cap each may claim.
+
+From the second compaction on a structured summary ends with a line that says how many it incorporates (seed 001).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from .ranking import Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def incorporates(number: int) -> str:
+    """Return the line that ends the summary of a compaction, from the second one on."""
+    return f"This summary incorporates context from {number - 1} previous compaction rounds."
 
 
 @dataclass(frozen=True, slots=True)

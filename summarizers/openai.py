@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
 
-from timeline.extras import needs
+from timeline.errors import needs
 from timeline.wire.usage import openai_usage, responses_usage
 
 from .models import ModelSummarizer, Options, Reply, declined, stopped

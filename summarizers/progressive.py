@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
-from .layouts import UNKNOWN_TASK
+from .layouts import UNKNOWN_TASK, incorporates
 from .original_task import original_task
 from .prompts import load_prompt, prompt_for
-from .rounds import incorporates
 from .text import ELLIPSIS
 
 if TYPE_CHECKING:

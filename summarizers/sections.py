@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolCall, ToolResult
 
-from .layouts import SECTIONS
+from .layouts import SECTIONS, incorporates
 from .original_task import original_task
 from .outline import fitted
 from .ranking import FACT, Point, Section
 from .record import file_of, writes
-from .rounds import incorporates
 from .shapes import Shape, accomplished, fixed, reader, state
 from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 

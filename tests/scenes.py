@@ -15,9 +15,9 @@ from timeline.blocks import AssistantCompletion, RangeSummary, ToolCall, ToolRes
 from timeline.errors import SummarizerFailed
 from timeline.events import BlockAppended, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.fold import Fold
-from timeline.planning.budget import FixedPart
+from timeline.planning.account import FixedPart
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan, Refusal
-from timeline.planning.steps import plan_step
 from timeline.policy.steps import CoveringStep
 from timeline.ports import Summary
 from timeline.tokens import get_counter

@@ -16,10 +16,9 @@ from pydantic import ValidationError
 
 from timeline import checks
 from timeline.agent.calibration import FACTS, Calibration, calibrate
-from timeline.agent.injection import QUESTION, injected_pair
 from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
-from timeline.agent.messages import placed_in_turns, read_messages
+from timeline.agent.messages import QUESTION, injected_pair, placed_in_turns, read_messages
 from timeline.agent.recall import RecallTool
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
@@ -64,19 +63,18 @@ from timeline.events import (
     event_id,
     event_ids,
 )
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
 from timeline.frozen import repair_text
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.dry_run import DryLog
-from timeline.log.history import fold_past
+from timeline.log.history import fold_past, standing_compactions, versions_to_revert
 from timeline.log.protocol import Draft
 from timeline.log.stored import StoredLog, addressed_block, free_id
 from timeline.log.uncancelled import shielded
-from timeline.log.undo import standing_compactions, versions_to_revert
-from timeline.planning.budget import FixedPart
+from timeline.planning.account import FixedPart
 from timeline.planning.collapse_stages import approvals, memory_digest
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.planning.messages import messages
@@ -104,7 +102,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
     from timeline.log.protocol import Log
-    from timeline.planning.budget import Account
+    from timeline.planning.account import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff

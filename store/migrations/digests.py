@@ -12,7 +12,7 @@ from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
 
 from ..digests import rows_of
-from ..sqlite import digest_tables
+from ..sqlite import digest_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -100,4 +100,4 @@ def _fill(connection: sqlite3.Connection, position: int, key: int, type_: str, e
         # Reading that event says so too; the store must open all the same.
         log.warning("the compaction at position %d has no digest rows: %s", position, damage)
     else:
-        digest_tables.write(connection, key, rows_of(version, at, payload))
+        digest_rows.write(connection, key, rows_of(version, at, payload))

@@ -2,24 +2,80 @@
 
 The memory store searches so, and a database what its index has not reached where it may not be written. The ranks are
 those of FTS5's `bm25()` (https://sqlite.org/fts5.html#the_bm25_function), with the sign turned.
+
+Searched are the text of an event's block and its type, unless it was redacted. They are taken from stored payloads, not
+from blocks: the index of a database reads them by the million.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..digests import EARLIEST, LATEST, moment
 from .words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Sequence
     from datetime import datetime
 
-    from .texts import Text
     from .words import Query
+
+
+class Text(NamedTuple):
+    """The text of a block, and the block's type."""
+
+    type: str
+    text: str
+
+
+def text_of(payload: str) -> Text | None:
+    """Return what is searched of an event, or None where it appends no block or the payload is damaged.
+
+    Of a call that is the tool's name and the values of the arguments: their keys are nobody's words.
+    """
+    block = _object(payload).get("block")
+    if not isinstance(block, dict):
+        return None
+    type_, text = block.get("type"), block.get("text", "")
+    parts = [text] if isinstance(text, str) else []
+    if type_ == "react.tool.call":
+        parts = [*_values(block.get("name")), *_values(block.get("arguments")), *parts]
+    return Text(str(type_), "\n".join(parts))
+
+
+def redacted_version(payload: str) -> int | None:
+    """Return the version of the block that a `block.redacted` event erases."""
+    version = _object(payload).get("version")
+    return version if isinstance(version, int) else None
+
+
+def _object(payload: str) -> dict[str, Any]:
+    try:
+        value = json.loads(payload)
+    except ValueError:
+        return {}  # Damaged: there is nothing to find in it, and reading the event says so.
+    return value if isinstance(value, dict) else {}
+
+
+def _values(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _values(inner)
+        case list():
+            for inner in value:
+                yield from _values(inner)
+        case bool() | None:
+            return
+        case int() | float():
+            yield str(value)
+
 
 MOST: Final = 1_000
 """Hits of a search; who needs more needs more words."""

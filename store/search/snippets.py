@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from timeline.events import appended_block
 from timeline.queries import Found
 
-from .texts import text_of
+from .scanning import text_of
 from .words import WORD, humps_of
 
 if TYPE_CHECKING:

@@ -2,24 +2,155 @@
 
 The code that begins a transaction ends it, in one call, out of reach of any cancellation. Nothing here knows of
 threads or of asyncio.
+
+First the head of each log is read, for placing appends in it; then batches whose places are settled are written:
+conversations, values, snapshots, the events, and the rows of digests. Many batches cost little more than one: their
+events go in together, and each conversation's row is written once.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.errors import TimelineError, VersionConflict
+from timeline.frozen import sha256_hex
 from timeline.ports import Appended
 
 from .. import append_rules
-from .heads import NOWHERE, SQLiteLog
-from .inserting import Placed, insert
+from ..digests import rows_of
+from . import digest_rows, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from ..codec import Batch
+    from ..codec import Batch, ForkPoint, Row
+
+
+NOWHERE: Final = 0
+"""The key of a conversation that does not exist: none has it."""
+
+
+class SQLiteLog:
+    """What a conversation's stored events say of themselves; see `placing.Log`. ``key`` is 0 if there is none."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
+        self._connection = connection
+        head = connection.execute(statements.HEAD, (conversation,)).fetchone()
+        self.key: int
+        self.version: int
+        self.base: int
+        self.parent_key: int | None
+        self.key, self.version, self.base, self.parent_key = head or (NOWHERE, 0, 0, None)
+
+    def fork_off(self, fork: ForkPoint) -> None:
+        """Put a conversation that is about to be opened behind what it shares with its parent.
+
+        Raises:
+            ConversationNotFound, HistoryUnavailable: as `placing.check_fork` says.
+        """
+        parent = SQLiteLog(self._connection, fork.parent)
+        append_rules.check_fork(fork, parent.version)
+        self.parent_key, self.version, self.base = parent.key, fork.version, fork.version
+
+    def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
+        """Return ``(event id, checksum, position)`` of a range of versions."""
+        return self._connection.execute(statements.STORED_BETWEEN, (self.key, first, last)).fetchall()
+
+    def versions_of(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the versions of those ids that the log holds."""
+        return dict(self._connection.execute(statements.VERSIONS_OF_IDS, (json.dumps(list(ids)), self.key)))
+
+    def taken(self, paths: Collection[str]) -> set[str]:
+        """Return those of the paths that are in use, shared ones too."""
+        return self.shared(paths) if self.key == NOWHERE else self._in_use(paths, self.version, self.key)
+
+    def shared(self, paths: Collection[str]) -> set[str]:
+        """Return those of the paths that are in use in what a fork shares with its parent."""
+        return self._in_use(paths, self.base, self.parent_key)
+
+    def _in_use(self, paths: Collection[str], last: int, key: int | None) -> set[str]:
+        rows = self._connection.execute(statements.PATHS_IN_USE, (last, key, json.dumps(list(paths))))
+        return {path for (path,) in rows}
+
+    def last_position(self) -> int:
+        """Return the position of the newest event; 0 if there is none."""
+        newest = self.events(self.version, self.version)
+        return newest[0][2] if newest else 0
+
+
+class Placed(NamedTuple):
+    """A batch, the log that it goes to, and the versions of its events; batches of one log share the object."""
+
+    batch: Batch
+    log: SQLiteLog
+    first: int
+    last: int
+
+
+def insert(connection: sqlite3.Connection, placed: Sequence[Placed]) -> list[Appended]:
+    """Write batches in the open transaction; those of one log follow each other in the order of their versions.
+
+    Raises:
+        sqlite3.IntegrityError: an id or a path is in use; what was written before that is for the caller to undo.
+    """
+    _write_conversations(connection, placed)
+    rows: list[Row] = []
+    for batch, log, first, _ in placed:
+        if batch.values:
+            connection.executemany(statements.INSERT_VALUES, batch.values.items())
+        if batch.snapshot is not None:
+            version, window_start, body = batch.snapshot
+            connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
+            connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
+        rows += [
+            (log.key, version, *draft, draft.checksum(batch.conversation, version))
+            for version, draft in enumerate(batch.drafts, first)
+        ]
+    for some, statement in _in_statements(rows):
+        connection.execute(statement, list(chain.from_iterable(some)))
+    # Asked now, when the newest row of the connection is the newest event. RETURNING would cost a third.
+    (position,) = connection.execute(statements.LAST_POSITION).fetchone()
+    position -= len(rows)
+    appended = []
+    for batch, log, first, last in placed:
+        position += last - first + 1
+        appended.append(Appended(first, last, position))
+        for number, payload in batch.compactions:
+            digest_rows.write(connection, log.key, rows_of(first + number, batch.drafts[number].at, payload))
+    return appended
+
+
+def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
+    start = 0
+    for size, statement in statements.INSERT_EVENTS.items():
+        while len(rows) - start >= size:
+            yield rows[start : start + size], statement
+            start += size
+
+
+def _write_conversations(connection: sqlite3.Connection, placed: Sequence[Placed]) -> None:
+    """Write the row of each conversation once, as it is after its newest event."""
+    opening = {part.log: part.batch for part in reversed(placed)}
+    rows = []
+    for log, newest in {part.log: part for part in placed}.items():
+        at = newest.batch.drafts[-1].at
+        if log.key != NOWHERE:
+            rows.append((newest.last, at, log.key))
+        else:
+            log.key = _open(connection, opening[log], log, (newest.last, at))
+    connection.executemany(statements.UPDATE_CONVERSATION, rows)
+
+
+def _open(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog, end: tuple[int, str]) -> int:
+    version, updated_at = end
+    created_at = batch.drafts[0].at
+    row = (batch.conversation, version, batch.title, batch.parent, created_at, updated_at, log.parent_key, log.base)
+    key = connection.execute(statements.INSERT_CONVERSATION, row).lastrowid
+    assert key is not None  # noqa: S101 - an INSERT that did not raise has a row
+    return key
 
 
 def append_nothing(connection: sqlite3.Connection, conversation: str) -> Appended:

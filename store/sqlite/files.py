@@ -1,27 +1,101 @@
-"""Database files: what stands at a path, and the connections to it.
+"""Database files: what is at a path, and the two connections to it: a thread that writes, and aiosqlite that reads.
 
 A file is looked at before it is opened for writing: what is no store of ours is never changed, not even by the side
-files that SQLite makes beside a database in WAL mode. Only SQLite opens it, also to look (`timeline.databases`).
+files that SQLite makes beside a database in WAL mode.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
+from threading import Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+import aiosqlite
 
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, read_only, store_error
+from ..failures import DRIVER_ERRORS, moved, read_only, store_error
 from ..holding import Held
-from ..identity import Identity
+from ..identity import Change, Identity
 from ..migrations import APPLICATION_ID, check_version, migrate, schema_version
+from . import statements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from .writer import Writer
+
+
+T = TypeVar("T")
+
+
+async def started(writer: Writer) -> Writer:
+    """Wait until a writer has its connection; stop it where that fails."""
+    try:
+        await asyncio.wrap_future(writer.opened)
+    except BaseException:
+        writer.stop()
+        raise
+    return writer
+
+
+async def connect_reader(address: str, file: Path, busy_timeout: float, name: str | None) -> aiosqlite.Connection:
+    """Open the connection that reads.
+
+    Args:
+        address: the file's URI, of `files.reading_uri`.
+        file: names the store in errors.
+        busy_timeout: seconds to wait for another process.
+        name: the name of the store that the writer has open; None: there is no writer.
+
+    Raises:
+        StoreMoved: the file is another store's than the writer's.
+        StoreError: what the database says.
+    """
+    connection = _in_daemon(
+        partial(
+            aiosqlite.connect,
+            address,
+            uri=True,
+            isolation_level=None,
+            timeout=busy_timeout,
+            factory=ReadConnection,
+        )
+    )
+    try:
+        await connection
+        # Something is read at once, so that SQLite holds the file for this connection as long as it is open.
+        await _check_name(connection, file, name)
+    except BaseException as error:
+        await connection.close()
+        if isinstance(error, DRIVER_ERRORS):
+            raise store_error(error, file) from error
+        raise
+    return connection
+
+
+async def _check_name(connection: aiosqlite.Connection, file: Path, name: str | None) -> None:
+    [(found,)] = await connection.execute_fetchall(statements.STORE)
+    if name not in {None, found}:
+        raise moved(file, Change.REPLACED)
+
+
+def _in_daemon(build: Callable[[], T]) -> T:
+    """Build an object in a daemon thread: the thread that the object makes for itself is then a daemon too.
+
+    An aiosqlite connection that nobody closes would otherwise keep the interpreter from exiting.
+    """
+    built: Future[T] = Future()
+    Thread(target=lambda: built.set_result(build()), daemon=True).start()
+    return built.result()
+
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""

@@ -30,12 +30,10 @@ from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only,
 from ..holding import log
 from ..identity import Place
 from ..queries import Questions
-from . import query_statements, statements
+from . import statements
 from .appending import append_nothing
-from .connecting import connect_reader, started
-from .files import Durability, advice, connect_writer, exists, reading_uri
-from .indexing import SLICE, catch_up
-from .search import SQLiteQuestions
+from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
+from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -368,7 +366,7 @@ class SQLiteStore(Questions):
         return SQLiteQuestions(self._fetched, str(self.file))
 
     async def _key(self, conversation: str) -> int:
-        rows = await self._rows(query_statements.CONVERSATION_KEY, conversation)
+        rows = await self._rows(statements.CONVERSATION_KEY, conversation)
         if not rows:
             raise ConversationNotFound(conversation)
         return int(rows[0][0])

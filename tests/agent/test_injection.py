@@ -10,7 +10,7 @@ from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import call, exchange, opened, prompt, result, small_policy, turn
 from timeline import policies
-from timeline.agent.injection import GO_ON, QUESTION
+from timeline.agent.messages import GO_ON, QUESTION
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow, InvalidBlock
 

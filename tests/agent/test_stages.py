@@ -12,7 +12,7 @@ from timeline import Timeline, policies
 from timeline.blocks import Note, StageDigest, SystemMessage
 from timeline.errors import InvalidArgument, StageNotFound, StageRefused
 from timeline.events import UnknownPayload, event_id
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.stages import Stage, advanced
 from timeline.log.history import fold_history, load_fold
 

@@ -12,7 +12,7 @@ from tests.scenes import AT, FULL, Scribe, after, answer, call, opened, payloads
 from timeline import policies
 from timeline.errors import CompactionInProgress, StoreFull
 from timeline.events import event_id
-from timeline.events.attempt_events import CompactionStarted
+from timeline.events.other_payloads import CompactionStarted
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline

@@ -21,7 +21,7 @@ from timeline.errors import (
 )
 from timeline.ports import Expected
 
-ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass)]
+ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)

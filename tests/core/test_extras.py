@@ -4,8 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from timeline.errors import MissingExtra
-from timeline.extras import needs
+from timeline.errors import MissingExtra, needs
 
 
 def test_a_missing_package_is_told_by_the_extra_that_brings_it() -> None:

@@ -26,7 +26,7 @@ from tests.scenes import (
 from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, HistoryUnavailable, VersionConflict
 from timeline.events import ModelCalled, event_id
-from timeline.events.attempt_events import CompactionStarted
+from timeline.events.other_payloads import CompactionStarted
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

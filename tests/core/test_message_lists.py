@@ -10,8 +10,8 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, Mute, Scribe
 from timeline import compact_messages, policies, sync
 from timeline.agent.messages import read_messages
-from timeline.earlier import earlier_summary
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument, InvalidBlock
+from timeline.message_lists import earlier_summary
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

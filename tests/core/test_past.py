@@ -11,7 +11,7 @@ from tests.scenes import AT, Scribe, after, answer, log_of, opened, paths, promp
 from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, ContextOverflow, HistoryUnavailable
 from timeline.events import BlockRedacted, event_id
-from timeline.events.attempt_events import CompactionStarted
+from timeline.events.other_payloads import CompactionStarted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from store.memory import MemoryStore
 from tests.scenes import AT, FULL, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
 from timeline.cli.rows import about_event
-from timeline.events.notice_events import CompactionBoundary
+from timeline.events.other_payloads import CompactionBoundary
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline

@@ -29,7 +29,7 @@ from tests.scenes import (
 from timeline import Timeline, open_store, policies
 from timeline.blocks import Reasoning
 from timeline.events import ModelCalled, event_id
-from timeline.events.attempt_events import CompactionStarted
+from timeline.events.other_payloads import CompactionStarted
 from timeline.planning.hide import NOTICE, is_notice
 from timeline.policy.model import Hiding, Policy
 from timeline.usage import Usage

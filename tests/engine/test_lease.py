@@ -28,7 +28,7 @@ from timeline import Timeline, open_store
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, CompactionRefused, CompactionSuperseded, StoreFull
 from timeline.events import event_id
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 from timeline.ports import Hooks
 
 if TYPE_CHECKING:

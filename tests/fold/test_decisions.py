@@ -17,7 +17,7 @@ from timeline.events import (
     PolicyChanged,
     Replacement,
 )
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.window import Lease, Touch
 from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS, Usage

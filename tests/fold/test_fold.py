@@ -33,8 +33,7 @@ from timeline.events import (
     Replacement,
     UnknownPayload,
 )
-from timeline.events.attempt_events import CompactionFailed
-from timeline.events.notice_events import HookFailed
+from timeline.events.other_payloads import CompactionFailed, HookFailed
 from timeline.fold.fold import Fold
 
 

@@ -11,7 +11,7 @@ from tests.scenes import AT, answer, apply, call, exchange, log_of, opened, prom
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
 from timeline.events import BlocksHidden, BlocksPinned, Replacement, event_id
-from timeline.events.attempt_events import CompactionFailed
+from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.ports import Snapshot

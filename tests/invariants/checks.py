@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from tests.invariants import reference, reference_stages, reference_time
 from timeline.events import BlocksHidden, CompactionCompleted, CompactionReverted, ConversationOpened, PolicyChanged
-from timeline.events.attempt_events import CompactionFailed
+from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
-from timeline.planning.budget import FixedPart, account, preview_cap
+from timeline.planning.account import FixedPart, account, preview_cap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tests.invariants.reference import blocks_of
 from timeline.blocks import StageDigest
 from timeline.events import appended_block
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

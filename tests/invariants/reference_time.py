@@ -16,7 +16,7 @@ from timeline.events import (
     ModelCalled,
     PolicyChanged,
 )
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

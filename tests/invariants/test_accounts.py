@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from store.memory import MemoryStore
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
-from timeline.planning.budget import FixedPart, Ledger
-from timeline.planning.costs import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, costs, scaled
+from timeline.planning.account import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, FixedPart, Ledger, costs, scaled
 from timeline.planning.messages import messages
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector

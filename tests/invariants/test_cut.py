@@ -12,11 +12,11 @@ from tests.invariants.strategies import LOGS, Step, small
 from tests.scenes import first_step
 from timeline.blocks import ToolCall
 from timeline.fold.groups import atomic_groups
-from timeline.planning.budget import FixedPart
+from timeline.planning.account import FixedPart
 from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
 from timeline.planning.messages import is_candidate, is_message, is_turn_start
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan
-from timeline.planning.steps import plan_step
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

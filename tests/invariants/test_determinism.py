@@ -16,8 +16,8 @@ from tests.invariants.watched import Watched
 from tests.scenes import first_step
 from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, UserPrompt
 from timeline.events.encoding import encode_payload
-from timeline.planning.budget import FixedPart
-from timeline.planning.steps import plan_step
+from timeline.planning.account import FixedPart
+from timeline.planning.plan_step import plan_step
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

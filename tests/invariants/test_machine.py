@@ -37,7 +37,7 @@ from tests.invariants.strategies import (
 from tests.invariants.watched import Watched
 from timeline.blocks import Block, UserPrompt
 from timeline.events import BlockRedacted, appended_block, event_id
-from timeline.events.attempt_events import CompactionStarted
+from timeline.events.other_payloads import CompactionStarted
 from timeline.policy.model import CachePointRule
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.ports import Hooks

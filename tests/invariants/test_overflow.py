@@ -12,7 +12,7 @@ from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow
-from timeline.planning.budget import least_progress, preview_cap
+from timeline.planning.account import least_progress, preview_cap
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

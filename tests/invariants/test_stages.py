@@ -14,7 +14,7 @@ from tests.invariants.reference_stages import check_stages
 from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, POLICIES, STAGED, Decide, Import, Staged, Step, Undo
 from tests.invariants.watched import Watched
 from timeline import policies
-from timeline.planning.stage_data import stage_data
+from timeline.planning.collapse_stages import stage_data
 from timeline.projection.context import RenderedContext
 from timeline.timeline import Timeline
 

@@ -12,10 +12,10 @@ from tests.lab.naive import naive
 from tests.lab.talks import FIXED, Talk, code, work
 from tests.scenes import Scribe
 from timeline import policies
-from timeline.lab.counting import FIXED_PART, ProviderCounter
 from timeline.lab.library import lab_policy
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import as_replayed, fixed_part, replay
+from timeline.lab.replay_log import FIXED_PART, ProviderCounter
 from timeline.lab.segments import Segmenter
 from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure

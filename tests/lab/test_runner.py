@@ -13,9 +13,8 @@ from timeline import policies
 from timeline.errors import MissingExtra
 from timeline.lab.cache_files import Kept
 from timeline.lab.library import lab_policy
-from timeline.lab.on_dask import dask_executor
 from timeline.lab.results import together
-from timeline.lab.runner import plan, run
+from timeline.lab.runner import dask_executor, plan, run
 from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.scenes import AT, opened, prompt, small_policy, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import PathTaken, TimelineError
 from timeline.events import NewEvent, appended_block, event_id
-from timeline.events.notice_events import HookFailed
+from timeline.events.other_payloads import HookFailed
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from timeline import Timeline, open_store
 from timeline.blocks import RangeSummary
 from timeline.errors import CompactionCovered, CompactionRefused, UndoUnavailable
 from timeline.events import CompactionCompleted, Covers, WrittenBy, event_id
-from timeline.log.undo import versions_to_revert
+from timeline.log.history import versions_to_revert
 from timeline.policy.model import Hiding
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from tests.scenes import apply, call, compact_fold, fold_of, prompt, result, small_policy, turn, window_of
 from timeline.blocks import Attachment, Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.budget import Account, FixedPart, account, keep_recent, least_progress, preview_cap
-from timeline.planning.costs import scaled
+from timeline.planning.account import Account, FixedPart, account, keep_recent, least_progress, preview_cap, scaled
 from timeline.policy.steps import CutPoint
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.scenes import apply, call, compact_fold, exchange, fold_of, grow, prompt, result, small_policy, turn
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.budget import FixedPart, Ledger, account
-from timeline.planning.costs import INTERRUPTED_TOKENS, LOOSE_TOKENS, Costs, costs
+from timeline.planning.account import INTERRUPTED_TOKENS, LOOSE_TOKENS, Costs, FixedPart, Ledger, account, costs
 
 POLICY = small_policy()
 

@@ -10,14 +10,13 @@ from tests.scenes import COUNTER, apply, call, compact_fold, exchange, fold_of, 
 from timeline import policies
 from timeline.blocks import Note, StageDigest, SystemMessage
 from timeline.events import BlocksPinned
-from timeline.events.stage_events import StageApproved, StageEntered
-from timeline.planning.budget import FixedPart
+from timeline.events.other_payloads import StageApproved, StageEntered
+from timeline.planning.account import FixedPart
 from timeline.planning.collapse_stages import memory_digest
 from timeline.planning.message_cuts import cut_start
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan, Refusal
-from timeline.planning.steps import plan_step
-from timeline.policy.stages import MemoryDigest
-from timeline.policy.steps import CollapseStages, Oldest, Summarize
+from timeline.policy.steps import CollapseStages, MemoryDigest, Oldest, Summarize
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

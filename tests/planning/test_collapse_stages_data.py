@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.scenes import apply as take_in
 from tests.scenes import compact_fold, fold_of, grow, turn
-from timeline.events.stage_events import StageApproved, StageEntered
-from timeline.planning.stage_data import stage_data
-from timeline.policy.stages import StageData
+from timeline.events.other_payloads import StageApproved, StageEntered
+from timeline.planning.collapse_stages import stage_data
+from timeline.policy.steps import StageData
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold

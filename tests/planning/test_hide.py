@@ -27,9 +27,8 @@ from tests.scenes import (
 from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
-from timeline.planning.ages import ages
-from timeline.planning.budget import FixedPart, account
-from timeline.planning.hide import NOTICE_KEY, HidePlan, is_notice, needs_notice, owes_notice, plan_hide
+from timeline.planning.account import FixedPart, account
+from timeline.planning.hide import NOTICE_KEY, HidePlan, ages, is_notice, needs_notice, owes_notice, plan_hide
 from timeline.policy.model import Hiding
 
 POLICY = small_policy()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import answer, call, exchange, prompt, result, turn, window_of
 from timeline.blocks import Note
-from timeline.planning.ages import AgeUnit, ages
+from timeline.planning.hide import AgeUnit, ages
 
 
 def test_a_response_and_its_results_are_one_round() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenes import call, paths, prompt, result, window_of
 from timeline.blocks import Attachment, Block
-from timeline.planning.contents import newest_contents
+from timeline.planning.hide import newest_contents
 
 
 def read(id_: str, file: str, **part: Any) -> list[Block]:

@@ -13,11 +13,11 @@ from timeline import policies
 from timeline.blocks import Attachment, Reasoning, SystemMessage, TurnHeader
 from timeline.events import BlocksHidden, Replacement
 from timeline.fold.groups import atomic_groups
-from timeline.planning.budget import FixedPart
+from timeline.planning.account import FixedPart
 from timeline.planning.message_cuts import cut_end, seed_boundary
 from timeline.planning.messages import messages
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan, Refusal
-from timeline.planning.steps import plan_step
 from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest, Summarize
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from tests.scenes import (
 )
 from timeline.blocks import Attachment, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlocksPinned, SummaryParts
-from timeline.planning.budget import FixedPart
+from timeline.planning.account import FixedPart
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan
-from timeline.planning.steps import plan_step
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window

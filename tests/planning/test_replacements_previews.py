@@ -11,7 +11,7 @@ from tests.scenes import COUNTER, answer, apply, call, fold_of, prompt, result, 
 from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, SystemMessage, TurnHeader
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
 from timeline.frozen import canonical_json
-from timeline.planning.spill import can_spill, spill
+from timeline.planning.replacements import can_spill, spill
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import COUNTER
-from timeline.planning.shortening import cut_to, one_line, room_in, shortened, shortened_path
+from timeline.planning.replacements import cut_to, one_line, room_in, shortened, shortened_path
 from timeline.tokens import get_counter
 
 EXACT = get_counter("o200k_base")

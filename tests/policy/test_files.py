@@ -12,10 +12,9 @@ from timeline import policies
 from timeline.errors import InvalidPolicy, TimelineError
 from timeline.policy.compare import compare_policies, flat
 from timeline.policy.files import parse_policy
-from timeline.policy.model import Hiding, Policy
+from timeline.policy.model import Hiding, Never, OverShare, OverThreshold, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import DropOldest, KeepTurns, Summarize
-from timeline.policy.triggers import Never, OverShare, OverThreshold
 
 if TYPE_CHECKING:
     from pathlib import Path

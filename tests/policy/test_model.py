@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from timeline import policies
 from timeline.errors import InvalidPolicy
 from timeline.frozen import sha256_hex
-from timeline.planning.budget import FixedPart, lines
+from timeline.planning.account import FixedPart, lines
 from timeline.policy.model import CachePointRule, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import CutPoint, Summarize

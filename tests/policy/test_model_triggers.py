@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from timeline.policy.model import Policy
-from timeline.policy.triggers import Never, Overdrawn, OverShare, OverThreshold, OverUtilization, Reserved
+from timeline.policy.model import Never, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy, Reserved
 
 if TYPE_CHECKING:
-    from timeline.policy.triggers import Trigger
+    from timeline.policy.model import Trigger
 
 HELD = Reserved(fixed=9_500, tools=300, reserved=9_000)
 """A system prompt of 200 tokens, tools of 300, reserves of 9,000."""

@@ -9,9 +9,8 @@ import pytest
 from tests.scenes import COUNTER, call, prompt, result, turn, window_of, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
-from timeline.planning.budget import FixedPart, account, fixed_part, lines
-from timeline.planning.costs import costs
-from timeline.policy.model import Hiding, Policy
+from timeline.planning.account import FixedPart, account, costs, fixed_part, lines
+from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import (
     ClearToolOutputs,
@@ -26,7 +25,6 @@ from timeline.policy.steps import (
     Summarize,
     SummaryForm,
 )
-from timeline.policy.triggers import Overdrawn, OverShare, OverThreshold, OverUtilization
 
 if TYPE_CHECKING:
     from timeline.policy.steps import Step

@@ -22,6 +22,7 @@ class Import:
     Attributes:
         importer: the importing module.
         target: the imported module, or one of the project's modules that the name is.
+        name: what is imported of it; empty where that is the module itself.
         where: file and line, for messages.
         relative: whether it is written with leading dots.
         runs: whether it is carried out; one for type checkers only is not.
@@ -29,6 +30,7 @@ class Import:
 
     importer: str
     target: str
+    name: str
     where: str
     relative: bool
     runs: bool
@@ -53,6 +55,15 @@ def imports() -> tuple[Import, ...]:
     return tuple(found for module in modules() for found in _imports_of(module))
 
 
+@cache
+def re_exported() -> dict[str, str]:
+    """Return the module behind each name that `timeline` imports when it is first asked for."""
+    tables = [node for node in tree("timeline").body if isinstance(node, ast.AnnAssign) and node.value is not None]
+    [table] = [node.value for node in tables if ast.unparse(node.target) == "_LAZY" and node.value is not None]
+    lazy: dict[str, tuple[str, str | None]] = ast.literal_eval(ast.unparse(table))
+    return {name: module for name, (module, _) in lazy.items()}
+
+
 def _imports_of(module: str) -> Iterator[Import]:
     file = modules()[module]
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
@@ -63,19 +74,19 @@ def _imports_of(module: str) -> Iterator[Import]:
             continue
         level = node.level if isinstance(node, ast.ImportFrom) else 0
         where = f"{file.relative_to(ROOT)}:{node.lineno}"
-        for target in _targets(node, package):
-            yield Import(module, target, where, relative=level > 0, runs=id(node) not in for_types)
+        for target, name in _targets(node, package):
+            yield Import(module, target, name, where, relative=level > 0, runs=id(node) not in for_types)
 
 
-def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+        yield from ((alias.name, "") for alias in node.names)
         return
     above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
     base = ".".join([*above, *([node.module] if node.module else [])])
     for alias in node.names:
         inner = f"{base}.{alias.name}"
-        yield inner if inner in modules() else base
+        yield (inner, "") if inner in modules() else (base, alias.name)
 
 
 def _is_for_types(node: ast.AST) -> bool:

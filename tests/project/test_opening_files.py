@@ -15,7 +15,7 @@ PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
-    ("store.sqlite.connecting", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
     ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,

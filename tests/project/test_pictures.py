@@ -11,7 +11,7 @@ import pytest
 from tests.project.pictures import PAGE, PICTURES, TABLE, pictures, table
 from timeline.cli.picture import picture
 from timeline.planning.outline import outline
-from timeline.policy import steps, triggers
+from timeline.policy import model, steps
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS
 
@@ -69,7 +69,7 @@ def test_a_picture_keeps_inside_its_page(name: str) -> None:
             assert 0 <= y <= y + float(box.attrib["height"]) <= height
 
 
-@pytest.mark.parametrize("kind", [k for union in (steps.Step, triggers.Trigger) for k in get_args(get_args(union)[0])])
+@pytest.mark.parametrize("kind", [k for union in (steps.Step, model.Trigger) for k in get_args(get_args(union)[0])])
 def test_every_kind_of_step_and_trigger_has_its_words(kind: type) -> None:
     """A new one cannot be forgotten in tables and pictures."""
     value = kind()

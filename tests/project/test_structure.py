@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.project.sources import PACKAGES, Import, imports, modules, tree
+from tests.project.pages import table_rows
+from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_exported, tree
 
 # The design's picture, a row for each place of its map: what stands left may import what stands right, and itself.
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks digest errors events extras frozen paths ports queries usage"
+VOCABULARY = "blocks digest errors events frozen paths ports queries usage"
 PURE_PARTS = "vocabulary policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"
@@ -25,13 +27,13 @@ PICTURE = {
     "importers": "vocabulary wire",
     "planning": "vocabulary fold policy",
     "policies": "policy planning.outline",
-    "projection": "vocabulary fold policy wire planning.budget planning.costs",
+    "projection": "vocabulary fold policy wire planning.account",
     "checks": "vocabulary policy",
     "log": "vocabulary fold",
-    "lifecycle": "vocabulary fold policy planning.budget planning.costs projection.context checks log",
+    "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
     "engine": f"{ENGINE} re-exports",
-    "agent": "vocabulary importers fold wire planning.budget planning.costs projection checks log",
+    "agent": "vocabulary importers fold wire planning.account projection checks log",
     "view": "vocabulary fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
@@ -46,14 +48,9 @@ PICTURE = {
 
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
-MOVED = {"earlier": "message_lists"}
-"""Modules that become part of another one."""
-
 BESIDE_THE_CORE = {
     "store": "blocks databases digest encoding errors events frozen paths ports queries",
-    "summarizers": (
-        "answers blocks digest errors events extras frozen paths policy.limits ports refusals tokens wire.usage"
-    ),
+    "summarizers": ("answers blocks digest errors events frozen paths policy.limits ports refusals tokens wire.usage"),
 }
 """What of `timeline` the two other packages may import."""
 
@@ -72,7 +69,7 @@ def part_of(module: str) -> str:
     if not rest:
         return "re-exports"
     first = rest.partition(".")[0]
-    return "vocabulary" if first in VOCABULARY.split() else MOVED.get(first, first)
+    return "vocabulary" if first in VOCABULARY.split() else first
 
 
 def own(found: Import) -> bool:
@@ -90,6 +87,36 @@ def strings(package: str) -> list[str]:
     nodes = (node for module in modules() if part_of(module) == package for node in ast.walk(tree(module)))
     texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
     return sorted({text for text in texts if text.startswith(f"{package}.")})
+
+
+def test_the_root_holds_what_applications_import_and_nothing_else() -> None:
+    """What is not imported from outside has its folder: fourteen modules are as many as one can look over."""
+    flat = sorted(file.name for file in modules().values() if file.parent == ROOT / "timeline")
+    assert len(flat) <= 14, flat
+
+
+def test_each_row_of_the_picture_rests_on_rows_above_it() -> None:
+    """The rows are an order: read from the first one, nothing is used that was not there before."""
+    rows = list(PICTURE)
+    used = {part: {word.partition(".")[0] for word in PICTURE[part].split()} & set(rows) for part in rows}
+    wrong = [(part, u) for part in rows for u in used[part] - {FACE} if rows.index(u) > rows.index(part)]
+    assert wrong == []
+
+
+def test_the_map_of_the_design_has_the_places_and_the_order_of_the_picture() -> None:
+    """Each folder, and each module right under `timeline`, is on one row of the map, which grows from the ground up."""
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    section = design.partition("## 1. Layout")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table_rows(section)]
+    named = [place for row in rows for place in row]
+    top = {file.relative_to(ROOT / "timeline").parts for name, file in modules().items() if name.startswith("timeline")}
+    there = {f"timeline/{parts[0]}" + ("/" if len(parts) > 1 else "") for parts in top} | {"store/", "summarizers/"}
+    assert sorted(named) == sorted(there)
+    of_part = [
+        [part_of(place.removesuffix("/").removesuffix(".py").replace("/", ".")) for place in row] for row in rows
+    ]
+    parts = [FACE if part == "__init__" else part for row in of_part for part in row]
+    assert [part for part in dict.fromkeys(parts) if part in PICTURE] == list(PICTURE)
 
 
 def test_every_part_of_the_core_has_its_row_in_the_picture() -> None:
@@ -137,11 +164,12 @@ def test_a_package_beside_the_core_imports_itself_by_relative_imports(package: s
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
-    """The imports that are carried out form no cycle, those inside functions included."""
+    """Imports form no cycle, those inside functions and those for type checkers included."""
     graph: dict[str, set[str]] = defaultdict(set)
     for found in imports():
-        if own(found) and found.runs and found.target != found.importer:
-            graph[found.importer].add(found.target)
+        needed = re_exported().get(found.name, found.target) if found.target == "timeline" else found.target
+        if own(found) and needed != found.importer:
+            graph[found.importer].add(needed)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

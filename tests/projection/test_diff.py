@@ -31,7 +31,7 @@ from timeline import policies
 from timeline.blocks import Reasoning
 from timeline.errors import InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
-from timeline.planning.budget import account, fixed_part
+from timeline.planning.account import account, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import diff
 from timeline.projection.project import PROJECTION, Projector

@@ -9,10 +9,10 @@ from tests.scenes import AT, COUNTER, Scribe, answer, exchange, fold_of, grow, o
 from timeline import policies
 from timeline.events import BlocksHidden, Replacement
 from timeline.frozen import canonical_json
-from timeline.planning.budget import account, fixed_part
+from timeline.planning.account import account, fixed_part
 from timeline.projection.context import RenderedContext
+from timeline.projection.diff import Reuse, reuse
 from timeline.projection.project import PROJECTION, Projector
-from timeline.projection.reuse import Reuse, reuse
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold

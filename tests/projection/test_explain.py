@@ -15,13 +15,13 @@ from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, res
 from timeline.blocks import Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, BlocksRevealed, Replacement, event_id
 from timeline.policy.model import CachePointRule
-from timeline.projection.rules import in_words
-from timeline.projection.table import explanation_lines
+from timeline.projection.explain import in_words
+from timeline.projection.explanation_table import explanation_lines
 
 if TYPE_CHECKING:
     from timeline import Timeline
     from timeline.projection.context import RenderedContext
-    from timeline.projection.rules import ContextBlock
+    from timeline.projection.explain import ContextBlock
 
 
 async def told(timeline: Timeline, **given_: Any) -> dict[str, ContextBlock]:

@@ -41,8 +41,7 @@ from timeline.blocks import (
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
 from timeline.planning.summary_block import HEADING
 from timeline.policy.model import CachePointRule
-from timeline.projection.forms import role_of
-from timeline.projection.project import Projector
+from timeline.projection.project import Projector, role_of
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window

@@ -7,7 +7,7 @@ import pytest
 from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, opened, prompt, result
 from timeline import policies
-from timeline.planning.budget import Account, FixedPart
+from timeline.planning.account import Account, FixedPart
 from timeline.projection.reports import PruneResult, overflow_check
 
 

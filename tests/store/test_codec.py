@@ -12,8 +12,8 @@ from store.testing import event
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, instant_text, newer_block
 from timeline.errors import InvalidBlock, StoreCorrupt
 from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id
-from timeline.events.attempt_events import CompactionFailed
 from timeline.events.encoding import checksum, encode_payload
+from timeline.events.other_payloads import CompactionFailed
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected
 

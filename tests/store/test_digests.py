@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session, create_engine, select
 
-from store.digests import entries_of
-from store.globs import parse_glob
+from store.digests import entries_of, parse_glob
 from store.memory import MemoryStore
 from store.sqlite.schema import CompactionRow, DigestEntryRow
 from store.sqlite.store import SQLiteStore

@@ -332,7 +332,7 @@ import asyncio, sys
 from datetime import UTC, datetime
 from store.sqlite.store import SQLiteStore
 from timeline.events import NewEvent, event_id
-from timeline.events.notice_events import HookFailed
+from timeline.events.other_payloads import HookFailed
 
 async def main():
     async with await SQLiteStore.open(sys.argv[1], busy_timeout=30) as store:

@@ -49,7 +49,7 @@ import asyncio, sys
 from datetime import UTC, datetime
 from store import open_store
 from timeline.events import NewEvent, event_id
-from timeline.events.notice_events import HookFailed
+from timeline.events.other_payloads import HookFailed
 
 async def main():
     global kept

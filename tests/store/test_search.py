@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.memory import MemoryStore
-from store.sqlite import indexing, query_statements
-from store.sqlite.indexing import FORM
+from store.sqlite import search as indexing
+from store.sqlite import statements
+from store.sqlite.search import FORM
 from store.sqlite.store import SQLiteStore
 from store.testing import block_event, compaction, event, events
 from tests.depth import examples
@@ -107,9 +108,9 @@ async def test_appends_leave_the_index_to_searches(tmp_path: Path) -> None:
         assert _asked(file, "SELECT name FROM sqlite_schema WHERE name LIKE 'search_index%'") == []
         assert len(await _found(store, "hello")) == 3
         await store.append("a", events(2))
-        assert _asked(file, query_statements.PROGRESS, FORM) == [(3,)]
+        assert _asked(file, statements.PROGRESS, FORM) == [(3,)]
         assert len(await _found(store, "hello")) == 5
-        assert _asked(file, query_statements.PROGRESS, FORM) == [(5,)]
+        assert _asked(file, statements.PROGRESS, FORM) == [(5,)]
 
 
 async def test_what_another_connection_appended_is_found(tmp_path: Path) -> None:
@@ -219,8 +220,8 @@ async def test_an_index_of_another_form_is_made_anew(tmp_path: Path) -> None:
 
 async def test_without_fts5_the_error_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a search needs it: the store opens, appends and answers all else."""
-    missing = query_statements.CREATE_INDEX.replace("USING fts5", "USING fts5_that_is_not_there")
-    monkeypatch.setattr(query_statements, "CREATE_INDEX", missing)
+    missing = statements.CREATE_INDEX.replace("USING fts5", "USING fts5_that_is_not_there")
+    monkeypatch.setattr(statements, "CREATE_INDEX", missing)
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
         await store.append("a", [*events(2), compaction(1, 2)])
         with pytest.raises(SearchUnavailable, match="Use a Python whose SQLite has it"):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from store.codec import encode
-from store.sqlite import query_statements, statements
+from store.sqlite import statements
 from store.sqlite.appending import append
 from store.sqlite.files import connect_writer
-from store.sqlite.indexing import catch_up
+from store.sqlite.search import catch_up
 from store.testing import compaction, events
 from timeline.digest import Command, Digest, FileUse, ToolOutputs
 from timeline.ports import Expected
@@ -26,12 +26,12 @@ WORK = Digest(
 )
 FILTERS = ("conversation", "tool", "path_glob", "prefix", "command", "error")
 PAGES_OF_DIGESTS = {
-    f"digests by {', '.join(given) or 'nothing'}": query_statements.page_of_digests(frozenset(given))
+    f"digests by {', '.join(given) or 'nothing'}": statements.page_of_digests(frozenset(given))
     for size in range(len(FILTERS) + 1)
     for given in combinations(FILTERS, size)
     if "path_glob" in given or "prefix" not in given
 }
-MODULES = {**vars(statements), **vars(query_statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
+MODULES = {**vars(statements), **vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
 STATEMENTS = {
     name: text
     for name, text in {**MODULES, **PAGES_OF_DIGESTS}.items()
@@ -88,7 +88,7 @@ def test_a_page_of_digests_is_walked_by_position_without_sorting(connection: sql
 
 def test_a_search_reads_the_index_and_looks_events_up_by_position(connection: sqlite3.Connection) -> None:
     """Only the best are sorted; of the log no more than the time of what was found is read."""
-    steps = _plan(connection, query_statements.SEARCH_BETWEEN)
+    steps = _plan(connection, statements.SEARCH_BETWEEN)
     assert [re.sub(r"INDEX .*", "INDEX", step) for step in steps] == [
         "SCAN f VIRTUAL TABLE INDEX",
         "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",

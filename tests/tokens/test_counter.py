@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from timeline.errors import InvalidPolicy
 from timeline.frozen import repair_text
 from timeline.tokens import COUNTER_NAMES, get_counter
-from timeline.tokens.counter import BLANKS, QuarterCounter, TiktokenCounter, ToktokCounter, load_encoding
-from timeline.tokens.truncation import _SEAM
+from timeline.tokens.counter import _SEAM, BLANKS, QuarterCounter, TiktokenCounter, ToktokCounter, load_encoding
 from timeline.tokens.vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:

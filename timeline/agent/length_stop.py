@@ -16,7 +16,7 @@ from timeline.wire.responses import OUT_OF_ROOM
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
-    from timeline.planning.budget import Account
+    from timeline.planning.account import Account
     from timeline.projection.reports import Taken
     from timeline.wire.responses import ModelResponse
 

@@ -17,8 +17,7 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
 from timeline.log.history import fold_history
-from timeline.planning.budget import account, fixed_part
-from timeline.planning.costs import scaled
+from timeline.planning.account import account, fixed_part, scaled
 from timeline.policy.model import Policy
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector

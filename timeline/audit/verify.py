@@ -21,7 +21,7 @@ from timeline.events import (
     ContextRendered,
     appended_block,
 )
-from timeline.events.notice_events import CompactionBoundary
+from timeline.events.other_payloads import CompactionBoundary
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
 from timeline.log.history import fold_history, load_fold

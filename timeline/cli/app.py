@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 import timeline
-from timeline.cli.deciding_commands import COMMANDS
+from timeline.cli.commands import COMMANDS, mcp, policies_app
 from timeline.cli.exits import MEANINGS
 from timeline.cli.lab import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
     AsJson,
+    ComparedBytes,
     ConversationId,
     Db,
     MaxTokens,
@@ -23,15 +24,13 @@ from timeline.cli.options import (
     OneConversation,
     PastVersion,
     PolicyName,
+    RequestBody,
     Since,
     Summarize,
     System,
     Until,
 )
-from timeline.cli.policy_commands import policies_app
 from timeline.cli.running import run as _run
-from timeline.cli.serving_commands import mcp
-from timeline.cli.wires import ComparedBytes, RequestBody  # noqa: TC001 - typer reads the annotations
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 

@@ -1,22 +1,26 @@
-"""`timeline render` and `compact`: what a model would see, and how that is decided."""
+"""`timeline render` and `compact`: what a model would see, and how that is decided.
+
+`--summarize PROVIDER:MODEL` is the one option that calls a model; what it needs for that is here, too.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import summarizers
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.models import make_summarizer
+from timeline.cli.options import known_wire
 from timeline.cli.output import paint, state_colour, write
-from timeline.cli.wires import known_wire
 from timeline.databases import IsDatabase, read_text
 from timeline.policy.files import find_policy
-from timeline.projection.rules import spaced
-from timeline.projection.table import account_lines, decision_in_words, explanation_lines
+from timeline.projection.explain import spaced
+from timeline.projection.explanation_table import account_lines, decision_in_words, explanation_lines
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -24,8 +28,43 @@ if TYPE_CHECKING:
 
     from timeline.cli.shapes import CompactedRow
     from timeline.policy.model import Policy
+    from timeline.ports import Summarizer
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import Taken
+
+
+class _Provider(NamedTuple):
+    """A summarizer by its public name, and the variables that its SDK reads a key from."""
+
+    summarizer: str
+    keys: tuple[str, ...]
+
+
+_PROVIDERS: Final = {
+    "anthropic": _Provider("AnthropicSummarizer", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
+    "google": _Provider("GoogleSummarizer", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    "openai": _Provider("OpenAISummarizer", ("OPENAI_API_KEY",)),
+}
+
+
+def make_summarizer(named: str | None) -> Summarizer | None:
+    """Return the summarizer that the option names; None where it is not given, and no model is called.
+
+    Raises:
+        UsageProblem: there is no such provider, no model is named, or no key is set.
+        MissingExtra: the provider's SDK is not installed.
+    """
+    if named is None:
+        return None
+    name, _, model = named.partition(":")
+    provider = _PROVIDERS.get(name)
+    if provider is None or not model:
+        known = ", ".join(f"{one}:MODEL" for one in _PROVIDERS)
+        raise UsageProblem(f"--summarize {named!r} names no model of a provider. Use one of: {known}.")
+    summarizer: Summarizer = getattr(summarizers, provider.summarizer)(model)
+    if not any(os.environ.get(key) for key in provider.keys):
+        raise UsageProblem(f"--summarize {named} needs a key. Set {' or '.join(provider.keys)}.")
+    return summarizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from timeline.audit.replay import find_context, rebuild_contexts, recorded_conte
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
+from timeline.cli.options import known_wire
 from timeline.cli.output import brief, pad, paint, state_colour, write
-from timeline.cli.wires import known_wire
 from timeline.projection.diff import diff
-from timeline.projection.rules import counted, spaced
+from timeline.projection.explain import counted, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,14 +21,20 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
-from timeline.events.attempt_events import CompactionFailed
-from timeline.events.notice_events import CompactionBoundary, PrefixChanged, ToolsChanged
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import (
+    CompactionBoundary,
+    CompactionFailed,
+    PrefixChanged,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+    ToolsChanged,
+)
 from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.log.history import check_version, reverted_versions
-from timeline.projection.rules import counted
+from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from timeline.blocks import Block

@@ -1,6 +1,7 @@
 """Compacting a log: plan from a window, summarise outside any lock, commit against the events since the plan.
 
-The decisions are the planner's; this file asks the summarizers and the hooks, and appends what came of it.
+The decisions are the planner's; this module asks the summarizers and the hooks, and appends what came of it. A plan
+still holds when what came since left its range alone.
 """
 
 from __future__ import annotations
@@ -15,18 +16,35 @@ from timeline.blocks import RangeSummary
 from timeline.engine.hooks import BEFORE, Announced, call_hook
 from timeline.engine.lease import begin, holds, release, take_turn, within
 from timeline.engine.summarizing import Asked, ask
-from timeline.engine.validity import still_valid
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
-from timeline.events import FORCED, BlocksHidden, CompactionCompleted, Pruned, SummaryParts, WrittenBy
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
+from timeline.events import (
+    FORCED,
+    BlockAppended,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    ModelCalled,
+    Pruned,
+    SummaryParts,
+    WrittenBy,
+)
+from timeline.events.other_payloads import (
+    CompactionBoundary,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    HookFailed,
+    PrefixChanged,
+    ToolsChanged,
+)
 from timeline.frozen import repair_text
 from timeline.lifecycle.observer import Observer
 from timeline.paths import stem
-from timeline.planning.budget import account, retry_growth
+from timeline.planning.account import account, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan, as_pruned
-from timeline.planning.steps import plan_step
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
@@ -39,13 +57,39 @@ if TYPE_CHECKING:
 
     from timeline.errors import Cause
     from timeline.events import CompactReason, Payload
-    from timeline.events.attempt_events import FailureReason
+    from timeline.events.other_payloads import FailureReason
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.account import FixedPart
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
     from timeline.ports import Summarizer, TokenCounter
+
+
+_HARMLESS: Final = (
+    BlockAppended,
+    CompactionBoundary,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    ContextRendered,
+    HookFailed,
+    ModelCalled,
+    PrefixChanged,
+    ToolsChanged,
+)
+"""Events that leave a plan valid: they stand behind its range, or change nothing in it."""
+
+
+async def still_valid(log: Log, plan: Plan) -> bool:
+    """Say whether everything since the plan stands behind its range: appends do, unless they answer a covered call."""
+    if log.fold.version == plan.version:
+        return True
+    if any(not isinstance(event.payload, _HARMLESS) for event in await log.since(plan.version)):
+        return False
+    covered = {item.version for item in plan.covered}
+    return not any(item.answers in covered for item in log.fold.window.items if item.version > plan.version)
+
 
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_LOGGER: Final = logging.getLogger("timeline.dry")

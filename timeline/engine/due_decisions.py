@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload
     from timeline.fold.window import Setback, Window
     from timeline.log.protocol import Log
-    from timeline.planning.budget import Account, FixedPart, Ledger
+    from timeline.planning.account import Account, FixedPart, Ledger
     from timeline.planning.cache_clock import Cold
     from timeline.policy.model import Hiding
 

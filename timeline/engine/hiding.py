@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
-from timeline.planning.costs import costs
+from timeline.planning.account import costs
+from timeline.planning.plan_step import plan_hides
 from timeline.planning.plans import as_pruned, named, tools_of
-from timeline.planning.steps import plan_hides
 from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import described
-from timeline.events.notice_events import CompactionBoundary, HookFailed
+from timeline.events.other_payloads import CompactionBoundary, HookFailed
 from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:

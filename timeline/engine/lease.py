@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from timeline.errors import CompactionInProgress, StoreError, described
-from timeline.events.attempt_events import CompactionFailed
+from timeline.events.other_payloads import CompactionFailed
 from timeline.log.uncancelled import shielded
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.engine.summarizing import Asked
-    from timeline.events.attempt_events import CompactionStarted
+    from timeline.events.other_payloads import CompactionStarted
     from timeline.log.protocol import Log
 
 LEASE: Final = timedelta(seconds=120)

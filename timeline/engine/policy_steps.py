@@ -15,11 +15,10 @@ from timeline.errors import (
     SummarizerFailed,
 )
 from timeline.events import FORCED
-from timeline.planning.budget import account
-from timeline.planning.costs import scaled
+from timeline.planning.account import account, scaled
+from timeline.planning.collapse_stages import stage_data
+from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Refusal
-from timeline.planning.stage_data import stage_data
-from timeline.planning.steps import plan_step
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Compactor
     from timeline.events import CompactReason
     from timeline.log.protocol import Log
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.account import FixedPart
     from timeline.policy.steps import Step
     from timeline.projection.reports import Taken
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
-from timeline.events.notice_events import ContextOverflowed, PrefixChanged, ToolsChanged
+from timeline.events.other_payloads import ContextOverflowed, PrefixChanged, ToolsChanged
 from timeline.frozen import compact_json, sha256_hex
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from timeline import checks
 from timeline.engine.due_decisions import relieve
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
-from timeline.planning.budget import Ledger, account, fixed_part
-from timeline.planning.costs import scaled
-from timeline.planning.stage_data import stage_data
+from timeline.planning.account import Ledger, account, fixed_part, scaled
+from timeline.planning.collapse_stages import stage_data
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Compactor
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
-    from timeline.planning.budget import Account, FixedPart
+    from timeline.planning.account import Account, FixedPart
     from timeline.policy.model import Policy
     from timeline.projection.reports import Taken
 

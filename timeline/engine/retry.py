@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
-from timeline.planning.budget import account
+from timeline.planning.account import account
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Compactor
     from timeline.log.protocol import Log
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.account import FixedPart
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import Taken
     from timeline.wire.refusals import ContextLimit

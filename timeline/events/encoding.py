@@ -28,9 +28,18 @@ from timeline.events import (
     PolicyChanged,
     UnknownPayload,
 )
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
-from timeline.events.notice_events import CompactionBoundary, ContextOverflowed, HookFailed, PrefixChanged, ToolsChanged
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import (
+    CompactionBoundary,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    HookFailed,
+    PrefixChanged,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+    ToolsChanged,
+)
 from timeline.frozen import compact_json, sha256_hex
 
 if TYPE_CHECKING:

@@ -26,8 +26,13 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted
-from timeline.events.stage_events import StageApproved, StageEntered, StageRewound
+from timeline.events.other_payloads import (
+    CompactionFailed,
+    CompactionStarted,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+)
 from timeline.fold.stages import Stage, advanced
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import StoreCorrupt
 from timeline.events import CompactionCompleted, Replacement, appended_block
-from timeline.events.stage_events import StageApproved
+from timeline.events.other_payloads import StageApproved
 from timeline.fold.fold import Fold
 from timeline.fold.stages import Stage
 from timeline.fold.turns import Turns

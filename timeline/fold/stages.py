@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from timeline.events.stage_events import StageApproved, StageEntered
+from timeline.events.other_payloads import StageApproved, StageEntered
 
 if TYPE_CHECKING:
-    from timeline.events.stage_events import StageRewound
+    from timeline.events.other_payloads import StageRewound
 
 
 @dataclass(frozen=True, slots=True)

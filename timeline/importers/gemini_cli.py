@@ -16,7 +16,7 @@ from timeline.importers.builder import Origin, RecordingBuilder, client_message,
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.usage import Usage
 from timeline.wire.foreign import arguments_of, text_of
-from timeline.wire.gemini_parts import joined_text, media_block, parts_of, result_block
+from timeline.wire.gemini import joined_text, media_block, parts_of, result_block
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from timeline.agent.recall import NAME, schema
-from timeline.errors import InvalidArgument
-from timeline.extras import needs
+from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.usage import Usage

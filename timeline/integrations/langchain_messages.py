@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.errors import InvalidBlock
-from timeline.extras import needs
+from timeline.errors import InvalidBlock, needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model

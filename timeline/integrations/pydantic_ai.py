@@ -19,8 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from timeline.agent.recall import NAME, schema
-from timeline.errors import InvalidArgument
-from timeline.extras import needs
+from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
 from timeline.log.uncancelled import shielded

@@ -25,7 +25,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.extras import needs
+from timeline.errors import needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, said_by, said_in
 from timeline.wire.foreign import arguments_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model

@@ -6,7 +6,8 @@
 
 Without an SDK in the process every span is one that nobody records. Names that begin with ``gen_ai.`` are those of
 OpenTelemetry's conventions for generative AI, which are still in development; what these have no word for begins with
-``timeline.``. The host's own spans of its model calls, agents and tools are the host's.
+``timeline.``. Content is recorded only when asked for: messages as JSON, in the form of these conventions. The host's
+own spans of its model calls, agents and tools are the host's.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline import __version__, summarizers
-from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed
-from timeline.extras import needs
-from timeline.integrations.telemetry_content import context_content, request_content, summary_content
+from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
+from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed, needs
+from timeline.frozen import compact_json
 from timeline.lifecycle.observer import Observer
+from timeline.planning.messages import role_of
 from timeline.ports import name_of
 
 with needs("opentelemetry-api", "otel"):
@@ -28,11 +30,12 @@ with needs("opentelemetry-api", "otel"):
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
+    from timeline.blocks import Block
     from timeline.events import CompactionCompleted, CompactReason, Pruned
     from timeline.fold.window import Window
     from timeline.policy.steps import CoveringStep
@@ -40,6 +43,76 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.queries import Found, Queries, StoredDigest
     from timeline.usage import Usage
+    from timeline.wire.neutral import Entry
+
+
+_SUMMARY = "conv.range.summary"
+
+
+def context_content(context: RenderedContext) -> dict[str, str]:
+    """Return the messages, the system prompt and the tools of a context, by attribute."""
+    neutral = context.neutral
+    told = {
+        "gen_ai.input.messages": _messages((e.role, _entry_part(e)) for e in (*neutral.entries, *neutral.ephemeral))
+    }
+    if neutral.system is not None:
+        parts = neutral.system if isinstance(neutral.system, list) else [_text(str(neutral.system))]
+        told["gen_ai.system_instructions"] = compact_json(parts)
+    if neutral.tools:
+        told["gen_ai.tool.definitions"] = compact_json(list(neutral.tools))
+    return told
+
+
+def request_content(request: SummaryRequest) -> dict[str, str]:
+    """Return what a summarizer is to summarise, by attribute: the summary to integrate first."""
+    earlier = [("user", {"type": "compaction", "content": request.previous})] if request.previous else []
+    own = [(str(role_of(block)), _block_part(block)) for block in request.blocks]
+    return {"gen_ai.input.messages": _messages([*earlier, *own])}
+
+
+def summary_content(summary: Summary) -> dict[str, str]:
+    """Return a summarizer's answer, by attribute."""
+    said = {"role": "assistant", "parts": [_text(summary.text)], "finish_reason": "stop"}
+    return {"gen_ai.output.messages": compact_json([said])}
+
+
+def _messages(parts: Iterable[tuple[str, dict[str, Any]]]) -> str:
+    """Join neighbouring parts of one role into messages."""
+    joined: list[dict[str, Any]] = []
+    for role, part in parts:
+        if not joined or joined[-1]["role"] != role:
+            joined.append({"role": role, "parts": []})
+        joined[-1]["parts"].append(part)
+    return compact_json(joined)
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "content": text}
+
+
+def _entry_part(entry: Entry) -> dict[str, Any]:
+    if entry.type == _SUMMARY:
+        return {"type": "compaction", "content": entry.text}
+    if entry.type == "react.tool.call":
+        return {"type": "tool_call", "id": entry.call_id, "name": entry.name, "arguments": entry.arguments}
+    if entry.type == "react.tool.result" and not entry.loose:
+        return {"type": "tool_call_response", "id": entry.call_id, "response": entry.text}
+    return {"type": "reasoning", "content": entry.text} if entry.type == "assistant.reasoning" else _text(entry.text)
+
+
+def _block_part(block: Block) -> dict[str, Any]:
+    match block:
+        case RangeSummary():
+            return {"type": "compaction", "content": block.text}
+        case ToolCall():
+            return {"type": "tool_call", "id": block.call_id, "name": block.name, "arguments": block.arguments}
+        case ToolResult():
+            return {"type": "tool_call_response", "id": block.call_id, "response": block.text}
+        case Reasoning():
+            return {"type": "reasoning", "content": block.text}
+        case _:
+            return _text(block.text)
+
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError, model_validator
 from timeline.databases import read_text
 from timeline.errors import InvalidPrices
 from timeline.frozen import Frozen
-from timeline.policy.names import fit
-from timeline.policy.problems import problem_of
+from timeline.policy.limits import fit
+from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -20,14 +20,13 @@ from timeline.events import BlocksHidden, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request
-from timeline.lab.counting import FIXED_PART, ProviderCounter
-from timeline.lab.replay_log import ReplayLog
+from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
 from timeline.lab.results import CallRow, RunResult, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
 from timeline.lab.sizes import VOCABULARY, block_of
 from timeline.lab.summaries import Metered
 from timeline.lab.visibility import Sight
-from timeline.policy.triggers import Never
+from timeline.policy.model import Never
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """The runner: files by policies by limits, on this machine's cores or wherever an executor puts them.
 
-The outcomes come back in the order of the work, whichever is done first, and are the same on any number of cores.
+The outcomes come back in the order of the work, whichever is done first, and are the same on any number of cores. Work
+on more than one machine goes to the workers of a Dask cluster (extra ``dask``).
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import os
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from timeline.errors import ImportFailed
+from timeline.errors import ImportFailed, needs
 from timeline.lab.work import Failure, Outcome, Work, carry_out
 
 if TYPE_CHECKING:
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
     from timeline.lab.cache_files import Kept
     from timeline.lab.work import Options
     from timeline.policy.model import Policy
+
+
+@contextmanager
+def dask_executor(cluster: Any) -> Iterator[Executor]:
+    """Connect to a cluster, and give what `timeline.lab.runner.run` takes as its executor.
+
+    Its workers need the same version of this library, and the files under the same names.
+
+    Args:
+        cluster: the address of a scheduler (``tcp://host:8786``), or a cluster of Dask's such as ``LocalCluster``.
+
+    Raises:
+        MissingExtra: ``distributed`` is not installed.
+        OSError: nobody answers at that address.
+    """
+    with needs("distributed", "dask"):
+        from distributed import Client  # noqa: PLC0415 - only who uses it pays for it
+    client: Any = Client  # it has no types
+    with client(cluster, set_as_default=False) as connected, connected.get_executor(pure=False) as executor:
+        yield executor
 
 
 def plan(files: Sequence[str], policies: Sequence[tuple[str, Policy]], options: Options) -> list[Work]:
@@ -47,7 +68,7 @@ def run(
     Args:
         works: the units.
         jobs: processes at a time; one a core unless given. With one, everything runs in this process.
-        executor: carries out the units instead of processes of this machine, see `timeline.lab.on_dask`.
+        executor: carries out the units instead of processes of this machine, see `timeline.lab.runner`.
         kept: outcomes of earlier runs; what is there is not done again, and what is done is put there.
         on_done: called with the number of units that are done.
 

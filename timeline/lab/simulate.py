@@ -16,7 +16,7 @@ from timeline.fold.states import block_states
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.stored import free_id
-from timeline.planning.budget import least_progress
+from timeline.planning.account import least_progress
 from timeline.portable.recordings import drafts_of
 from timeline.timeline import Timeline
 from timeline.usage import CACHE_SECONDS, asked_seconds, reported_seconds

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.lab.segments import is_sent
-from timeline.planning.contents import WHOLE_KEYS
-from timeline.planning.tools import tool_use
-from timeline.projection.forms import entries_of
+from timeline.planning.covered_digest import tool_use
+from timeline.planning.hide import WHOLE_KEYS
+from timeline.projection.project import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,15 @@ from pydantic import Field
 
 from timeline.blocks import Instant
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
-from timeline.events.attempt_events import CompactionFailed, CompactionStarted, FailureReason
-from timeline.events.notice_events import ContextOverflowed, OverflowReason
+from timeline.events.other_payloads import (
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    FailureReason,
+    OverflowReason,
+)
 from timeline.frozen import Frozen
-from timeline.planning.budget import CRITICAL_PERCENT, WARNING_PERCENT
+from timeline.planning.account import CRITICAL_PERCENT, WARNING_PERCENT
 
 if TYPE_CHECKING:
     from timeline.events import CompactReason, Event, Pruned

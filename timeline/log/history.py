@@ -1,7 +1,8 @@
-"""The whole history of a conversation: what undo, a past version and a fork are folded from.
+"""The whole history of a conversation: the past, forks, and compactions that are taken back.
 
 A running agent folds from its snapshot on, and never looks back. Looking back reads the log from its first version: its
-cost is the history's.
+cost is the history's. Compactions are taken back newest first: what one whose summary a later one covers brings back
+would lie inside a covered range.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
-from timeline.errors import HistoryUnavailable
-from timeline.events import CompactionReverted, appended_block
+from timeline.errors import CompactionCovered, HistoryUnavailable, UndoUnavailable
+from timeline.events import CompactionCompleted, CompactionReverted, Covers, appended_block
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from timeline.ports import EventStore
+
 
 _BEGINNING: Final = 16
 """Events of a page where only the beginning of a log is wanted."""
@@ -105,3 +107,46 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold
+
+
+async def standing_compactions(store: EventStore, conversation: str) -> dict[int, Covers]:
+    """Return what each compaction that was not taken back covers, by its version, oldest first."""
+    reverted = await reverted_versions(store, conversation)
+    return {
+        event.version: event.payload.covers
+        async for event in store.read(conversation, types=["compaction.completed"])
+        if isinstance(event.payload, CompactionCompleted) and event.version not in reverted
+    }
+
+
+def versions_to_revert(
+    conversation: str, standing: Mapping[int, Covers], version: int | None, *, cascade: bool
+) -> list[int]:
+    """Return the compactions to take back, newest first: the newest one, or the one that is named.
+
+    Args:
+        conversation: for the messages.
+        standing: what each compaction that stands covers, oldest first.
+        version: of the compaction; the newest unless given.
+        cascade: take the later ones that cover it back too.
+
+    Raises:
+        UndoUnavailable: there is no such compaction, or it was taken back already.
+        CompactionCovered: a later one covers it, and ``cascade`` is False.
+    """
+    if not standing:
+        raise UndoUnavailable(conversation, "none stands; `timeline show` lists what happened")
+    newest = max(standing)
+    wanted = newest if version is None else version
+    if wanted not in standing:
+        raise UndoUnavailable(
+            conversation,
+            f"none that stands is at version {wanted}; those that do are at {', '.join(map(str, standing))}",
+        )
+    chain = {wanted}
+    for later, covers in standing.items():
+        if later > wanted and chain.intersection(covers.summaries):
+            chain.add(later)
+    if len(chain) > 1 and not cascade:
+        raise CompactionCovered(wanted, min(chain - {wanted}))
+    return sorted(chain, reverse=True)

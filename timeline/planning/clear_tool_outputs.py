@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.costs import freed_by
+from timeline.planning.account import freed_by
 from timeline.planning.plans import Hides
 
 if TYPE_CHECKING:

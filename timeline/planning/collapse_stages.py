@@ -1,8 +1,12 @@
-"""Stages: the memory digest's text, and covering approved stages by what they decided (seed 000, P2 and P4).
+"""Collapsing stages: approved stages give way to what they decided (seed 000, P2 and P4).
 
-A compaction covers one run of stages that stand next to each other. Where something else stands in between (messages
-of no stage, an earlier summary), the next run is another compaction: nothing is covered that no decision speaks for,
-and the summary that stands there, with the cached prefix up to it, stays as it is.
+A compaction covers one run of stages that are next to each other. Where something else lies in between (messages of no
+stage, an earlier summary), the next run is another compaction: nothing is covered that no decision speaks for, and the
+summary that is there, with the cached prefix up to it, stays as it is.
+
+The memory digest says what was decided. Stage data says it in the uncached tail of a context (formatStageData): the
+newest stages in detail, the others in short; all in short once the messages of one of the newest gave way to a summary.
+It follows from the window alone, so that the same window always gives the same text.
 """
 
 from __future__ import annotations
@@ -13,17 +17,18 @@ from timeline.blocks import StageDigest, SystemMessage, UserPrompt
 from timeline.events import SummaryParts
 from timeline.fold.groups import boundaries
 from timeline.planning.plans import Plan
+from timeline.planning.replacements import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from timeline.events.stage_events import StageApproved
+    from timeline.events.other_payloads import StageApproved
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.planning.plans import Refusal
     from timeline.planning.ranges import Ranges
-    from timeline.policy.stages import MemoryDigest
-    from timeline.policy.steps import CollapseStages
+    from timeline.policy.steps import CollapseStages, MemoryDigest, StageData
+
 
 COLLAPSED_BY: Final = "stage_digest"
 """Who wrote what stands for collapsed stages."""
@@ -158,3 +163,41 @@ def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -
     while end > start and not legal[end]:
         end -= 1
     return start, end
+
+
+def stage_data(window: Window, told: StageData | None) -> str:
+    """Write what a policy tells of the approved stages; nothing where it tells nothing, or none is approved."""
+    approved = approvals(window.stages)
+    if told is None or not approved:
+        return ""
+    newest = approved[max(0, len(approved) - told.detailed) :]
+    detailed = 0 if any(is_out_of_view(window, each) for each in newest) else len(newest)
+    sections: list[str] = []
+    room = told.artifacts
+    for age, each in enumerate(reversed(approved)):
+        shown = each.artifacts[:room]
+        room -= len(shown)
+        sections.append(_section(each, told, in_detail=age < detailed, artifacts=shown))
+    return "\n\n".join([told.heading, *reversed(sections)])
+
+
+def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
+    """Write one stage; a text that was not given is told by the next shorter one."""
+    short = cut_to(each.short or each.decision, told.short_chars)
+    text = cut_to(each.detailed, told.detailed_chars) if in_detail and each.detailed else short
+    lines = [
+        " ".join(f"## {each.label or each.stage}".split()),
+        text,
+        *_list("References", each.references[: told.references], len(each.references)),
+        *_list("Citations", each.citations[: told.citations], len(each.citations)),
+        *_list("Artifacts", [cut_to(artifact, told.artifact_chars) for artifact in artifacts], len(each.artifacts)),
+    ]
+    return "\n".join(lines)
+
+
+def _list(title: str, shown: Sequence[str], every: int) -> list[str]:
+    """Write a list under its title, and how many are left out."""
+    if not shown:
+        return []
+    left = every - len(shown)
+    return [f"{title}:", *(f"- {one}" for one in shown), *([f"- and {left} more"] if left else [])]

@@ -13,7 +13,7 @@ from timeline.events import SummaryParts
 from timeline.planning.message_cuts import cut_end
 from timeline.planning.messages import messages
 from timeline.planning.plans import LEAST_SUMMARY
-from timeline.planning.shortening import cut_to
+from timeline.planning.replacements import cut_to
 from timeline.planning.summary_requests import joined
 from timeline.policy.steps import KeepLast
 

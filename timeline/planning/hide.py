@@ -1,14 +1,15 @@
-"""Hiding: which old blocks are shown as short replacements from now on (design, section 6; seed 002, TTL pruning).
+"""Hiding: which old blocks are shown as short replacements from now on (seed 002, TTL pruning).
 
 One planner for both guards: the cache is cold, or the context is above the trigger. The newest rounds stay untouched;
-older tool output and bulky arguments give way, save for the newest content of each file; what is older still is
-shortened. All in one batch, and only if that frees enough: each change of the prefix costs a cache.
+older tool output and bulky arguments give way, save for the newest content of each file, which an agent goes back to
+most; what is older still is shortened. Ages are in rounds or turns. All in one batch, and only if that frees enough:
+each change of the prefix costs a cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import (
     AssistantCompletion,
@@ -21,16 +22,81 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.planning.ages import ages
-from timeline.planning.contents import newest_contents
-from timeline.planning.costs import costs, freed_by
+from timeline.planning.account import costs, freed_by
+from timeline.planning.covered_digest import tool_use
 from timeline.planning.replacements import replacement_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.events import Replacement
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Hiding, Policy
     from timeline.ports import TokenCounter
+
+
+AgeUnit: TypeAlias = Literal["rounds", "turns"]
+
+
+def ages(items: Sequence[Item], unit: AgeUnit) -> list[int]:
+    """Return for each item, in timeline order, how many rounds (or turns) of the window are newer than its own.
+
+    A round is one model response with its calls and their results; what belongs to none, such as a prompt, is as old
+    as the rounds that came after it say. The newest round has age 0.
+    """
+    if unit == "turns":
+        return _by_turn(items)
+    responses = sorted({item.response for item in items if item.response})
+    newer = {response: len(responses) - 1 - rank for rank, response in enumerate(responses)}
+    found: list[int] = []
+    after: set[int] = set()
+    for item in reversed(items):
+        if item.response:
+            after.add(item.response)
+        found.append(newer.get(item.response, len(after)))
+    return found[::-1]
+
+
+def _by_turn(items: Sequence[Item]) -> list[int]:
+    turns: dict[str, int] = {}
+    return [turns.setdefault(item.block.turn_id, len(turns)) for item in reversed(items)][::-1]
+
+
+WHOLE_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
+"""Where a call that writes a whole file has its text."""
+_PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "pages")
+"""Arguments that name a part of a file; each part that was read counts as a file of its own."""
+
+
+def newest_contents(items: Sequence[Item]) -> set[int]:
+    """Return the versions of the blocks that hold the newest content of a file, or of a part of it.
+
+    That is the result of a call that read it, the call that wrote all of it, or the attachment that brought it. Edits
+    hold no content, and neither do calls that failed: what they would have written is not in the file.
+    """
+    results = {item.answers: item for item in items if item.answers is not None}
+    newest = dict(found for item in items for found in _contents(item, results.get(item.version)))
+    return set(newest.values())
+
+
+def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
+    block = item.block
+    if type(block) is Attachment:
+        return [(str(block.meta.get("file") or block.path), item.version)]
+    if type(block) is not ToolCall or not isinstance(block.arguments, dict):
+        return []
+    arguments = block.arguments
+    use = tool_use(block)
+    answer = None if result is None else result.block
+    if use is None or (isinstance(answer, ToolResult) and answer.is_error):
+        return []
+    if use.kind == "write" and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS):
+        return [(file, item.version) for file in use.subjects]
+    if use.kind == "read" and result is not None:
+        part = "".join(f"\n{key}={arguments[key]}" for key in _PART_KEYS if arguments.get(key) is not None)
+        return [(file + part, result.version) for file in use.subjects]
+    return []
+
 
 _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
     {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}

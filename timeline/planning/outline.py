@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.planning.budget import FixedPart, lines
+from timeline.planning.account import FixedPart, lines
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.events import BlocksHidden, Covers, Pruned, Replacement, SummaryParts
-    from timeline.events.attempt_events import RefusalReason
+    from timeline.events.other_payloads import RefusalReason
     from timeline.fold.window import Item, Window
-    from timeline.planning.budget import Account
+    from timeline.planning.account import Account
 
 
 LABEL_TOKENS: Final = 120

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.budget import Account, least_progress, preview_cap
-from timeline.planning.costs import costs, scaled
+from timeline.planning.account import Account, costs, least_progress, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
-from timeline.planning.spill import can_spill, spill
+from timeline.planning.replacements import can_spill, spill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

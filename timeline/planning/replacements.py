@@ -1,24 +1,91 @@
-"""Replacements: the short text (or arguments object) that stands for a hidden block, and ends with its path.
+"""Replacements: the short text, arguments object or preview that is shown for a block, and ends with its path.
 
-Made once, when the hide is decided, and recorded with it; never made again.
+Made once, when the hide is decided, and recorded with it; never made again. A preview shows the beginning of an
+oversize result, argument or pasted prompt: where the newest group alone is too large, or carried blocks together are.
+In what is cut short, an ellipsis marks what is left out, so that no part passes for a whole.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, image_count
+from timeline.blocks import (
+    Attachment,
+    CustomBlock,
+    Note,
+    Reasoning,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+    image_count,
+)
 from timeline.events import Replacement
 from timeline.frozen import canonical_json
-from timeline.planning.shortening import one_line, room_in, shortened, shortened_path
-from timeline.planning.tools import tool_use
+from timeline.planning.covered_digest import tool_use
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from timeline.blocks import Block
     from timeline.fold.window import Item
     from timeline.ports import TokenCounter
+
+
+_ELLIPSIS: Final = "…"
+_LOOKED_AT: Final = 2_000
+"""Characters of a text that a line is made of: more than any line has room for."""
+_SEPARATOR: Final = re.compile(r"[/\\]")
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text on one line, all white space as single spaces."""
+    line = " ".join(text[:_LOOKED_AT].split())
+    return line if len(text) <= _LOOKED_AT else line + _ELLIPSIS
+
+
+def cut_to(text: str, characters: int) -> str:
+    """Return a text, or as much of its beginning as leaves room for the ellipsis in so many characters."""
+    return text if len(text) <= characters else text[: characters - 1].rstrip() + _ELLIPSIS
+
+
+def shortened(text: str, most: int, counter: TokenCounter) -> str:
+    """Return a text, or as much of its beginning as fits ``most`` tokens with the ellipsis behind it."""
+    return text if counter.count(text) <= most else _beginning_of(text, most, counter)
+
+
+def _beginning_of(text: str, most: int, counter: TokenCounter) -> str:
+    for room in range(most - 1, 0, -1):  # what the ellipsis adds depends on what it stands behind
+        head = counter.truncate(text, room).rstrip()
+        if head and counter.count(head + _ELLIPSIS) <= most:
+            return head + _ELLIPSIS
+    return ""
+
+
+def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
+    """Return a file's path, or as many of its last folders as fit ``most`` tokens: the name says most."""
+    if counter.count(path) <= most:
+        return path
+    starts = [separator.start() for separator in _SEPARATOR.finditer(path, 1)]
+    ends = (_ELLIPSIS + path[start:] for start in starts)
+    name = path[starts[-1] + 1 :] if starts else path
+    return next((end for end in ends if counter.count(end) <= most), "") or _beginning_of(name, most, counter)
+
+
+def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int:
+    """Return the room that the open part of a line may take, for the line to count at most ``most`` tokens.
+
+    Counts of parts do not add up exactly, so the line is made and counted. Negative where it is too long even without
+    its open part.
+    """
+    room = most - counter.count(line(0))
+    while room > 0 and (over := counter.count(line(room)) - most) > 0:
+        room = max(0, room - over)
+    return room
+
 
 HIDDEN_KEY: Final = "_hidden"
 """Key, among a hidden call's arguments, of the line that says how large all of them are, and where."""
@@ -167,3 +234,62 @@ def _brief_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCount
 def _is_small(value: Any, counter: TokenCounter) -> bool:
     text = value if isinstance(value, str) else canonical_json(value)
     return len(text) <= 4 * _SMALL_VALUE and counter.count(text) <= _SMALL_VALUE
+
+
+_SPILLABLE: Final = (ToolCall, ToolResult, UserPrompt, Attachment, CustomBlock, Note, SystemMessage)
+_TAIL_SHARE: Final = 0.3
+_FRAME_TOKENS: Final = 60
+"""What the line between head and tail may take: two figures and a path."""
+
+
+def can_spill(item: Item, preview_tokens: int) -> bool:
+    """Say whether a preview of an item would be smaller than what is shown of it now."""
+    spillable = isinstance(item.block, _SPILLABLE) and not item.redacted
+    return spillable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
+
+
+def spill(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement:
+    """Make the preview of an item, of at most ``preview_tokens`` where its address leaves that room."""
+    block = item.block
+    if isinstance(block, ToolCall):
+        arguments = _preview_arguments(block, preview_tokens, counter)
+        tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
+        return Replacement(version=item.version, arguments=arguments, tokens=tokens)
+    text = preview(block, item.tokens, preview_tokens, counter)
+    return Replacement(version=item.version, text=text, tokens=counter.count(text))
+
+
+def preview(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter) -> str:
+    """Return head and tail of a block's text, and between them how much is left out and where to read it."""
+    pictures = image_count(block)
+    what = f"{pictures} pictures and " if pictures else ""
+    frame = f"\n[… preview: {what}the middle of {tokens} tokens left out; all of it: {block.path} …]\n"
+    room = max(0, preview_tokens - max(_FRAME_TOKENS, counter.count(frame)))
+    tail_room = int(room * _TAIL_SHARE)
+    head = counter.truncate(block.text, room - tail_room)
+    return head + frame + _tail(block.text[len(head) :], tail_room, counter)
+
+
+def _tail(text: str, tokens: int, counter: TokenCounter) -> str:
+    """Return an end of a text of at most ``tokens``; a little less is as good, so it is shortened by thirds."""
+    tail = text[-tokens * 4 :] if tokens else ""
+    while tail and counter.count(tail) > tokens:
+        tail = tail[len(tail) // 3 + 1 :]
+    return tail
+
+
+def _preview_arguments(call: ToolCall, preview_tokens: int, counter: TokenCounter) -> dict[str, Any]:
+    """Shorten the longest values until the object fits; an object that is all small values keeps only its address."""
+    note = f"[… left out; all arguments: {call.path}]"
+    if isinstance(call.arguments, str):
+        return {"_preview": counter.truncate(call.arguments, preview_tokens // 2), "_all": note}
+    arguments: dict[str, Any] = dict(call.arguments)
+    for share in (2, 4, 8, 16):
+        for key, value in arguments.items():
+            text = value if isinstance(value, str) else canonical_json(value)
+            most = preview_tokens // share
+            if counter.count(text) > most:
+                arguments[key] = counter.truncate(text, most) + note
+        if counter.count(f"{call.name}{canonical_json(arguments)}") <= preview_tokens:
+            return arguments
+    return {"_preview": counter.truncate(canonical_json(call.arguments), preview_tokens // 2), "_all": note}

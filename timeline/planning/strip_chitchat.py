@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.costs import freed_by
+from timeline.planning.account import freed_by
 from timeline.planning.messages import messages
 from timeline.planning.plans import Hides
 

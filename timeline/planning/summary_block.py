@@ -9,7 +9,7 @@ from timeline.blocks import RangeSummary, instant_text
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
 from timeline.paths import numbered, stem
-from timeline.planning.costs import costs
+from timeline.planning.account import costs
 from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
 from timeline.planning.summary_requests import joined, summary_due, superseded
 from timeline.policy.steps import BLOCK_FORM, FORM_KEY

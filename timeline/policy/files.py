@@ -25,7 +25,7 @@ from timeline.errors import InvalidPolicy
 from timeline.policy.making import COUNTED, keywords_of, of_model
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS, by_name
-from timeline.policy.problems import invalid_policy
+from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

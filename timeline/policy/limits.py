@@ -1,12 +1,14 @@
 """What models take, as dated data: context windows, longest answers, and whose tokenizer counts them.
 
-The packaged table is `limits.toml`; a file of the same form goes before it, and a single figure before both. Nothing is
-looked up while a context is made: a policy holds the figures that were found when it was made.
+The packaged table is `limits.toml`; a file of the same form goes before it, and a single figure before both. An entry
+is meant by a model's name, whatever provider or variant is written around it. Nothing is looked up while a context is
+made: a policy holds the figures that were found when it was made.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
@@ -18,11 +20,28 @@ from pydantic import Field, ValidationError
 from timeline.databases import read_text
 from timeline.errors import InvalidLimits
 from timeline.frozen import Frozen
-from timeline.policy.names import fit
-from timeline.policy.problems import problem_of
+from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from os import PathLike
+
+
+_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
+"""What may stand in front of a model's name: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
+_AFTER: Final = ("", "-", "@", ":", "[")
+"""What may follow a beginning of a name: nothing, or a variant of the same model."""
+
+
+def fit(model: str, starts: Iterable[str]) -> int:
+    """Return the length of the longest of some beginnings that a model's name has; 0 where it has none of them."""
+    names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
+    return max((len(start) for start in starts if any(_begins(name, start.lower()) for name in names)), default=0)
+
+
+def _begins(name: str, start: str) -> bool:
+    return name.startswith(start) and name[len(start) : len(start) + 1] in _AFTER
+
 
 LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
 """Names a file with limits that go before the packaged ones."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from timeline.errors import InvalidPolicy
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.model import Policy
-from timeline.policy.problems import invalid_policy
+from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
 from timeline.policy.ours import balanced, economical, gentle, none
-from timeline.policy.problems import nearest
 from timeline.policy.published import cut_point, keep_last, keep_ratio, priority_chain, prune_then_summarize
+from timeline.policy.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

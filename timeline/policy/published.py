@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.making import COUNTED, RESERVED, make
-from timeline.policy.model import Hiding
-from timeline.policy.stages import MemoryDigest, StageData
-from timeline.policy.steps import StripChitchat, SummaryForm
-from timeline.policy.triggers import Overdrawn, OverShare, OverThreshold, OverUtilization
+from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization
+from timeline.policy.steps import MemoryDigest, StageData, StripChitchat, SummaryForm
 
 if TYPE_CHECKING:
     from timeline.policy.making import Model

@@ -9,12 +9,11 @@ from pydantic import Field, InstanceOf
 
 from timeline.fold.window import Window
 from timeline.frozen import Frozen
-from timeline.planning.budget import Account
+from timeline.planning.account import Account
 from timeline.policy.model import Policy
-from timeline.projection.explain import Explanation, explained_points
+from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
+from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.reports import Taken, overflow_check, preparation, prune_result
-from timeline.projection.rules import ContextBlock, Rulings, context_block
-from timeline.projection.table import explanation_lines
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext

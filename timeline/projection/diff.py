@@ -2,6 +2,11 @@
 
 The prefix is compared in the order in which a provider's cache sees it: tools, system prompt, then what was said.
 The ephemeral tail and the cache markers are left out: neither is part of what is cached.
+
+The cache that one request left behind answers a part of the next one (seed 004, cache savings example). A provider
+keeps what comes before a marker: tools and system prompt, and everything up to each cache point. The longest of these
+prefixes that the next request begins with is read, the rest is processed. Providers that match prefixes by themselves
+do no worse; where the beginning changed, they read as little.
 """
 
 from __future__ import annotations
@@ -12,16 +17,54 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
 from timeline.frozen import canonical_json, compact_json
+from timeline.planning.account import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
-from timeline.projection.reuse import Reuse, reuse
 from timeline.wire import SENT, encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from timeline.projection.context import RenderedContext
-    from timeline.projection.rules import ContextBlock
+    from timeline.projection.explain import ContextBlock
     from timeline.wire.neutral import NeutralContext
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What of a request is read from the cache, and what is processed; together what it sends."""
+
+    cached: int
+    processed: int
+
+
+def reuse(before: RenderedContext, after: RenderedContext) -> Reuse:
+    """Work out what of a context the cache of the one before it answers, while that is warm.
+
+    An entry is found from a marker of the new request that stands no further behind it than a provider looks back.
+    """
+    old, new = before.neutral, after.neutral
+    if (old.tools, old.system) != (new.tools, new.system):
+        return Reuse(0, after.account.sent)
+    pairs = zip(old.entries, new.entries, strict=False)
+    shorter = min(len(old.entries), len(new.entries))
+    same = next((n for n, (a, b) in enumerate(pairs) if a.canonical != b.canonical), shorter)
+    lookback = after.policy.cache_points.lookback_blocks
+    read = [
+        point.index + 1
+        for point in before.cache_points
+        if point.index < same and any(0 <= p.index - point.index <= lookback for p in after.cache_points)
+    ]
+    fixed = after.account.fixed
+    cached = fixed.tools + fixed.system + _tokens_up_to(after, max(read, default=0))
+    return Reuse(cached, after.account.sent - cached)
+
+
+def _tokens_up_to(context: RenderedContext, entries: int) -> int:
+    """Count the messages' tokens up to a number of entries, as the account does."""
+    items = context.window.items
+    spent = dict(zip((item.block.path for item in items), costs(items, context.policy), strict=True))
+    return sum(spent[path] for path in dict.fromkeys(entry.path for entry in context.neutral.entries[:entries]))
+
 
 _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""

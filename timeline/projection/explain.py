@@ -1,22 +1,249 @@
 """Explaining a context: the rule and the figures behind each block, each cache point and each decision, as values.
 
-Nothing is read for it: a context holds the window that it was projected from. `table` writes it down for people.
+A rule follows from what the fold remembers and from what was projected, never from the log: explaining costs no I/O.
+`timeline.projection.explanation_table` writes it for people.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from timeline.blocks import Attachment, ToolCall, UserPrompt
+from timeline.frozen import Frozen
+from timeline.projection.project import Signatures
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from timeline.planning.budget import Account
+    from timeline.events import CompactionCompleted
+    from timeline.fold.window import Item, Window
+    from timeline.planning.account import Account
     from timeline.policy.model import CachePointRule
     from timeline.projection.reports import Taken
-    from timeline.projection.rules import ContextBlock, Facts
     from timeline.usage import KeptLong
     from timeline.wire.neutral import Entry, NeutralContext
+
+
+Facts: TypeAlias = dict[str, int | str]
+"""Figures and names behind a rule, by name."""
+Ruling: TypeAlias = tuple[str, Facts]
+"""The name of a rule, and its facts."""
+
+RULES: Final = {
+    "window": "inside the window",
+    "pinned": "pinned",
+    "summary": "stands for what it covers",
+    "open_call": "no result yet",
+    "dead_call": "given up: sent with a result that says interrupted",
+    "late_result": "its call is not shown, so it is sent as text with its path",
+    "result_omitted": "its result is left out, and it goes with it",
+    "empty": "says nothing, so nothing is sent of it",
+    "rewritten": "signed for a prefix that was rewritten, so it is not sent back",
+    "tool_loop": "signed for a prefix that was rewritten in the same turn, and sent back as far as the model takes it",
+    "split_turn": "the prompt of the split turn",
+    "group": "kept with its group, of which a part was open or is pinned",
+    "redacted": "content erased, a tombstone stays",
+    "hidden": "hidden by a decision",
+    "cold": "cold cache",
+    "pressure": "over the budget",
+    "manual": "hidden by hand",
+    "spill": "too large, shown as a preview",
+    "imported": "cleared by the recorded client",
+}
+"""The rules by name, in words. A hide whose reason is not among them is told by the reason itself."""
+
+WINDOW: Final[Ruling] = ("window", {})
+
+
+class Rulings:
+    """Tells the rule of each item of one window, as one projection of it shows them.
+
+    Args:
+        window: what was projected.
+        entries: what is shown, by path.
+    """
+
+    def __init__(self, window: Window, entries: Mapping[str, Entry]) -> None:
+        self._window = window
+        self._entries = entries
+        self._unanswered = {item.version for item in window.unanswered()}
+        self._open = {item.version for item in window.open_calls()}
+        self._compactions = {compaction.block.path: compaction for compaction in window.summaries}
+        self._signatures = Signatures(window.items)
+
+    def of(self, item: Item) -> Ruling:
+        """Return the rule of an item; asked in the order of the window."""
+        rewritten_at = self._signatures.rewritten_at(item)
+        match item.state:
+            case "redacted":
+                return "redacted", {"decided_at": item.changed_at}
+            case "hidden" | "omitted":
+                return _hidden(item)
+            case "carried":
+                return self._carried(item)
+        compaction = self._compactions.get(item.block.path)
+        return self._visible(item, rewritten_at) if compaction is None else ("summary", _covered(compaction))
+
+    def _visible(self, item: Item, rewritten_at: int) -> Ruling:
+        entry = self._entries.get(item.block.path)
+        if entry is None:
+            return ("result_omitted" if isinstance(item.block, ToolCall) else "empty"), {}
+        if entry.loose:
+            return "late_result", {}
+        if entry.rewritten:
+            return ("tool_loop" if entry.in_loop else "rewritten"), {"decided_at": rewritten_at}
+        if item.version in self._unanswered:
+            return ("open_call" if item.version in self._open else "dead_call"), {}
+        return ("pinned", {}) if item.keeps else WINDOW
+
+    def _carried(self, item: Item) -> Ruling:
+        """A carried item lies inside what the newest live summary around it covers."""
+        by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
+        facts: Facts = {} if by is None else {"summary": by.block.path, "round": by.round, **_span(by)}
+        if item.keeps:
+            return "pinned", facts
+        asked = isinstance(item.block, UserPrompt | Attachment)
+        split = by is not None and by.split_turn_id == item.block.turn_id
+        return ("split_turn" if asked and split else "group"), facts
+
+
+def _hidden(item: Item) -> Ruling:
+    rule, facts = ("hidden", {}) if item.hide is None else (item.hide.reason, item.hide.facts)
+    return rule, {**facts, "decided_at": item.changed_at}
+
+
+def _span(compaction: CompactionCompleted) -> dict[str, int]:
+    ranges = compaction.covers.ranges
+    return {"first": ranges[0][0], "last": ranges[-1][1]} if ranges else {}
+
+
+def _covered(compaction: CompactionCompleted) -> Facts:
+    """Return the figures of what a live summary stands for; what was not recorded is left out."""
+    facts: Facts = {
+        "blocks": compaction.covered_blocks,
+        "tokens": compaction.covered_tokens,
+        **_span(compaction),
+        "summaries": len(compaction.covers.summaries),
+        "carried": len(compaction.carried),
+        "round": compaction.round,
+        "reason": compaction.reason,
+        "before_tokens": compaction.before_tokens,
+        "after_tokens": compaction.after_tokens,
+        "written_by": compaction.written_by.summarizer,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
+    """Say a rule with its figures.
+
+    Args:
+        rule: its name.
+        facts: its figures.
+        shown: tokens of what is shown of the block.
+        whole: tokens of the whole block.
+    """
+    said = RULES.get(rule, spaced(rule))
+    if rule == "summary":
+        return _summary_in_words(facts)
+    if "summary" in facts:
+        return f"{said}; inside versions {_range(facts)}, which {facts['summary']} covers (round {facts['round']})"
+    if "decided_at" not in facts:
+        return said
+    decided = f"decided at version {facts['decided_at']}"
+    if rule in {"redacted", "rewritten", "tool_loop"}:
+        return f"{said}; {decided}"
+    because = ", ".join([said, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
+    became = f"replaced {whole:,} tokens by {shown:,}" if shown else f"left out {whole:,} tokens"
+    return f"{because}; {became}, {decided}"
+
+
+def figures(facts: Facts) -> list[str]:
+    """Say the figures of a decision; those that are held against one another stand together."""
+    rest = dict(facts)
+    said: list[str] = []
+    if {"before_tokens", "after_tokens"} <= rest.keys():
+        said.append(f"{rest.pop('before_tokens'):,} -> {rest.pop('after_tokens'):,} tokens")
+    if {"idle_seconds", "ttl_seconds"} <= rest.keys():
+        idle, ttl, grace = rest.pop("idle_seconds"), rest.pop("ttl_seconds"), rest.pop("grace_seconds", 0)
+        said.append(f"{idle:,} s idle >= {ttl:,} + {grace:,}")
+    if {"blocks", "freed_tokens", "least_tokens"} <= rest.keys():
+        blocks = counted(int(rest.pop("blocks")), "block", "blocks")
+        said.append(f"{blocks} freed {rest.pop('freed_tokens'):,} >= {rest.pop('least_tokens'):,} tokens")
+    return [*said, *listed(rest)]
+
+
+def _summary_in_words(facts: Facts) -> str:
+    blocks = ""
+    if "blocks" in facts:
+        blocks = f"{counted(int(facts['blocks']), 'block', 'blocks')} of {facts.get('tokens', 0):,} tokens, "
+    span = f"versions {_range(facts)}" if "first" in facts else "no version"
+    parts = [f"stands for {blocks}{span}"]
+    if "summaries" in facts:
+        parts.append(f"{counted(int(facts['summaries']), 'earlier summary', 'earlier summaries')} in it")
+    sizes = f"{facts.get('before_tokens', 0):,} -> {facts.get('after_tokens', 0):,} tokens"
+    parts.append(f"round {facts.get('round', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
+    if "written_by" in facts:
+        parts.append(f"by {facts['written_by']}")
+    return "; ".join(parts)
+
+
+def _range(facts: Facts) -> str:
+    return f"{facts['first']} to {facts['last']}"
+
+
+def listed(facts: Mapping[str, int | str]) -> list[str]:
+    """Write figures with their names."""
+    return [
+        f"{spaced(n)} {value:,}" if isinstance(value, int) else f"{spaced(n)} {value}" for n, value in facts.items()
+    ]
+
+
+def spaced(name: str) -> str:
+    """Write a name of code as words."""
+    return name.replace("_", " ")
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """Say how many."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
+class ContextBlock(Frozen):
+    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole.
+
+    ``rule`` is the name of what put it into its state and ``facts`` are its figures; ``reason`` says both in words.
+    """
+
+    version: int
+    path: str
+    type: str
+    turn_id: str
+    state: Literal["visible", "hidden", "carried", "omitted", "redacted"]
+    reason: str
+    tokens: int
+    of_tokens: int
+    rule: str
+    facts: dict[str, int | str] = {}
+
+
+def context_block(item: Item, rule: str, facts: Facts) -> ContextBlock:
+    """Return a live item as a context treats it, with the rule behind that."""
+    tokens = 0 if rule == "result_omitted" else item.shown_tokens
+    return ContextBlock(
+        version=item.version,
+        path=item.block.path,
+        type=item.block.type,
+        turn_id=item.block.turn_id,
+        state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
+        reason=in_words(rule, facts, shown=tokens, whole=item.tokens),
+        tokens=tokens,
+        of_tokens=item.tokens,
+        rule=rule,
+        facts=facts,
+    )
+
 
 _POINTS: Final = {
     "previous_turn": "the last block before the current turn {turn_id}",

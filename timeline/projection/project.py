@@ -1,18 +1,25 @@
-"""Projection: a window in, the neutral context out. Pure: no clock, no randomness, no I/O (design, invariant 4).
+"""Projection: a window in, the neutral context out. Pure: no clock, no randomness, no I/O.
 
 The covered range is gone from the window already, so slicing is nothing to do here; hidden blocks are shown as their
 recorded replacements, then the cache points are placed on what is left (seed 002, render pipeline order).
+
+Each live item that is shown is one neutral entry, save for summaries. What decides its form is recorded in the log
+(replacements, summary texts); nothing here is re-derived with a later version's taste except through a new projection
+number. Signed reasoning may follow a prefix that was rewritten since it was signed: which one does follows from the
+window, and from nothing that an append can change; what a provider makes of it is in `timeline.wire.providers`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from bisect import bisect_left
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import Attachment, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
+from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import begins_with
+from timeline.policy.steps import FORM_KEY, SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
-from timeline.projection.forms import entries_of
-from timeline.projection.signatures import Signatures
 from timeline.wire.neutral import Entry, NeutralContext
 
 if TYPE_CHECKING:
@@ -20,8 +27,130 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from timeline.blocks import Block
     from timeline.fold.window import Item, Window
     from timeline.policy.model import CachePointRule
+    from timeline.wire.neutral import Role
+
+
+class Signatures:
+    """Follows the items of one window, in their order.
+
+    Args:
+        items: of the window.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = items
+        self._changed_at = 0
+
+    def over(self, items: Sequence[Item]) -> Signatures:
+        """Return what follows the items of a window that begins with these, and goes on where this one stands."""
+        further = Signatures(items)
+        further._changed_at = self._changed_at
+        return further
+
+    def rewritten_at(self, item: Item) -> int:
+        """Return the version of the decision that last rewrote the prefix of signed reasoning; 0 where none did.
+
+        Asked once for each item, in order. An undo gives the blocks back that were there before the compaction, and
+        with them the prefix of what was said then; it takes away the prefix of what was said since.
+        """
+        before, self._changed_at = self._changed_at, max(self._changed_at, item.changed_at)
+        if type(item.block) is not Reasoning:
+            return 0
+        at = max(before, item.undone_at)
+        return at if item.version < at else 0
+
+    def in_loop(self, item: Item, at: int) -> bool:
+        """Say whether an item was part of the assistant's newest turn when a decision of version ``at`` was taken.
+
+        That turn reaches from the newest response back to the prompt before it. What is appended later begins other
+        turns and changes nothing of it, so that a part which was sent once goes on being sent until the next decision.
+        """
+        said, asked = self._versions
+        newest = said[bisect_left(said, at) - 1]
+        prompts = bisect_left(asked, newest)
+        return item.version > (asked[prompts - 1] if prompts else 0)
+
+    @cached_property
+    def _versions(self) -> tuple[list[int], list[int]]:
+        """The versions of what the model said, and of what it was asked."""
+        said = sorted(item.version for item in self._items if type(item.block) in RESPONSE_BLOCKS)
+        asked = sorted(item.version for item in self._items if type(item.block) is UserPrompt)
+        return said, asked
+
+
+_BY_AUTHOR: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_BY_TYPE: dict[str, Role] = {
+    "react.tool.result": "tool",
+    "conv.range.summary": "user",
+    "note": "user",
+    "stage.digest": "user",
+    "turn.header": "user",
+}
+
+
+_SENT_DATA = (Reasoning, ToolResult, UserPrompt, Attachment)
+"""Blocks whose content parts are sent; of all others only the text is, and the data stays in the log."""
+
+
+def role_of(block: Block) -> Role:
+    """Say whose text a block is to be; other agents and tools speak as the user, labelled by their text."""
+    return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
+
+
+def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> tuple[Entry, ...]:
+    """Make the entries of an item: one, none for one that shows nothing, or a summary's with what is said around it.
+
+    Args:
+        item: a live item.
+        loose: for a result: its call is not shown.
+        rewritten: for reasoning: the prefix before it was rewritten since it was made.
+        in_loop: for such reasoning: it is part of what was the assistant's newest turn then.
+    """
+    block = item.block
+    stand_in = item.replacement
+    says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
+    if item.omitted or (stand_in is None and not says and not isinstance(block, ToolCall | ToolResult)):
+        return ()
+    entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
+    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
+    return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
+
+
+def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
+    """Tell a summary in the form that was recorded with it; it is never part of a response that follows it."""
+    own = {"response_id": summary.path}
+    question = summary.model_copy(update={"role": "user", "text": form.question, **own})
+    answer = summary.model_copy(update={"role": "assistant", "text": form.answer, **own})
+    said = (question, summary.model_copy(update={"role": form.role, **own}), answer)
+    return tuple(entry for entry in said if entry.text)
+
+
+def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
+    block, stand_in = item.block, item.replacement
+    fields: dict[str, Any] = {
+        "path": block.path,
+        "type": block.type,
+        "role": role_of(block),
+        "text": block.text if stand_in is None else stand_in.text,
+        "data": block.data if stand_in is None and isinstance(block, _SENT_DATA) else None,
+        "mime": block.mime,
+        "response_id": block.response_id,
+        "group": item.response,
+        "rewritten": rewritten,
+        "in_loop": in_loop,
+    }
+    if isinstance(block, Note | StageDigest) and stand_in is None:
+        fields["text"] = block.countable()
+    elif isinstance(block, ToolCall):
+        arguments = block.arguments if stand_in is None else stand_in.arguments or {}
+        fields |= {"name": block.name, "call_id": block.call_id, "arguments": arguments}
+    elif isinstance(block, ToolResult):
+        fields |= {"name": block.name, "call_id": block.call_id, "is_error": block.is_error, "loose": loose}
+    return Entry(**fields)
+
 
 PROJECTION: Final = 3
 """Number of the projection's format. Another number, another fingerprint; golden files hold each number's bytes."""

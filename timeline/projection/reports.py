@@ -12,7 +12,7 @@ from timeline.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from timeline.planning.budget import Account
+    from timeline.planning.account import Account
 
 
 class Taken(Frozen):

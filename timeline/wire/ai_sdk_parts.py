@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.blocks import Attachment, Reasoning, ToolResult
 from timeline.frozen import compact_json
 from timeline.wire.foreign import text_of
-from timeline.wire.gemini_parts import SIGNATURE
+from timeline.wire.gemini import SIGNATURE
 from timeline.wire.media import attachment_block, content_parts, picture_source, unseen_line
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_RESPONSES
 

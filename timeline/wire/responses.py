@@ -17,8 +17,8 @@ from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire import anthropic, openai_chat
 from timeline.wire.foreign import plain
-from timeline.wire.gemini_parts import camel, model_blocks
-from timeline.wire.gemini_parts import parts_of as gemini_parts_of
+from timeline.wire.gemini import camel, model_blocks
+from timeline.wire.gemini import parts_of as gemini_parts_of
 from timeline.wire.openai_responses import item_blocks
 from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage, responses_usage
 

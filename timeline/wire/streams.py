@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.wire.foreign import arguments_of, plain
-from timeline.wire.gemini_parts import camel, parts_of
+from timeline.wire.gemini import camel, parts_of
 from timeline.wire.responses import cut_call, interrupted, read_response
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
-"""`timeline demo`: a long conversation under a small limit, what happened to it, and the proof that nothing is lost."""
+"""`timeline demo`: a long conversation under a small limit, what happened to it, and the proof that nothing is lost.
+
+A window is drawn as a strip: a mark for every so many tokens, turn by turn, distinguished by what becomes of them.
+"""
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -15,9 +20,8 @@ import typer
 from timeline.cli.checking import INVARIANTS, print_report
 from timeline.cli.database import adding
 from timeline.cli.demo.script import BEGAN, SYSTEM, steps
-from timeline.cli.demo.strip import before, legend, strip
 from timeline.cli.exits import Exit
-from timeline.cli.output import brief, paint, progress, write
+from timeline.cli.output import brief, paint, progress, state_colour, write
 from timeline.cli.rows import read_rows
 from timeline.importers import FORMATS
 from timeline.log.stored import free_id
@@ -25,14 +29,60 @@ from timeline.policy.ours import balanced
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from timeline.audit.verify import VerifyReport
     from timeline.cli.rows import Row
-    from timeline.fold.window import Window
+    from timeline.fold.window import Item, Window
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import Taken
+
+
+_MARKS: Final = {"covered": "░", "summary": "▓", "carried": "◆", "visible": "█"}
+_ASCII: Final = {"covered": ".", "summary": "S", "carried": "P", "visible": "#"}
+_COLOURS: Final = {"covered": "covered", "summary": "hidden", "carried": "carried", "visible": "visible"}
+
+
+def legend(tokens: int) -> str:
+    """Say what the marks mean, and how many tokens one of them is."""
+    words = {"covered": "will be covered", "summary": "summary", "carried": "carried prompt", "visible": "kept"}
+    signs = "   ".join(f"{_mark(kind)} {word}" for kind, word in words.items())
+    return f"{signs}   (a mark is about {tokens} tokens)"
+
+
+def before(window: Window, after: Window, tokens: int) -> str:
+    """Draw a window as it was before a compaction: what the window after it no longer holds is covered."""
+    kept = {item.version: _kind(item) for item in after.items}
+    return _strip(window, tokens, lambda item: kept.get(item.version, "covered"))
+
+
+def strip(window: Window, tokens: int) -> str:
+    """Draw a window."""
+    return _strip(window, tokens, _kind)
+
+
+def _kind(item: Item) -> str:
+    if item.is_summary:
+        return "summary"
+    return "carried" if item.carried else "visible"
+
+
+def _strip(window: Window, tokens: int, kind_of: Callable[[Item], str]) -> str:
+    parts: list[str] = []
+    for turn_id, members in groupby(window.items, key=lambda i: "summary" if i.is_summary else i.block.turn_id):
+        turn = list(members)
+        runs = [(kind, sum(i.shown_tokens for i in run)) for kind, run in groupby(turn, key=kind_of)]
+        marks = "".join(_mark(kind) * max(1, round(size / tokens)) for kind, size in runs)
+        parts.append(f"{turn_id.replace('_', ' ')} {marks}")
+    return "  ".join(parts)
+
+
+def _mark(kind: str) -> str:
+    """Return the sign of a kind, in its colour; letters where the output cannot hold blocks."""
+    signs = _MARKS if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII
+    return paint(signs[kind], state_colour(_COLOURS[kind]))
+
 
 LIMIT: Final = 6_000
 """Context limit of the demo, in tokens: small, so that two compactions come soon."""

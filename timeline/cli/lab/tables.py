@@ -13,12 +13,11 @@ from timeline.lab.cache_files import Kept
 from timeline.lab.comparison import comparable, standings
 from timeline.lab.differences import against_the_first
 from timeline.lab.library import lab_policy
-from timeline.lab.on_dask import dask_executor
 from timeline.lab.prices import read_prices
 from timeline.lab.report.page import page
-from timeline.lab.runner import plan, run
+from timeline.lab.runner import dask_executor, plan, run
 from timeline.lab.work import Options
-from timeline.policy.problems import nearest
+from timeline.policy.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 import timeline
-from timeline.errors import TimelineError
-from timeline.extras import needs
+from timeline.errors import TimelineError, needs
 from timeline.integrations.mcp.answers import Answer, ConversationsAnswer, DigestsAnswer, ReadAnswer, SearchAnswer
 from timeline.integrations.mcp.arguments import (
     Arguments,

@@ -1,7 +1,8 @@
 """Items of the Responses API, as a session stores them: into blocks, and back exactly as they came.
 
 A block says what a model needs of an item. What it does not say (ids, statuses, annotations) is kept in its ``meta``,
-as the item with a mark in the place of everything that the block itself holds: nothing large is stored twice.
+as the item with a mark in the place of everything that the block itself holds: nothing large is stored twice. What a
+call of a model takes and uses is here in the same API's words.
 """
 
 from __future__ import annotations
@@ -10,18 +11,62 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.errors import needs
 from timeline.frozen import compact_json
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media
 from timeline.wire.openai_responses import ItemDecoder
 from timeline.wire.providers import OPENAI_RESPONSES
+from timeline.wire.usage import responses_usage
+
+with needs("openai-agents"):
+    from agents import FunctionTool, Handoff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from agents import Agent, ModelResponse
+
     from timeline.blocks import Block
+    from timeline.usage import Usage
 
     Item = dict[str, Any]
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """Return what a call used, as every wire counts it."""
+    used = response.usage
+    told = {
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "input_tokens_details": {
+            "cached_tokens": used.input_tokens_details.cached_tokens,
+            "cache_write_tokens": getattr(used.input_tokens_details, "cache_write_tokens", 0),
+        },
+    }
+    return responses_usage(told)
+
+
+def schemas_of(agent: Agent[Any]) -> list[dict[str, Any]]:
+    """Return what an agent's function tools and handoffs take of a request, as far as it is known without asking."""
+    tools = [
+        {"type": "function", "name": t.name, "description": t.description, "parameters": t.params_json_schema}
+        for t in agent.tools
+        if isinstance(t, FunctionTool)
+    ]
+    handoffs = [
+        {"type": "function", "name": h.tool_name, "description": h.tool_description, "parameters": h.input_json_schema}
+        for h in agent.handoffs
+        if isinstance(h, Handoff)
+    ]
+    return [*tools, *handoffs]
+
+
+def model_of(agent: Agent[Any]) -> str:
+    """Return the name of an agent's model; empty where it is not known."""
+    name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
+    return name if isinstance(name, str) else ""
+
 
 KEY: Final = "responses_item"
 """The key in a block's ``meta``: of an item's first block what is left of the item, of its others an empty object."""

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from timeline.agent.list_follower import own_words
-from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict
+from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
 from timeline.events import BlocksHidden, ModelCalled, ParentLink, Replacement, event_id, event_ids
-from timeline.extras import needs
-from timeline.integrations.openai_agents.calls import model_of, schemas_of, usage_of
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
-from timeline.integrations.openai_agents.items import read_items, read_output
+from timeline.integrations.openai_agents.items import model_of, read_items, read_output, schemas_of, usage_of
 from timeline.log.protocol import Draft
 from timeline.ports import SystemClock
 from timeline.timeline import Timeline

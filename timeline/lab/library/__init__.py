@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.errors import InvalidPolicy
 from timeline.policy.files import load_policy, parse_policy
 from timeline.policy.presets import PRESETS, by_name
-from timeline.policy.problems import nearest
+from timeline.policy.text import nearest
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

@@ -8,15 +8,14 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from timeline.projection.rules import RULES, WINDOW, counted, figures, spaced
+from timeline.projection.explain import RULES, WINDOW, counted, figures, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from timeline.planning.budget import Account
-    from timeline.projection.explain import Explanation
+    from timeline.planning.account import Account
+    from timeline.projection.explain import ContextBlock, Explanation
     from timeline.projection.reports import Taken
-    from timeline.projection.rules import ContextBlock
 
 Paint: TypeAlias = "Callable[[str, str], str]"
 """Gives a text the colour of a state, or of ``dim`` or ``bold`` things; it may not change how wide the text is."""

@@ -1,7 +1,11 @@
-"""What is wrong with a policy: the field, what does not hold, and the nearest name that would."""
+"""A policy as text: what is wrong with a field, with the nearest name that would do, and a policy written as TOML.
+
+TOML has figures and texts first, then tables, then arrays of tables. What is None is left out.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -10,10 +14,11 @@ from timeline.errors import InvalidPolicy
 from timeline.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
 
 _QUOTED: Final = re.compile(r"'([^']*)'")
 _FEW: Final = 12
@@ -92,3 +97,38 @@ def _models_in(annotation: Any) -> Iterator[type[Frozen]]:
         yield annotation
     for inner in get_args(annotation):
         yield from _models_in(inner)
+
+
+def toml_text(fields: Mapping[str, Any]) -> str:
+    """Write fields as a TOML document that `tomllib` reads back as the same, but for those that are None."""
+    return "\n".join(_lines(fields, ())) + "\n"
+
+
+def _lines(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    held = {name: value for name, value in fields.items() if value is not None}
+    for name, value in held.items():
+        if not isinstance(value, dict) and not _is_tables(value):
+            yield f"{name} = {_value(value)}"
+    for name, value in held.items():
+        inner = (*path, name)
+        if isinstance(value, dict):
+            yield from ("", f"[{'.'.join(inner)}]", *_lines(value, inner))
+        elif _is_tables(value):
+            for table in value:
+                yield from ("", f"[[{'.'.join(inner)}]]", *_lines(table, inner))
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:_}"
+    return repr(value)

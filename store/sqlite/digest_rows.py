@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..digests import Reversion, within
-from . import query_statements
+from . import statements
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
     """Write what an event of a conversation (its key) adds, if it adds anything; the event itself is there already."""
     if isinstance(row, Reversion):
-        connection.execute(query_statements.REVERT, (row.version, json.dumps(row.reverted), key))
+        connection.execute(statements.REVERT, (row.version, json.dumps(row.reverted), key))
     elif row is not None:
         _write_compaction(connection, key, row)
 
 
 def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionRow) -> None:
-    (position,) = connection.execute(query_statements.POSITION, (key, row.version)).fetchone()
+    (position,) = connection.execute(statements.POSITION, (key, row.version)).fetchone()
     *columns, entries = (position, key, *row)
-    connection.execute(query_statements.INSERT_COMPACTION, _held(columns))
-    connection.executemany(query_statements.INSERT_ENTRY, (_held((position, *entry)) for entry in entries))
+    connection.execute(statements.INSERT_COMPACTION, _held(columns))
+    connection.executemany(statements.INSERT_ENTRY, (_held((position, *entry)) for entry in entries))
 
 
 def _held(columns: Iterable[object]) -> list[object]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.budget import account
+from timeline.planning.account import account
 from timeline.planning.clear_tool_outputs import plan_clear
 from timeline.planning.collapse_stages import plan_collapse
+from timeline.planning.cut_point import plan_cut_point
 from timeline.planning.drop_oldest import plan_drop
 from timeline.planning.message_cuts import plan_message_cut
-from timeline.planning.planner import plan_cut_point
 from timeline.planning.plans import Refusal
 from timeline.planning.ranges import Ranges
 from timeline.planning.strip_chitchat import plan_chitchat
@@ -17,7 +17,7 @@ from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, Dr
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window
-    from timeline.planning.budget import FixedPart
+    from timeline.planning.account import FixedPart
     from timeline.planning.plans import Hides, Plan
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep, HidingStep
