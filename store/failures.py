@@ -19,7 +19,7 @@ from timeline.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .identity import Change
+    from .sqlite.identity import Change
 
 _LOCKED: Final = (StoreLocked, "another process is writing to it. Nothing was written; try again when it is done")
 _READ_ONLY: Final = (

@@ -1,25 +1,197 @@
-"""A chain of summarizers: the next one answers when one fails, and the summary says why."""
+"""A chain of summarizers: the first usable answer counts, however those before it ended, and says why they gave none.
+
+A summarizer is the application's code, and its SDK's. Each one runs in a task of its own, so that what it does to its
+task (cancel it, cancel a task of its own and await it, raise what is no `Exception`) ends that one attempt and nothing
+else. A cancellation from outside still ends everything.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from timeline.answers import Chain
+import anyio
+
+from timeline.errors import SummarizerFailed, described
+from timeline.events import WrittenBy
+from timeline.frozen import repair_text, shows
+from timeline.ports import SIGNALS, Summary, name_of
+from timeline.usage import Usage, total_usage
+from timeline.wire.refusals import cause_of
 
 if TYPE_CHECKING:
-    from timeline.ports import Summarizer
+    from collections.abc import Callable
+
+    from timeline.errors import Cause
+    from timeline.ports import Summarizer, SummaryRequest
+
+_ABSURD: Final = 8
+"""An answer above this multiple of its cap is refused without counting it: counting 10 MB takes seconds."""
 
 
-class FallbackSummarizer(Chain):
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why one summarizer gave no usable answer: ``problem`` for people, ``cause`` for programs."""
+
+    problem: str
+    cause: Cause
+
+
+class FallbackSummarizer:
     """Asks summarizers in order until one gives a usable answer.
 
-    Each of them may take an equal share of the time that is left: with two, and 110 seconds for a summary, the first
-    has 55, and the second whatever is left then.
+    An answer is usable when it is a `Summary` whose text can be stored, shows something, and counts at most
+    ``request.max_tokens``.
 
     Args:
         first: the summarizer that is to answer.
         others: those that are asked when it fails, in order.
+        seconds: that each of them has. Unless given, those that are left share what is left of the caller's own
+            deadline equally: with two, and 110 seconds for a summary, the first has 55.
+        edit: what becomes of an answer's text before it is judged, such as taking a heading off.
     """
 
-    def __init__(self, first: Summarizer, *others: Summarizer) -> None:
-        super().__init__((first, *others))
+    def __init__(
+        self,
+        first: Summarizer,
+        *others: Summarizer,
+        seconds: float | None = None,
+        edit: Callable[[SummaryRequest, str], str] | None = None,
+    ) -> None:
+        self._summarizers = (first, *others)
+        self._seconds = seconds
+        self._edit = edit
+
+    @property
+    def name(self) -> str:
+        """The names of the chain, in order."""
+        return ", then ".join(map(name_of, self._summarizers))
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Return the first usable answer; ``fallback_reason`` says why those before it gave none.
+
+        Its ``usage`` is what all answers took that came, those included that could not be used.
+
+        Raises:
+            SummarizerFailed: none gave one; ``problems`` says how each failed. A cancellation from outside is passed
+                on.
+        """
+        problems: list[str] = []
+        causes: list[Cause] = []
+        spent: list[Usage | None] = []
+        for asked, summarizer in enumerate(self._summarizers):
+            seconds = self._seconds or _share(len(self._summarizers) - asked)
+            outcome = await _attempt(summarizer, request, seconds)
+            if isinstance(outcome, Summary | SummarizerFailed):
+                spent.append(outcome.usage if isinstance(outcome.usage, Usage) else None)
+            if isinstance(outcome, SummarizerFailed):
+                problems += outcome.problems
+                causes.append(outcome.cause)
+                continue
+            answer = self._judged(outcome, request)
+            if isinstance(answer, Summary):
+                reasons = [*problems, answer.fallback_reason] if answer.fallback_reason else problems
+                return replace(answer, fallback_reason="; ".join(reasons) or None, usage=total_usage(spent))
+            problems.append(f"{name_of(summarizer)}: {answer.problem}")
+            causes.append(answer.cause)
+        raise SummarizerFailed(problems, cause=causes[0], usage=total_usage(spent))
+
+    def _judged(self, answer: object, request: SummaryRequest) -> Summary | _Failure:
+        """Return an answer to a request, edited, or why it is none.
+
+        No type checker sees an application's summarizer, so its types are checked here.
+        """
+        if not isinstance(answer, Summary):
+            return _Failure(f"the answer is an object of type {type(answer).__name__}, not a Summary", "error")
+        if not isinstance(answer.text, str):
+            return _Failure(f"the answer's text is an object of type {type(answer.text).__name__}", "error")
+        if (failure := _too_much(answer.text, request) or _nameless(answer)) is not None:
+            return failure
+        text = answer.text if self._edit is None else self._edit(request, answer.text)
+        if not shows(text):
+            return _Failure("the answer is empty", "empty")
+        said = answer.fallback_reason
+        return replace(answer, text=text, fallback_reason=said and repair_text(said))
+
+
+def _share(left: int) -> float:
+    """Return the seconds for the next one, where so many are left to ask; infinite where the caller has no deadline."""
+    return max(0.0, anyio.current_effective_deadline() - anyio.current_time()) / left
+
+
+async def _attempt(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> object:
+    """Let one summarizer answer in a task of its own; return its answer, or its failure as a value.
+
+    Raises:
+        BaseException: one of `SIGNALS`, as the summarizer raised it and in no group.
+    """
+    ended: list[object] = []
+
+    async def attempt() -> None:
+        try:
+            ended.append(await summarizer.summarize(request))
+        except SummarizerFailed as failure:
+            ended.append(failure)
+        except anyio.get_cancelled_exc_class():
+            # Minus infinity: a scope around this task was cancelled, by the deadline or from outside. Anything else
+            # is a cancellation that the summarizer made itself, and a task group would swallow it without a word.
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            ended.append(_failed(summarizer, "it was cancelled from inside", "cancelled"))
+        except BaseException as error:  # noqa: BLE001 - an SDK's panics derive from BaseException, too
+            ended.append(_signal(error) or _failed(summarizer, described(error), cause_of(error), error))
+
+    with anyio.move_on_after(seconds) as deadline:
+        async with anyio.create_task_group() as group:
+            group.start_soon(attempt)
+    if not ended:
+        if deadline.cancelled_caught:
+            return _failed(summarizer, f"no answer within {round(seconds, 2):g} s", "timeout")
+        return _failed(summarizer, "it ended without an answer", "cancelled")
+    [outcome] = ended
+    if isinstance(outcome, SIGNALS):
+        raise outcome
+    return outcome
+
+
+def _failed(summarizer: Summarizer, problem: str, cause: Cause, error: BaseException | None = None) -> SummarizerFailed:
+    failure = SummarizerFailed([f"{name_of(summarizer)}: {problem}"], cause=cause)
+    failure.__cause__ = error
+    return failure
+
+
+def _signal(error: BaseException) -> BaseException | None:
+    """Return what ends the program in an error: itself, or the first of its group; None where it is a failure."""
+    if isinstance(error, SIGNALS):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := _signal(inner)) is not None), None)
+    return None
+
+
+def _too_much(text: str, request: SummaryRequest) -> _Failure | None:
+    """Refuse a text that cannot be stored, or is longer than it may be; at a cost that its length does not set."""
+    most, counter = request.max_tokens, request.counter
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return _Failure(f"the answer cannot be stored as UTF-8: {error.reason} at character {error.start}", "error")
+    if len(counter.truncate(text, _ABSURD * most)) < len(text):
+        return _Failure(f"the answer has more than {_ABSURD * most} tokens where {most} are allowed", "too_long")
+    if (tokens := counter.count(text)) > most:
+        return _Failure(f"the answer has {tokens} tokens where {most} are allowed", "too_long")
+    return None
+
+
+def _nameless(answer: Summary) -> _Failure | None:
+    """Refuse an answer whose author, or usage, cannot be stored beside it."""
+    said = {name: getattr(answer, name) for name in WrittenBy.model_fields}
+    said["fallback_reason"] = answer.fallback_reason and repair_text(answer.fallback_reason)
+    try:
+        WrittenBy.model_validate(said).model_dump_json()
+    except ValueError as error:
+        return _Failure(f"what the answer says of its author cannot be stored: {described(error)}", "error")
+    if not isinstance(answer.usage, Usage | None):
+        return _Failure(f"the answer's usage is an object of type {type(answer.usage).__name__}, not a Usage", "error")
+    return None

@@ -1,4 +1,4 @@
-"""Blocks: the typed, immutable units of context, and the discriminated union that reads them.
+"""Blocks: the typed, immutable units of context, the discriminated union that reads them, and their paths.
 
 Type names are the wire names of seed 002. A type that is not listed here is kept as a `CustomBlock`. What a block does
 *not* hold: its version, its state and its token count; these belong to the log and to the window.
@@ -6,8 +6,10 @@ Type names are the wire names of seed 002. A type that is not listed here is kep
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from urllib.parse import unquote
 
 from pydantic import (
     AfterValidator,
@@ -361,3 +363,47 @@ def _opaque_characters(data: JsonValue) -> int:
 def _parts(block: Block) -> list[dict[str, Any]]:
     parts = block.data if isinstance(block.data, list) else [block.data]
     return [part for part in parts if isinstance(part, dict)]
+
+
+# Paths: the address of every block, unique in its conversation, for ever. ``.`` and ``:`` separate the parts of a path,
+# so they are percent-encoded inside ids, as are ``%``, ``~`` (it numbers repeated call ids), white space and control
+# characters. The choice among several blocks that would have the same path is the fold's, which counts (`numbered`).
+
+_FAMILIES: Final[dict[type[Block], str]] = {UserPrompt: "ar", AssistantCompletion: "ar", RangeSummary: "su"}
+_RESERVED: Final = re.compile(r"[.:%~\s\x00-\x1f\x7f]")
+
+
+def quote_id(id_: str) -> str:
+    """Make an id fit to stand inside a path."""
+    if _RESERVED.search(id_) is None:
+        return id_
+    return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
+
+
+def unquote_id(part: str) -> str:
+    """Give back the id that `quote_id` was given."""
+    return unquote(part)
+
+
+def stem(block: Block, turn_id: str | None = None) -> str:
+    """Return the path of a block as if it were the first of its kind in its turn, or in the turn that is given.
+
+    Calls and results carry their call id; everything else is told apart by a number (see `numbered`).
+    """
+    turn = quote_id(block.turn_id if turn_id is None else turn_id)
+    kind = type(block)  # not isinstance: on pydantic classes it costs more than the rest of this
+    if kind is ToolCall or kind is ToolResult:
+        return f"tc:{turn}.{quote_id(str(block.call_id))}.{'call' if kind is ToolCall else 'result'}"
+    if kind is Attachment:
+        return f"fi:{turn}.{quote_id(str(block.meta.get('file') or 'attachment'))}"
+    return f"{_FAMILIES.get(kind, 'bl')}:{turn}.{block.type}"
+
+
+def numbered(stem_: str, n: int) -> str:
+    """Return the n-th path of a stem: ``….2`` in general, ``…call~2.call`` for a repeated call id."""
+    if n == 1:
+        return stem_
+    if stem_.startswith("tc:"):
+        head, _, kind = stem_.rpartition(".")
+        return f"{head}~{n}.{kind}"
+    return f"{stem_}.{n}"

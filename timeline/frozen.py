@@ -105,6 +105,11 @@ def repair_text(text: str) -> str:
     return text
 
 
+def shows(text: str) -> bool:
+    """Return whether a text shows anything: white space, controls and zero-width characters do not."""
+    return any(character.isprintable() and not character.isspace() for character in text)
+
+
 def repair_json(value: Any) -> Any:
     """Repair every string in a JSON value, keys included.
 

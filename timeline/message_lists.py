@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline import checks
 from timeline.agent.deduplication import Places, signature
 from timeline.agent.messages import placed_in_turns, read_messages, read_system, wire_of
-from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, with_media
+from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, stem, with_media
 from timeline.checks import moment
 from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
 from timeline.events import BlockAppended, CompactionCompleted, ConversationOpened, Covers, SummaryParts, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
-from timeline.paths import stem
 from timeline.planning.summary_block import form_meta
 from timeline.planning.summary_requests import SESSION_SUMMARY
 from timeline.policy.model import Policy

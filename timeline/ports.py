@@ -305,6 +305,15 @@ class Summarizer(Protocol):
         ...
 
 
+SIGNALS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What ends the program, or the coroutine, and so is no failure of a summarizer that raises it."""
+SUMMARY_TIMEOUT: Final = 110.0
+"""Seconds that a summarizer has for one request, unless the application says otherwise.
+
+Less than the lease of a compaction (120 seconds): the next of the chain answers, and the summary is committed, before
+another writer may take the compaction over."""
+
+
 def name_of(summarizer: object) -> str:
     """Return a summarizer's name; of one that has none, its class: a failure has to be told in any case."""
     name = getattr(summarizer, "name", None)

@@ -23,7 +23,6 @@ from timeline.agent.recall import RecallTool
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
-from timeline.answers import SUMMARY_TIMEOUT
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
 from timeline.blocks import Block, CustomBlock, RangeSummary, StageDigest, parse_block, with_media
@@ -81,7 +80,7 @@ from timeline.planning.messages import messages
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.ours import balanced
 from timeline.policy.steps import ClearToolOutputs
-from timeline.ports import Expected, Hooks, StoppedClock, SystemClock
+from timeline.ports import SUMMARY_TIMEOUT, Expected, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit

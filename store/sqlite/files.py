@@ -21,10 +21,10 @@ from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
 from ..failures import DRIVER_ERRORS, moved, read_only, store_error
-from ..holding import Held
-from ..identity import Change, Identity
 from ..migrations import APPLICATION_ID, check_version, migrate, schema_version
 from . import statements
+from .holding import Held
+from .identity import Change, Identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,12 +27,12 @@ from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, Store
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
-from ..holding import log
-from ..identity import Place
 from ..queries import Questions
 from . import statements
 from .appending import append_nothing
 from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
+from .holding import log
+from .identity import Place
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.ports import Appended
 
     from ..codec import Batch
-    from ..holding import Held
+    from .holding import Held
 
 T = TypeVar("T")
 

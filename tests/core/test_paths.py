@@ -20,9 +20,12 @@ from timeline.blocks import (
     ToolResult,
     TurnHeader,
     UserPrompt,
+    numbered,
+    quote_id,
+    stem,
+    unquote_id,
 )
 from timeline.errors import BlockNotFound, InvalidBlock, PathTaken
-from timeline.paths import numbered, quote_id, stem, unquote_id
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 from tests.depth import examples
 from tests.invariants.reference import LogLine, standing, summaries_of
 from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Staged, Undo, Wait
-from timeline.blocks import RangeSummary, ToolCall
+from timeline.blocks import RangeSummary, ToolCall, numbered, stem
 from timeline.errors import (
     BlockProtected,
     CompactionCovered,
@@ -36,7 +36,6 @@ from timeline.events import (
     appended_block,
 )
 from timeline.frozen import repair_text
-from timeline.paths import numbered, stem
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
     ("store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
     ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
-    ("store.identity", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
     ("timeline.databases", "Path(path).open"): GUARDED,

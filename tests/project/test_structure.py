@@ -14,7 +14,7 @@ from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_e
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks digest errors events frozen paths ports queries usage"
+VOCABULARY = "blocks databases digest errors events frozen ports queries usage"
 PURE_PARTS = "vocabulary policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"
@@ -49,8 +49,8 @@ PICTURE = {
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
 BESIDE_THE_CORE = {
-    "store": "blocks databases digest encoding errors events frozen paths ports queries",
-    "summarizers": ("answers blocks digest errors events frozen paths policy.limits ports refusals tokens wire.usage"),
+    "store": "blocks databases digest errors events frozen ports queries",
+    "summarizers": "blocks digest errors events frozen policy.limits ports tokens usage wire.refusals wire.usage",
 }
 """What of `timeline` the two other packages may import."""
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.identity import BESIDE_EVERY
 from store.sqlite import writer as writing
+from store.sqlite.identity import BESIDE_EVERY
 from store.sqlite.store import SQLiteStore
 from store.testing import events
 from store.testing.samples import versions

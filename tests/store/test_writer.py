@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from store.holding import Held
+    from store.sqlite.holding import Held
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.answers import shows
-from timeline.blocks import RangeSummary
+from timeline.blocks import RangeSummary, stem
 from timeline.engine.hooks import BEFORE, Announced, call_hook
 from timeline.engine.lease import begin, holds, release, take_turn, within
 from timeline.engine.summarizing import Asked, ask
@@ -37,9 +36,8 @@ from timeline.events.other_payloads import (
     PrefixChanged,
     ToolsChanged,
 )
-from timeline.frozen import repair_text
+from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
-from timeline.paths import stem
 from timeline.planning.account import account, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages

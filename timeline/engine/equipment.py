@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from timeline.answers import SUMMARY_TIMEOUT, Chain
 from timeline.engine.compactor import Compactor
 from timeline.errors import InvalidPolicy
 from timeline.lifecycle.observer import Observer
 from timeline.planning.summary_block import unheaded
 from timeline.policy.model import Policy
-from timeline.ports import Hooks
+from timeline.ports import SUMMARY_TIMEOUT, Hooks
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Equipment:
         counter = self.counter or get_counter(policy.counter)
         return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
 
-    def _chain(self, policy: Policy) -> Chain:
+    def _chain(self, policy: Policy) -> Summarizer:
         """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
         from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
@@ -55,7 +54,9 @@ class Equipment:
         if self.summarizer is not None:
             own = self.observer.asking(self.summarizer)
             asked = (own, extractive) if policy.on_failure == "fallback" else (own,)
-        return Chain(asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form))
+        return summarizers.FallbackSummarizer(
+            *asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form)
+        )
 
 
 def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:

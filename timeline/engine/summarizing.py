@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from timeline.answers import SIGNALS
 from timeline.errors import SummarizerFailed
 from timeline.events import SummaryParts
 from timeline.planning.summary_block import written_by
+from timeline.ports import SIGNALS
 from timeline.usage import total_usage
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ async def ask(summarizer: Summarizer, requests: Requests, asked: Asked) -> tuple
     """Ask for the parts of a summary; this is where time passes, and no lock is held.
 
     Args:
-        summarizer: who is asked; it judges its own answers, as `answers.Chain` does.
+        summarizer: who is asked; it judges its own answers, as `FallbackSummarizer` does.
         requests: what about.
         asked: counts each request and each answer.
 
     Raises:
         SummarizerFailed: a request has no usable answer. The other one is broken off.
-        BaseException: one of `answers.SIGNALS`, which end the program; in no group.
+        BaseException: one of `SIGNALS`, which end the program; in no group.
     """
     due = [request for request in (requests.history, requests.turn_prefix) if request is not None]
     answers: dict[str, Summary] = {}

@@ -9,8 +9,17 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, TurnHeader, UserPrompt
-from timeline.paths import numbered, stem
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UserPrompt,
+    numbered,
+    stem,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

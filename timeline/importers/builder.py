@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import CustomBlock, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import CustomBlock, ToolCall, ToolResult, UserPrompt, stem
 from timeline.events import BlockAppended
 from timeline.importers.recording import RecordedEvent
-from timeline.paths import stem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

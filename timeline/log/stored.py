@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline.blocks import utc
+from timeline.blocks import stem, utc
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
@@ -20,7 +20,6 @@ from timeline.log.append_queue import Together
 from timeline.log.dry_run import DryLog
 from timeline.log.history import first_prompt, fold_history, load_fold
 from timeline.log.wakeups import announce
-from timeline.paths import stem
 from timeline.ports import Expected
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import RangeSummary, instant_text
+from timeline.blocks import RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
-from timeline.paths import numbered, stem
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
 from timeline.planning.summary_requests import joined, summary_due, superseded

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from timeline.blocks import RangeSummary
+from timeline.blocks import RangeSummary, stem
 from timeline.events import (
     BlockAppended,
     BlocksHidden,
@@ -22,7 +22,6 @@ from timeline.events import (
 from timeline.fold.groups import atomic_groups, boundaries
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
-from timeline.paths import stem
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import HEADING, covered_figures, free_summary_path, with_meta
 from timeline.timeline import Timeline

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from timeline.databases import database_uri
 
-from .sqlite import statements
+from . import statements
 
 _Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
-from .failures import moved
+from ..failures import moved
+from . import statements
 from .identity import Change
-from .sqlite import statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,13 +16,12 @@ import pytest
 from store.memory import MemoryStore
 from summarizers import ExtractiveSummarizer, FallbackSummarizer
 from tests.scenes import Scribe, exchange, opened, payloads_of, prompt, turn
-from timeline.answers import SUMMARY_TIMEOUT
 from timeline.engine.lease import LEASE
 from timeline.errors import InvalidArgument, SummarizerFailed
 from timeline.planning.drop_oldest import NOTICE_BY
 from timeline.planning.summary_block import NOTHING
 from timeline.policy.presets import PRESETS
-from timeline.ports import Summary
+from timeline.ports import SUMMARY_TIMEOUT, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
