@@ -12,8 +12,8 @@ HEAVY = {
     "opentelemetry",
     "sqlalchemy",
     "sqlmodel",
-    "store.sqlite",
     "tiktoken",
+    "timeline.store.sqlite",
     "toktok",
 }
 """What a person who asks for help should not wait for."""

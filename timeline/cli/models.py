@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import summarizers
+from timeline import summarizers
 from timeline.cli.exits import UsageProblem
 
 if TYPE_CHECKING:
