@@ -52,6 +52,11 @@ try:
 except ModuleNotFoundError as error:
     print(error.name)
 """
+ASKED_TOO_EARLY = """
+import timeline
+from timeline.checkout import CheckoutFinder
+print(CheckoutFinder.find_spec("store.test_shelves", ["."]))
+"""
 AN_APPLICATIONS_OWN = """
 import store, summarizers.own
 import timeline.store.codec
@@ -99,6 +104,11 @@ def test_packages_are_reloaded_as_any(place: Place) -> None:
 def test_a_module_that_is_not_there_is_missed_by_the_name_it_was_asked_for(place: Place) -> None:
     """A misspelt import fails as in any package."""
     assert place.run(MISSING) == "store.no_such_module\n"
+
+
+def test_a_name_is_left_to_python_before_its_package_is_imported(place: Place) -> None:
+    """Test runners ask each finder for the name of a file whose package nothing has imported yet."""
+    assert place.run(ASKED_TOO_EARLY) == "None\n"
 
 
 def test_an_applications_own_packages_keep_their_modules(editable: Environment, tmp_path: Path) -> None:

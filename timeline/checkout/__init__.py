@@ -36,7 +36,8 @@ class CheckoutFinder:
         package, _, inner = name.partition(".")
         if package == "timeline" and inner in BESIDE:
             return PathFinder.find_spec(name, [str(ROOT)], target)
-        if package not in BESIDE or not inner or sys.modules[package] is not sys.modules.get(f"timeline.{package}"):
+        ours = sys.modules.get(f"timeline.{package}") if package in BESIDE and inner else None
+        if ours is None or sys.modules.get(package) is not ours:
             return None
         found = PathFinder.find_spec(name, path, target)
         if found is not None:
