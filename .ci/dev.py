@@ -32,6 +32,8 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 PINS = {"run": Path(".ci", "pins-run.txt"), "test": Path(".ci", "pins-test.txt")}
 """Hashed packages to run the library, and to develop it; the second holds all of the first, in the same versions."""
+LINKS = {ROOT / ".ci" / "types" / "timeline" / name: ROOT / name for name in ("store", "summarizers")}
+"""What shows type checkers `timeline.store` and `timeline.summarizers`; git has them, a source distribution has not."""
 
 CHECKS = (
     ("ruff", "check"),
@@ -65,8 +67,17 @@ def fingerprint(pins: Path) -> str:
     return hashlib.sha256("\0".join(text).encode()).hexdigest()
 
 
+def link() -> None:
+    """Make the links that are missing."""
+    for place, folder in LINKS.items():
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(folder, target_is_directory=True)
+
+
 def install(kind: str) -> None:
     """Make .venv and install the pinned packages and the library itself, unless that is done already."""
+    link()
     made = {name: VENV / f"installed-{name}" for name in PINS}
     enough = ("run", "test") if kind == "run" else ("test",)
     if any(made[name].is_file() and made[name].read_text() == fingerprint(PINS[name]) for name in enough):

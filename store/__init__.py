@@ -1,11 +1,16 @@
-"""Stores: where conversations are kept. `open_store` is the way in; `store.testing` checks a store of your own.
+"""Stores: where conversations are kept. `open_store` opens one; `timeline.store.testing` checks a store of your own.
 
 Importing this package is cheap: the SQLite store and its libraries are imported when one is opened.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if __name__ == "store":  # the folder of a checkout by its own name: both names are one module (ADR 0027)
+    sys.modules[__name__] = import_module("timeline.store")
 
 from .opening import Opening, open_store
 
@@ -25,4 +30,4 @@ def __getattr__(name: str) -> Any:
         from .memory import MemoryStore  # noqa: PLC0415 - lazy on purpose, see above
 
         return MemoryStore
-    raise AttributeError(f"module 'store' has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,8 +5,12 @@ The names are imported when they are first used, so that importing the package c
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+if __name__ == "summarizers":  # the folder of a checkout by its own name: both names are one module (ADR 0027)
+    sys.modules[__name__] = import_module("timeline.summarizers")
 
 if TYPE_CHECKING:
     from .anthropic import AnthropicSummarizer

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("timeline", "store", "summarizers")
+BESIDE = ("timeline.store", "timeline.summarizers")
+"""The packages that lie beside `timeline`. Here their modules are named by their files, however they are imported."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,18 @@ def _imports_of(module: str) -> Iterator[Import]:
 
 def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
-        yield from ((alias.name, "") for alias in node.names)
+        yield from ((_by_file(alias.name), "") for alias in node.names)
         return
     above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-    base = ".".join([*above, *([node.module] if node.module else [])])
+    base = _by_file(".".join([*above, *([node.module] if node.module else [])]))
     for alias in node.names:
         inner = f"{base}.{alias.name}"
         yield (inner, "") if inner in modules() else (base, alias.name)
+
+
+def _by_file(name: str) -> str:
+    """Return ``store.x`` for ``timeline.store.x``."""
+    return name.removeprefix("timeline.") if ".".join(name.split(".")[:2]) in BESIDE else name
 
 
 def _is_for_types(node: ast.AST) -> bool:

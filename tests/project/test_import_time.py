@@ -12,8 +12,8 @@ HEAVY = {
     "opentelemetry",
     "sqlalchemy",
     "sqlmodel",
-    "store.sqlite.store",
     "tiktoken",
+    "timeline.store.sqlite.store",
     "toktok",
 }
 """What a person who asks for help should not wait for."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project.sources import PACKAGES, ROOT, modules, tree
+from tests.project.sources import BESIDE, ROOT, modules, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["timeline", *BESIDE])
 def test_the_public_names_are_sorted_and_importable(package: str) -> None:
     """`__all__` reads like a register, and each of its names is there."""
     module = import_module(package)

@@ -1,4 +1,4 @@
-"""`store` and `summarizers` are names that applications use too; ours are reached through `timeline` all the same."""
+"""`store` and `summarizers` are names that applications use too; ours are inside `timeline`, in a checkout too."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ import asyncio
 {before}
 from timeline import Timeline, open_store, policies, summarizers as ours
 from timeline.blocks import UserPrompt
+from timeline.store import SQLiteStore, open_store as opens
+from timeline.summarizers import extractive
+
+assert opens is open_store and extractive.ExtractiveSummarizer is ours.ExtractiveSummarizer
 
 
 async def talk(url):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import sysconfig
-import venv
+import tarfile
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-import pytest
-
+from tests.project.environments import built
 from tests.project.sources import PACKAGES, ROOT
+
+if TYPE_CHECKING:
+    from tests.project.environments import Environment
 
 PROGRAM = """
 import asyncio
-import store, summarizers, timeline
+import timeline
 from timeline import Timeline, open_store, policies
 from timeline.blocks import UserPrompt
 
@@ -33,85 +32,62 @@ async def talk():
 
 
 asyncio.run(talk())
-for package in (timeline, store, summarizers):
-    print(package.__file__)
+for package in (timeline, timeline.store, timeline.summarizers):
+    print(package.__name__, package.__file__)
 """
 
 
-class Installed(NamedTuple):
-    """A wheel, the environment that it was installed into, and an empty folder to work in."""
-
-    wheel: Path
-    python: Path
-    folder: Path
-
-    def run(self, *command: str | Path) -> str:
-        """Run a command of the environment in the empty folder and return what it prints."""
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+def files_in(wheel: Path) -> dict[str, bytes]:
+    """Return the files of a wheel without its metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Build the wheel and install it into a fresh environment, without network.
-
-    Its dependencies are read from the environment of the tests, in which the sources themselves are not to be found:
-    the path file that leads there is read only in an environment's own folder.
-    """
-    folder = tmp_path_factory.mktemp("wheel")
-    building = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
-    built = subprocess.run(building, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    [wheel] = folder.glob("*.whl")
-    venv.create(folder / "environment", with_pip=False)
-    scheme = {"base": str(folder / "environment"), "platbase": str(folder / "environment")}
-    python = Path(sysconfig.get_path("scripts", "venv", scheme), "python")
-    packages = Path(sysconfig.get_path("purelib", "venv", scheme))
-    dependencies = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    (packages / "dependencies.pth").write_text("".join(f"{path}\n" for path in sorted(dependencies)))
-    (folder / "elsewhere").mkdir()
-    environment = Installed(wheel, python, folder / "elsewhere")
-    environment.run(python, "-m", "installer", wheel)
-    return environment
-
-
-def test_the_wheel_holds_exactly_the_three_packages(installed: Installed) -> None:
-    """No test, document or tool of the project ends up among an application's packages."""
-    names = zipfile.ZipFile(installed.wheel).namelist()
-    [metadata] = {name.partition("/")[0] for name in names} - set(PACKAGES)
+def test_the_wheel_holds_one_package(wheel: Path) -> None:
+    """Nothing but `timeline` ends up among an application's packages: no `store`, no test, document or tool."""
+    names = zipfile.ZipFile(wheel).namelist()
+    [metadata] = {name.partition("/")[0] for name in names} - {"timeline"}
     assert metadata.startswith("timeline_engine-")
     assert metadata.endswith(".dist-info")
-    assert {name.partition("/")[0] for name in names} == {*PACKAGES, metadata}
     assert f"{metadata}/licenses/LICENSE" in names
 
 
-def test_the_wheel_holds_every_file_of_the_packages(installed: Installed) -> None:
-    """Types, vocabularies and prompts travel with the code."""
+def test_the_wheel_holds_every_file_of_the_three_folders(wheel: Path) -> None:
+    """Types, vocabularies and prompts travel with the code; what only a checkout needs stays there."""
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()]
-    wanted = {file.relative_to(ROOT).as_posix() for file in files if file.suffix not in {".pyc", ".pyo"}}
-    names = set(zipfile.ZipFile(installed.wheel).namelist())
-    assert wanted <= names
-    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    held = {file.relative_to(ROOT).as_posix() for file in files if file.suffix not in {".pyc", ".pyo"}}
+    wanted = {name for name in held if not name.startswith("timeline/checkout/")}
+    names = files_in(wheel).keys()
+    assert {name if name.startswith("timeline/") else f"timeline/{name}" for name in wanted} == names
+    assert {"timeline/py.typed", "timeline/store/py.typed", "timeline/summarizers/py.typed"} <= names
     assert {f"timeline/tokens/{name}.tokens.xz" for name in ("o200k_base", "cl100k_base")} <= names
-    assert any(name.startswith("summarizers/prompts/") and not name.endswith(".py") for name in names)
+    assert any(name.startswith("timeline/summarizers/prompts/") and not name.endswith(".py") for name in names)
 
 
-def test_the_installed_library_works_away_from_its_sources(installed: Installed) -> None:
+def test_a_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """A package built from the sources has the files of the wheel."""
+    with tarfile.open(built("sdist", tmp_path)) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    [source] = (tmp_path / "unpacked").iterdir()
+    assert files_in(built("wheel", tmp_path / "again", source)) == files_in(wheel)
+
+
+def test_the_installed_library_works_away_from_its_sources(installed: Environment) -> None:
     """A conversation is stored, rendered, read back and verified by the installed packages."""
-    printed = installed.run(installed.python, "-W", "error", "-c", PROGRAM)
-    folders = {Path(line).resolve().parent.parent for line in printed.splitlines()}
-    assert len(folders) == 1
-    assert folders.pop().is_relative_to(installed.python.parent.parent.resolve())
+    found = dict(line.split(" ", 1) for line in installed.run_program(PROGRAM).splitlines())
+    own = installed.packages / "timeline"
+    assert {name: Path(file).resolve().parent for name, file in found.items()} == {
+        "timeline": own,
+        "timeline.store": own / "store",
+        "timeline.summarizers": own / "summarizers",
+    }
 
 
-def test_the_installed_command_knows_its_version(installed: Installed) -> None:
+def test_the_installed_command_knows_its_version(installed: Environment, wheel: Path) -> None:
     """`timeline --version` answers with the version that the wheel is named by."""
-    version = installed.wheel.name.split("-")[1]
-    assert version in installed.run(installed.python.with_name("timeline"), "--version").split()
+    assert wheel.name.split("-")[1] in installed.run_timeline("--version").split()
 
 
-def test_the_installed_command_demonstrates_itself(installed: Installed) -> None:
+def test_the_installed_command_demonstrates_itself(installed: Environment) -> None:
     """`timeline demo` needs no argument, key, network or source tree."""
-    printed = installed.run(installed.python.with_name("timeline"), "demo")
-    assert "verif" in printed.lower()
+    assert "verif" in installed.run_timeline("demo").lower()

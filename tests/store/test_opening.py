@@ -95,9 +95,9 @@ async def test_an_opening_that_is_cancelled_ends_its_thread_in_peace(tmp_path: P
 
 
 def test_importing_the_package_is_light() -> None:
-    """`import store` brings neither a database library nor the SQLite store."""
-    heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "store.sqlite.store", "store.sqlite.schema"}
-    script = f"import sys, store; print(sorted({heavy!r} & set(sys.modules)))"
+    """`import timeline.store` brings neither a database library nor the SQLite store."""
+    heavy = {"sqlmodel", "sqlalchemy", "aiosqlite", "timeline.store.sqlite.store", "timeline.store.sqlite.schema"}
+    script = f"import sys, timeline.store; print(sorted({heavy!r} & set(sys.modules)))"
     assert _printed(script) == "[]"
 
 

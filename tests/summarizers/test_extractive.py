@@ -373,8 +373,8 @@ def test_every_request_gets_one_answer_within_its_cap(  # noqa: PLR0917 - Hypoth
 def test_the_same_text_comes_from_every_process() -> None:
     """The summary does not depend on the interpreter's hash seed."""
     program = (
-        "from summarizers.extractive import extract\nfrom timeline.blocks import *\nfrom timeline.ports import *\n"
-        "from timeline.tokens import get_counter\n"
+        "from timeline.blocks import *\nfrom timeline.ports import *\nfrom timeline.tokens import get_counter\n"
+        "from timeline.summarizers.extractive import extract\n"
         "blocks = tuple(AssistantCompletion(text=f'Added part {i} of the {w} because of {w} {i % 3}. Done with {w}.')"
         " for i, w in enumerate('alpha beta gamma delta epsilon zeta eta theta iota kappa'.split()))\n"
         "print(extract(SummaryRequest('history', blocks, None, 'x y z', 150, get_counter('chars4'))))"
