@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from store.migrations import create
+from timeline.store.migrations import create
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -87,7 +87,7 @@ class StoredWindow:
 
 
 class EventStore(Queries, Protocol):
-    """An append-only store of conversations. `store.testing.StoreContract` is this docstring as tests.
+    """An append-only store of conversations. `timeline.store.testing.StoreContract` is this docstring as tests.
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
     appends. Cancelling a call never leaves half an append, and never a store that cannot be used.

@@ -67,7 +67,7 @@ class Found:
 
 
 class Queries(Protocol):
-    """What a store can be asked besides reading its log. `store.testing.StoreContract` is this as tests."""
+    """What a store can be asked besides reading its log. `timeline.store.testing.StoreContract` is this as tests."""
 
     def digests(
         self,

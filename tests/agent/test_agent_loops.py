@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.providers import FakeProvider
 from tests.providers.coder import Coder
 from tests.providers.sending import ASKS, client_of
 from tests.scenes import opened, prompt, small_policy
 from timeline.blocks import ToolCall, ToolResult
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, opened, prompt
 from timeline.agent.calibration import FACTS, REWRITES, Calibration, calibrate
 from timeline.events import BlocksHidden, ContextRendered, Event, ModelCalled, Payload, event_id
 from timeline.events.encoding import PAYLOADS
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 

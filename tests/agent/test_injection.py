@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import call, exchange, opened, prompt, result, small_policy, turn
 from timeline import policies
 from timeline.agent.messages import GO_ON, QUESTION
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow, InvalidBlock
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext

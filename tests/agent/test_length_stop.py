@@ -9,7 +9,6 @@ from anthropic.types import Message
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, FULL, Mute, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from tests.sdks import ANTHROPIC_EVENTS, anthropic_client, anthropic_message, chat_completion, openai_response
@@ -17,6 +16,7 @@ from timeline import policies
 from timeline.agent.length_stop import CUT_OFF
 from timeline.blocks import ToolResult
 from timeline.errors import InvalidArgument, UnknownResponse
+from timeline.store.memory import MemoryStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 

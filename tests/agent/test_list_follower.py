@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from store.memory import MemoryStore
 from tests.scenes import answer, call, log_of, opened, prompt, result, small_policy, words
 from timeline.blocks import AssistantCompletion, ToolResult, UserPrompt
+from timeline.store.memory import MemoryStore
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.agent.recall import RecallTool, schema
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.errors import HistoryUnavailable, InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
+from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from anthropic import AnthropicError
 from anthropic.types import Message
 from anthropic.types import TextBlock as SaidBlock
 
-from store.memory import MemoryStore
-from store.testing.cancelling import cancelled_at
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, after, call, log_of, opened, payloads_of, prompt, result, words
 from tests.sdks import (
@@ -31,6 +29,8 @@ from timeline import open_store
 from timeline.blocks import AssistantCompletion, Attachment, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, StoreFull, UnknownResponse
 from timeline.events import BlockRedacted, ModelCalled, event_id
+from timeline.store.memory import MemoryStore
+from timeline.store.testing.cancelling import cancelled_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

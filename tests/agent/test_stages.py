@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, call, prompt, result, turn
 from timeline import Timeline, policies
 from timeline.blocks import Note, StageDigest, SystemMessage
@@ -15,6 +14,7 @@ from timeline.events import UnknownPayload, event_id
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.stages import Stage, advanced
 from timeline.log.history import fold_history, load_fold
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, FULL, Scribe, after, answer, call, opened, payloads_of, prompt, result, small_policy
 from timeline import policies
 from timeline.errors import CompactionInProgress, StoreFull
 from timeline.events import event_id
 from timeline.events.other_payloads import CompactionStarted
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline

@@ -8,7 +8,6 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai.types.chat import ChatCompletion
 
-from store.memory import MemoryStore
 from tests.providers import FakeProvider
 from tests.providers.coder import Coder
 from tests.scenes import Mute, log_of, opened, payloads_of, small_policy
@@ -16,6 +15,7 @@ from tests.sdks import anthropic_message, chat_completion
 from timeline import open_store, policies
 from timeline.blocks import ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, UnknownResponse
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

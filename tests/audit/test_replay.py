@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, exchange, log_of, opened, prompt, small_policy, turn, words
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.errors import ContextNotFound, ContextUnavailable, ConversationNotFound
 from timeline.events import ContextRendered, NewEvent, event_id
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store import open_store
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn
 from timeline.audit.verify import VerifyReport, verify
 from timeline.blocks import RangeSummary
@@ -32,6 +30,8 @@ from timeline.events import (
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.policy.model import Policy
 from timeline.projection.project import PROJECTION
+from timeline.store import open_store
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

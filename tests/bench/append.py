@@ -10,14 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from store.codec import encode
-from store.sqlite import statements
-from store.sqlite.files import connect_writer
-from store.sqlite.store import SQLiteStore
 from tests.bench.pairs import median_ratio, seconds
 from timeline.blocks import ToolResult
 from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.ports import Expected
+from timeline.store.codec import encode
+from timeline.store.sqlite import statements
+from timeline.store.sqlite.files import connect_writer
+from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     import sqlite3

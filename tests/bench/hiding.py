@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from store.sqlite.store import SQLiteStore
 from tests.bench.logs import POLICY, START
 from tests.bench.pairs import median_ratio
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.events import ModelCalled, event_id
 from timeline.log.protocol import Draft
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

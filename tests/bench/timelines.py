@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from store.sqlite.store import SQLiteStore
 from tests.bench.logs import POLICY, START, blocks, conversation, recorded_text, sized_blocks
 from tests.bench.pairs import median_ratio
 from timeline import policies
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
 from timeline.tokens.counter import TiktokenCounter, load_encoding

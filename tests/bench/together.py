@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from store.sqlite.store import SQLiteStore
 from tests.bench.append import event
 from tests.bench.logs import POLICY
 from tests.bench.pairs import median_ratio
 from timeline.blocks import UserPrompt
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

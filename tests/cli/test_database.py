@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.sqlite.store import SQLiteStore
 from tests.cli import sessions
 from timeline.cli.exits import Exit
+from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
-from store.memory import MemoryStore
 from tests.cli import sessions
 from tests.cli.test_output import Terminal, writing_to
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 from timeline.cli import main
 from timeline.cli.rows import read_rows
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from store.memory import MemoryStore
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import (
     IMAGE_TOKENS,
@@ -27,6 +26,7 @@ from timeline.blocks import (
     parse_block,
 )
 from timeline.errors import InvalidBlock, TimelineError
+from timeline.store.memory import MemoryStore
 
 SIGNED: dict[str, Any] = {
     "type": "thinking",

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, opened, turn
 from timeline import Timeline
 from timeline.errors import InvalidArgument, InvalidBlock, TimelineError
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, COUNTER, Scribe, after, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, BlockProtected, InvalidBlock
 from timeline.events import ModelCalled, event_id
 from timeline.policy.model import Hiding
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

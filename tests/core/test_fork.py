@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Scribe,
@@ -27,6 +26,7 @@ from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, HistoryUnavailable, VersionConflict
 from timeline.events import ModelCalled, event_id
 from timeline.events.other_payloads import CompactionStarted
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, after, answer, log_of, opened, paths, prompt, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.errors import BlockNotFound, ContextOverflow, HistoryUnavailable
 from timeline.events import BlockRedacted, event_id
 from timeline.events.other_payloads import CompactionStarted
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

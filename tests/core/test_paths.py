@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import answer, call, compact_fold, fold_of, grow, opened, paths, prompt, result, window_of, words
 from timeline.blocks import (
     AssistantCompletion,
@@ -26,6 +25,7 @@ from timeline.blocks import (
     unquote_id,
 )
 from timeline.errors import BlockNotFound, InvalidBlock, PathTaken
+from timeline.store.memory import MemoryStore
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Scribe,
@@ -32,6 +31,7 @@ from timeline.events import ConversationOpened, ParentLink
 from timeline.frozen import sha256_hex
 from timeline.log.stored import StoredLog
 from timeline.projection.project import PROJECTION
+from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
 from timeline.usage import Usage
 

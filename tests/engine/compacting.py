@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tests.scenes import exchange, opened, prompt, small_policy, turn
 
 if TYPE_CHECKING:
-    from store.memory import MemoryStore
     from timeline import Timeline
+    from timeline.store.memory import MemoryStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 FINISHED = (*turn(1_500), *turn(1_500), *turn(400, asked=300))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from store.memory import MemoryStore
 from tests.scenes import AT, FULL, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
 from timeline.cli.rows import about_event
 from timeline.events.other_payloads import CompactionBoundary
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.timeline import Timeline

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.engine.compacting import FINISHED, POLICY, split
 from tests.scenes import (
     COUNTER,
@@ -26,6 +25,7 @@ from timeline import policies
 from timeline.blocks import Note
 from timeline.errors import BudgetImpossible, CompactionRefused, ContextOverflow
 from timeline.ports import Summary
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.ports import SummaryRequest

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from store.memory import MemoryStore
 from tests.invariants.wires import check_grown
 from tests.scenes import (
     AT,
@@ -32,6 +31,7 @@ from timeline.events import ModelCalled, event_id
 from timeline.events.other_payloads import CompactionStarted
 from timeline.planning.hide import NOTICE, is_notice
 from timeline.policy.model import Hiding, Policy
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

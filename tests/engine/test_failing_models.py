@@ -13,14 +13,14 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from store.memory import MemoryStore
-from summarizers import OpenAISummarizer
 from tests.providers import Answer, Asked, Cut, FakeProvider, Hang, Raw, Trouble
 from tests.providers.summarizing import SUMMARIZERS
 from tests.scenes import answer, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Timeline, open_store, policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, SummarizerFailed
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import OpenAISummarizer
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ async def test_of_two_requests_one_that_falls_back_leaves_the_other_to_the_model
 
 RENDER_FOR_EVER: Final = """
 import asyncio, sys
-from summarizers import OpenAISummarizer
+from timeline.summarizers import OpenAISummarizer
 from timeline import Timeline, open_store, policies
 
 async def main():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store.memory import MemoryStore
 from tests.scenes import Scribe, answer, exchange, opened, payloads_of, prompt, small_policy
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline import RenderedContext, Timeline

@@ -8,11 +8,11 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
-from store.memory import MemoryStore
 from tests.engine.compacting import FINISHED, POLICY
 from tests.scenes import AT, COUNTER, FULL, Scribe, exchange, opened, payloads_of, prompt, turn, words
 from timeline import Hooks, Skip
 from timeline.errors import CompactionRefused, ContextRefused
+from timeline.store.memory import MemoryStore
 from timeline.wire.refusals import ContextLimit
 
 

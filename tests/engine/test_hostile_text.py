@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.providers import FakeProvider
 from tests.providers.sending import SENDS
 from tests.providers.summarizing import SUMMARIZERS
@@ -15,6 +14,7 @@ from tests.scenes import call, opened, prompt, result
 from tests.wire.validity import TAKEN
 from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
 from timeline.policy.presets import PRESETS
+from timeline.store.memory import MemoryStore
 from timeline.wire import WIRES, decoder
 
 if TYPE_CHECKING:

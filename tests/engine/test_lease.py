@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Interrupted,
@@ -30,6 +29,7 @@ from timeline.errors import CompactionInProgress, CompactionRefused, CompactionS
 from timeline.events import event_id
 from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 from timeline.ports import Hooks
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

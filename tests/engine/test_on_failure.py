@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
-from summarizers import CallableSummarizer
 from tests.scenes import Mute, Scribe, after, answer, opened, payloads_of, prompt, turn, words
 from timeline import policies
 from timeline.errors import CompactionRefused, ContextOverflow, SummarizerFailed
 from timeline.ports import Summary
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
     from timeline import Timeline

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.engine.compacting import FINISHED, POLICY, texts
 from tests.scenes import AT, Interrupted, Scribe, answer, call, opened, payloads_of, prompt, result
 from timeline import policies
 from timeline.engine.lease import LEASE
 from timeline.errors import CompactionInProgress, CompactionSuperseded
 from timeline.events import BlocksPinned, event_id
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Mute, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy
 from timeline import Hooks, policies
 from timeline.errors import InvalidArgument, InvalidPolicy, SummarizerFailed
 from timeline.events import PolicyChanged, event_id
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 

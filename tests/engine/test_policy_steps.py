@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Mute, Scribe, answer, exchange, log_of, opened, payloads_of, prompt, turn
 from timeline import policies
 from timeline.errors import CompactionRefused, ContextOverflow
 from timeline.planning.clear_tool_outputs import CLEARED
 from timeline.policy.presets import PRESETS
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Mute, Scribe, answer, words
 from timeline import Timeline, policies
 from timeline.blocks import UserPrompt
 from timeline.planning.messages import messages
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.ports import Summarizer

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.providers import Answer, Call, FakeProvider, Trouble
 from tests.providers.sending import SENDS
 from tests.scenes import FULL, exchange, opened, payloads_of, prompt, small_policy
 from timeline.errors import ContextRefused
+from timeline.store.memory import MemoryStore
 from timeline.wire.refusals import cause_of, context_limit
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import httpx2
 import openai
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import policies
 from timeline.errors import BudgetError, ContextRefused
+from timeline.store.memory import MemoryStore
 from timeline.wire.refusals import ContextLimit, context_limit
 
 if TYPE_CHECKING:

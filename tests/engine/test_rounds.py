@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import COUNTER, Scribe, answer, call, opened, payloads_of, prompt, result, turn
 from timeline import open_store, policies
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import CompactionRefused
 from timeline.ports import Hooks
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

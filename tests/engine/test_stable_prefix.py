@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, opened, payloads_of, small_policy, turn
 from timeline import policies
 from timeline.engine.renderer import joined_system
 from timeline.frozen import canonical_json
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy

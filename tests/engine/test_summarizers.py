@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import opened, small_policy, turn
 from timeline.errors import SummarizerFailed
+from timeline.store.memory import MemoryStore
 
 
 class Broken:

@@ -8,7 +8,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from store.memory import MemoryStore
 from tests.engine.compacting import FINISHED, POLICY, split
 from tests.scenes import (
     Interrupted,
@@ -25,6 +24,7 @@ from tests.scenes import (
     words,
 )
 from timeline.ports import Summary
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Scribe,
@@ -21,6 +20,7 @@ from tests.scenes import (
 )
 from timeline import RenderedContext, policies
 from timeline.events import BlocksHidden, Replacement, event_id
+from timeline.store.memory import MemoryStore
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 
-from store.memory import MemoryStore
-from summarizers import ExtractiveSummarizer, FallbackSummarizer
 from tests.scenes import Scribe, exchange, opened, payloads_of, prompt, turn
 from timeline.engine.lease import LEASE
 from timeline.errors import InvalidArgument, SummarizerFailed
@@ -22,6 +20,8 @@ from timeline.planning.drop_oldest import NOTICE_BY
 from timeline.planning.summary_block import NOTHING
 from timeline.policy.presets import PRESETS
 from timeline.ports import SUMMARY_TIMEOUT, Summary
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import ExtractiveSummarizer, FallbackSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

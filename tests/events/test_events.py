@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import CustomBlock, NewerBlock, RangeSummary, UserPrompt, instant_text, parse_instant
 from timeline.errors import StoreCorrupt
@@ -31,6 +30,7 @@ from timeline.events import (
 )
 from timeline.events.encoding import PAYLOADS, checksum, decode_payload, encode_payload
 from timeline.frozen import canonical_json
+from timeline.store.memory import MemoryStore
 
 
 def test_the_event_types_are_those_of_the_design() -> None:

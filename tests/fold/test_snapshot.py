@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, apply, call, exchange, log_of, opened, prompt, result, small_policy, words
 from timeline.blocks import Note
 from timeline.errors import StoreCorrupt
@@ -15,6 +14,7 @@ from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore, take_snapshot
 from timeline.ports import Snapshot
+from timeline.store.memory import MemoryStore
 
 
 async def compacted(store: MemoryStore) -> Fold:

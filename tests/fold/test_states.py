@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, exchange, log_of, opened, prompt, small_policy, turn
 from timeline.blocks import Note
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
 from timeline.fold.states import block_states
+from timeline.store.memory import MemoryStore
 
 
 async def test_every_block_is_in_exactly_one_state() -> None:

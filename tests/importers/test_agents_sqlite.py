@@ -8,7 +8,6 @@ import pytest
 from agents import SQLiteSession
 from agents.extensions.memory import AdvancedSQLiteSession
 
-from store.memory import MemoryStore
 from tests.importers.session import blocks
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt
@@ -16,6 +15,7 @@ from timeline.errors import ImportFailed
 from timeline.events import ParentLink
 from timeline.importers import Recording, read_recording
 from timeline.portable.recordings import import_recording
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.importers.codex_rollout import Rollout
 from tests.importers.session import START, blocks, kinds
 from timeline import Timeline, policies
@@ -18,6 +17,7 @@ from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.codex import UNREADABLE, read_codex
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.importers.pi_session import PiSession, call
 from tests.importers.session import START, Session, blocks, kinds, said
 from tests.recorded import needs_recordings, recorded
@@ -20,6 +19,7 @@ from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.pi import MOST_BRANCHES, read_pi
 from timeline.lab.simulate import simulate
 from timeline.portable.recordings import import_recording
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 import timeline.sync
-from store.memory import MemoryStore
 from tests.integrations.working import (
     ROUNDS,
     all_fine,
@@ -43,6 +42,7 @@ from timeline import Timeline, open_store
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult
 from timeline.errors import ContextRefused, InvalidArgument
 from timeline.integrations.langchain import TimelineMiddleware
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

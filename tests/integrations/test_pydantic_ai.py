@@ -20,7 +20,6 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import timeline.sync
-from store.memory import MemoryStore
 from tests.integrations.working import (
     ROUNDS,
     all_fine,
@@ -37,6 +36,7 @@ from timeline import Timeline, open_store
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult
 from timeline.errors import ContextRefused, InvalidArgument
 from timeline.integrations.pydantic_ai import TimelineCapability
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

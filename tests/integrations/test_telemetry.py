@@ -20,12 +20,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from store.memory import MemoryStore
 from tests.scenes import FULL, Mute, Scribe, answer, call, exchange, opened, prompt, result, small_policy
 from timeline import Hooks, Skip, policies, summarizers
 from timeline.errors import CompactionRefused, ContextOverflow, SummarizerFailed
 from timeline.integrations.telemetry import Telemetry, conversation_attributes, usage_attributes
 from timeline.ports import Summary
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

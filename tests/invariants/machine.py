@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import anyio
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from store import open_store
 from tests.invariants import reference_time
 from tests.invariants.checks import check_window
 from tests.invariants.moods import MoodySummarizer
@@ -22,6 +21,7 @@ from tests.invariants.watched import Watched
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import CompactionError
 from timeline.ports import Hooks
+from timeline.store import open_store
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from timeline.planning.account import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, FixedPart, Ledger, costs, scaled
 from timeline.planning.messages import messages
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

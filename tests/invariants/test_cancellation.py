@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from store import open_store
-from store.memory import MemoryStore
 from tests.depth import sampled
 from tests.invariants.cancelling import Play, Scene, Story, by_scope, by_task, cancel_everywhere, exchange
 from tests.invariants.playing import AT
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionError
+from timeline.store import open_store
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants import reference, seed_rules
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
@@ -17,6 +16,7 @@ from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
 from timeline.planning.messages import is_candidate, is_message, is_turn_start
 from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Plan
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

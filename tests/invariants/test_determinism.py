@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 
-from store.memory import MemoryStore
 from tests.invariants.checks import folded
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
@@ -18,6 +17,7 @@ from timeline.blocks import AssistantCompletion, Note, ToolCall, ToolResult, Use
 from timeline.events.encoding import encode_payload
 from timeline.planning.account import FixedPart
 from timeline.planning.plan_step import plan_step
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

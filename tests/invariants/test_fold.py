@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from store.memory import MemoryStore
 from tests.invariants.checks import check_states, check_window
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 

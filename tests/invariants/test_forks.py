@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.checks import check_states, check_window
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, POLICIES, Step, small
@@ -14,6 +13,7 @@ from tests.invariants.watched import Watched
 from timeline.errors import BlockNotFound, HistoryUnavailable
 from timeline.events import appended_block
 from timeline.projection.context import RenderedContext
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

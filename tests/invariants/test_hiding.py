@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants import reference
 from tests.invariants.hide_checks import AUTOMATIC, age, batches, check_untouched
 from tests.invariants.playing import AT, read_log, run, search
@@ -13,6 +12,7 @@ from tests.invariants.strategies import HIDINGS, LONG_RUNS, ORDERLY_LOGS, Call, 
 from tests.invariants.watched import Watched
 from timeline.blocks import AssistantCompletion, Attachment, ToolResult, UserPrompt
 from timeline.planning.hide import is_notice
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 from timeline.usage import KeptLong
 

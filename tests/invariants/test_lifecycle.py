@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.designs import DESIGNS
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import HIDINGS, LOGS, LONG_RUNS, Step, small
@@ -23,6 +22,7 @@ from timeline.lifecycle import (
     recorded,
 )
 from timeline.lifecycle.progress import Progress
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

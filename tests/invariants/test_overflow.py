@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants import reference, seed_rules
 from tests.invariants.checks import FRAME, SPILLABLE
 from tests.invariants.playing import AT, play, read_log, run, search
@@ -13,6 +12,7 @@ from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import UserPrompt
 from timeline.errors import ContextOverflow
 from timeline.planning.account import least_progress, preview_cap
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

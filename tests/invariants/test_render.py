@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.strategies import LOGS, LONG_RUNS, ORDERLY_LOGS, POLICIES, Step
 from tests.invariants.watched import DECISIONS, Watched
 from tests.invariants.wires import check_grown
 from timeline.projection.context import RenderedContext
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from store import open_store
-from store.memory import MemoryStore
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, ORDERLY_LOGS, Step, small
 from tests.invariants.watched import Watched
 from timeline.audit.verify import verify
 from timeline.events.encoding import checksum
 from timeline.projection.context import RenderedContext
+from timeline.store import open_store
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

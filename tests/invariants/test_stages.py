@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.checks import check_figures
 from tests.invariants.playing import AT, read_log, run, search
 from tests.invariants.reference_stages import check_stages
@@ -16,6 +15,7 @@ from tests.invariants.watched import Watched
 from timeline import policies
 from timeline.planning.collapse_stages import stage_data
 from timeline.projection.context import RenderedContext
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants import reference
 from tests.invariants.checks import check_window
 from tests.invariants.playing import AT, play, read_log, run, search
@@ -16,6 +15,7 @@ from timeline.errors import CompactionError, CompactionRefused, UndoUnavailable
 from timeline.events import BlockAppended, CompactionCompleted
 from timeline.policy.steps import CutPoint, Summarize
 from timeline.projection.context import RenderedContext
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

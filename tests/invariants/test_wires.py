@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-from store.memory import MemoryStore
 from tests.invariants.designs import DESIGNS
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step
@@ -16,6 +15,7 @@ from tests.wire.validity import check_kept, check_taken
 from timeline import policies
 from timeline.errors import BudgetError
 from timeline.policy.presets import PRESETS
+from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 from timeline.wire import WIRES
 

@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from store import MemoryStore
-from summarizers import ExtractiveSummarizer
 from timeline import Timeline
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, CompactionCompleted, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
 from timeline.ports import HIDDEN_KEY
+from timeline.store import MemoryStore
+from timeline.summarizers import ExtractiveSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

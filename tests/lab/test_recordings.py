@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store import MemoryStore
 from tests.recorded import needs_recordings, recorded
 from timeline import policies
 from timeline.importers import read_recording
 from timeline.lab.simulate import simulate
+from timeline.store import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store import MemoryStore
 from tests.lab.naive import naive
 from tests.lab.talks import FIXED, Talk, code, work
 from tests.scenes import Scribe
@@ -21,6 +20,7 @@ from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import RecordedSummaries
 from timeline.policy.model import CachePointRule
+from timeline.store import MemoryStore
 from timeline.tokens import get_counter
 from timeline.usage import LONG_CACHE_SECONDS
 from timeline.wire.anthropic import encode

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from store.memory import MemoryStore
 from tests.portable.recordings import TALK, recording
 from tests.scenes import Scribe, after, answer, call, log_of, payloads_of, prompt, result, small_policy, words
 from timeline import Timeline, policies
 from timeline.importers import ImportedCompaction, ImportedHide
 from timeline.lab.simulate import simulate, unpaired
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.importers import Recording

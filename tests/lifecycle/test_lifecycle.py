@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pydantic import TypeAdapter
 
-from store.memory import MemoryStore
 from tests.scenes import FULL, Interrupted, Mute, Scribe, answer, exchange, log_of, opened, prompt, small_policy, turn
 from timeline import Hooks, Skip, Timeline, open_store, policies
 from timeline.errors import (
@@ -39,6 +38,7 @@ from timeline.lifecycle import (
 )
 from timeline.lifecycle.progress import Progress
 from timeline.log.wakeups import _ASLEEP
+from timeline.store.memory import MemoryStore
 from timeline.sync import Timeline as SyncTimeline
 from timeline.sync import open_store as open_store_sync
 from timeline.wire.refusals import ContextLimit

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from store.memory import MemoryStore
-from store.sqlite.store import SQLiteStore
 from tests.scenes import AT, opened, prompt, small_policy, turn
 from timeline.blocks import UserPrompt
 from timeline.errors import PathTaken, TimelineError
 from timeline.events import NewEvent, appended_block, event_id
 from timeline.events.other_payloads import HookFailed
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:

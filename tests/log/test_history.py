@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, opened, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.errors import ConversationNotFound, HistoryUnavailable
 from timeline.events import CompactionReverted, NewEvent, event_id
 from timeline.log.history import fold_history, load_fold, reverted_versions
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

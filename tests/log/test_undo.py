@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Scribe,
@@ -28,6 +27,7 @@ from timeline.errors import CompactionCovered, CompactionRefused, UndoUnavailabl
 from timeline.events import CompactionCompleted, Covers, WrittenBy, event_id
 from timeline.log.history import versions_to_revert
 from timeline.policy.model import Hiding
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

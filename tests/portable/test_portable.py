@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.invariants.playing import AT, run, search
 from tests.invariants.strategies import LOGS, Decide, Step, small
 from tests.invariants.watched import Watched
@@ -20,6 +19,7 @@ from timeline.errors import ImportFailed
 from timeline.events import BlockRedacted, NewEvent, event_id
 from timeline.frozen import sha256_hex
 from timeline.portable import Exported, LogCopy, export_log, import_copy, read_copies
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

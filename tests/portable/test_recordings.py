@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.portable.recordings import TALK, recording
 from tests.scenes import COUNTER, after, answer, log_of, opened, paths, payloads_of, prompt, words
 from timeline import Timeline
@@ -12,6 +11,7 @@ from timeline.events import BlockAppended, ParentLink, derived_event_id
 from timeline.importers import ImportedCompaction, ImportedHide, Report
 from timeline.planning.summary_block import HEADING
 from timeline.portable.recordings import import_recording
+from timeline.store.memory import MemoryStore
 
 
 async def test_blocks_and_calls_keep_their_recorded_times() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from store.memory import MemoryStore
 from tests.scenes import AT, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.blocks import (
     Attachment,
@@ -34,6 +33,7 @@ from timeline.events import (
 )
 from timeline.frozen import sha256_hex
 from timeline.projection.project import PROJECTION
+from timeline.store.memory import MemoryStore
 from timeline.wire import WIRES
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     COUNTER,
@@ -35,6 +34,7 @@ from timeline.planning.account import account, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import diff
 from timeline.projection.project import PROJECTION, Projector
+from timeline.store.memory import MemoryStore
 from timeline.wire import SENT
 
 if TYPE_CHECKING:

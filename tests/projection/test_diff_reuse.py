@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from store.memory import MemoryStore
 from tests.scenes import AT, COUNTER, Scribe, answer, exchange, fold_of, grow, opened, prompt, small_policy, turn, words
 from timeline import policies
 from timeline.events import BlocksHidden, Replacement
@@ -13,6 +12,7 @@ from timeline.planning.account import account, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import Reuse, reuse
 from timeline.projection.project import PROJECTION, Projector
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.fold.fold import Fold

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.projection.test_context import every_form
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.blocks import Note, Reasoning, TurnHeader
@@ -17,6 +16,7 @@ from timeline.events import BlocksHidden, BlocksRevealed, Replacement, event_id
 from timeline.policy.model import CachePointRule
 from timeline.projection.explain import in_words
 from timeline.projection.explanation_table import explanation_lines
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline import Timeline

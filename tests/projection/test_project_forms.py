@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.invariants.wires import check_anthropic, check_grown, check_openai_chat
 from tests.scenes import (
     COUNTER,
@@ -42,6 +41,7 @@ from timeline.events import BlockRedacted, BlocksHidden, Replacement
 from timeline.planning.summary_block import HEADING
 from timeline.policy.model import CachePointRule
 from timeline.projection.project import Projector, role_of
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from timeline.fold.window import Window

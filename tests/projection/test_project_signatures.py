@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import (
     AT,
     Scribe,
@@ -29,6 +28,7 @@ from timeline.events import BlocksHidden, CompactionReverted, ModelCalled, Repla
 from timeline.fold.fold import Fold
 from timeline.policy.model import CachePointRule
 from timeline.projection.project import Projector
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from store.memory import MemoryStore
 from tests.scenes import AT, Scribe, answer, call, opened, prompt, result
 from timeline import policies
 from timeline.planning.account import Account, FixedPart
 from timeline.projection.reports import PruneResult, overflow_check
+from timeline.store.memory import MemoryStore
 
 
 async def test_pruning_that_is_enough_is_all_that_is_done() -> None:

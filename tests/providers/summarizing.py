@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from summarizers import AnthropicSummarizer, GoogleSummarizer, OpenAISummarizer, Responses
+from timeline.summarizers import AnthropicSummarizer, GoogleSummarizer, OpenAISummarizer, Responses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from summarizers.models import ModelSummarizer
     from tests.providers.server import FakeProvider
+    from timeline.summarizers.models import ModelSummarizer
 
 MODEL: Final = "small-1"
 

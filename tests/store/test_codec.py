@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.codec import decode, decode_snapshot, decode_value, encode, payload_text
-from store.testing import event
 from timeline.blocks import KNOWN_TYPES, Block, CustomBlock, UserPrompt, instant_text, newer_block
 from timeline.errors import InvalidBlock, StoreCorrupt
 from timeline.events import BlockAppended, NewEvent, UnknownPayload, event_id
@@ -16,9 +14,11 @@ from timeline.events.encoding import checksum, encode_payload
 from timeline.events.other_payloads import CompactionFailed
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected
+from timeline.store.codec import decode, decode_snapshot, decode_value, encode, payload_text
+from timeline.store.testing import event
 
 if TYPE_CHECKING:
-    from store.codec import Row
+    from timeline.store.codec import Row
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=300)
 JSON = st.recursive(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store.memory import MemoryStore
-from store.sqlite.store import SQLiteStore
-from store.testing import StoreContract
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import StoreContract
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, events
-from store.testing.samples import versions
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, events
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session, create_engine, select
 
-from store.digests import entries_of, parse_glob
-from store.memory import MemoryStore
-from store.sqlite.schema import CompactionRow, DigestEntryRow
-from store.sqlite.store import SQLiteStore
-from store.testing import compaction, event, events
-from store.testing.samples import START
 from tests.depth import examples
 from tests.downgrade import before_digest_rows
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.events import CompactionCompleted, CompactionReverted
+from timeline.store.digests import entries_of, parse_glob
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.schema import CompactionRow, DigestEntryRow
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import compaction, event, events
+from timeline.store.testing.samples import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from store.failures import store_error
 from timeline.errors import StoreClosed, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from timeline.store.failures import store_error
 
 FILE = Path("folder/agent.db")
 NAMES = """

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.migrations import APPLICATION_ID
-from store.sqlite.files import connect_writer
-from store.sqlite.store import SQLiteStore
-from store.testing import events
-from store.testing.samples import versions
 from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
+from timeline.store.migrations import APPLICATION_ID
+from timeline.store.sqlite.files import connect_writer
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from store.sqlite.files import Durability
+    from timeline.store.sqlite.files import Durability
 
     Unprivileged = Callable[[Path], AbstractContextManager[None]]
 
@@ -330,7 +330,7 @@ async def test_a_store_that_was_forgotten_is_mentioned(tmp_path: Path) -> None:
 OPEN_AND_APPEND = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store.sqlite.store import SQLiteStore
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.events import NewEvent, event_id
 from timeline.events.other_payloads import HookFailed
 

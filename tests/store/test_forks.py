@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, fork
 from tests.depth import examples
 from timeline.ports import Expected, Snapshot
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, fork
 
 if TYPE_CHECKING:
     from timeline.ports import EventStore

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite.files import connect_writer
 from timeline.errors import StoreMoved
+from timeline.store.sqlite.files import connect_writer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite.store import SQLiteStore
-from store.testing.samples import versions
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 APPEND_FOR_EVER = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store.sqlite.store import SQLiteStore
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.blocks import UserPrompt
 from timeline.events import BlockAppended, NewEvent, event_id
 
@@ -47,7 +47,7 @@ asyncio.run(main())
 FORGET = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store import open_store
+from timeline.store import open_store
 from timeline.events import NewEvent, event_id
 from timeline.events.other_payloads import HookFailed
 

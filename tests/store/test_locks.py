@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite.store import SQLiteStore
-from store.testing import events
-from store.testing.samples import versions
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 APPEND = """
 import asyncio, sys
-from store.sqlite.store import SQLiteStore
-from store.testing import events
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
 
 async def main():
     async with await SQLiteStore.open(sys.argv[1]) as store:
@@ -30,8 +30,8 @@ HOLD = """
 import asyncio, sys
 from contextlib import suppress
 from pathlib import Path
-from store.sqlite.store import SQLiteStore
-from store.testing import events
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
 from timeline.errors import TimelineError
 from timeline.importers import read_recording
 from timeline.policy.files import load_policy

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from store.memory import MemoryStore
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, compaction, fork
 from tests.depth import examples
 from timeline.errors import TimelineError
 from timeline.frozen import sha256_hex
 from timeline.ports import Expected, Snapshot
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, compaction, fork
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite import writer as writing
-from store.sqlite.identity import BESIDE_EVERY
-from store.sqlite.store import SQLiteStore
-from store.testing import events
-from store.testing.samples import versions
 from timeline import Timeline
 from timeline.blocks import UserPrompt
 from timeline.errors import StoreMoved
+from timeline.store.sqlite import writer as writing
+from timeline.store.sqlite.identity import BESIDE_EVERY
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from pathlib import Path

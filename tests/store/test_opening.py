@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import store
-from store import open_store
-from store.memory import MemoryStore
-from store.sqlite.store import SQLiteStore
-from store.testing import events
-from store.testing.samples import versions
+from timeline import store
 from timeline.errors import StoreClosed, StoreError, StoreReadOnly
+from timeline.store import open_store
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import events
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from store.sqlite.store import SQLiteStore
+from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 APPEND = """
 import asyncio, sys
 from datetime import UTC, datetime
-from store.sqlite.store import SQLiteStore
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.blocks import UserPrompt
 from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.ports import Expected
@@ -41,8 +41,8 @@ asyncio.run(main())
 COMPACT = """
 import asyncio, sys
 from contextlib import suppress
-from store.sqlite.store import SQLiteStore
-from store.testing import compaction
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import compaction
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.ports import Expected, Snapshot
 

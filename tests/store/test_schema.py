@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlmodel import Field, Session, SQLModel, create_engine, select
 
-from store.migrations import APPLICATION_ID, MIGRATIONS, create, migrate, schema_version
-from store.sqlite.files import connect_writer
-from store.sqlite.schema import TABLES, EventRow, ddl
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, events
-from store.testing.samples import versions
 from timeline.errors import StoreCorrupt
+from timeline.store.migrations import APPLICATION_ID, MIGRATIONS, create, migrate, schema_version
+from timeline.store.sqlite.files import connect_writer
+from timeline.store.sqlite.schema import TABLES, EventRow, ddl
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, events
+from timeline.store.testing.samples import versions
 
 FROZEN = Path(__file__).parent / "schema-1.sql"
 
@@ -123,7 +123,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatc
         connection.execute("CREATE TABLE half (x)")
         connection.execute("nonsense")
 
-    monkeypatch.setattr("store.migrations.MIGRATIONS", (*MIGRATIONS, ("break", broken)))
+    monkeypatch.setattr("timeline.store.migrations.MIGRATIONS", (*MIGRATIONS, ("break", broken)))
     with closing(sqlite3.connect(tmp_path / "agent.db", isolation_level=None)) as connection:
         with pytest.raises(sqlite3.OperationalError):
             migrate(connection, tmp_path / "agent.db")

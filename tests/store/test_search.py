@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
-from store.sqlite import search as indexing
-from store.sqlite import statements
-from store.sqlite.search import FORM
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, compaction, event, events
 from tests.depth import examples
 from timeline.errors import InvalidFilter, SearchUnavailable, StoreCorrupt
 from timeline.events import BlockRedacted
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite import search as indexing
+from timeline.store.sqlite import statements
+from timeline.store.sqlite.search import FORM
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, compaction, event, events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.codec import encode
-from store.sqlite import statements
-from store.sqlite.appending import append
-from store.sqlite.files import connect_writer
-from store.sqlite.search import catch_up
-from store.testing import compaction, events
 from timeline.digest import Command, Digest, FileUse, ToolOutputs
 from timeline.ports import Expected
+from timeline.store.codec import encode
+from timeline.store.sqlite import statements
+from timeline.store.sqlite.appending import append
+from timeline.store.sqlite.files import connect_writer
+from timeline.store.sqlite.search import catch_up
+from timeline.store.testing import compaction, events
 
 if TYPE_CHECKING:
     import sqlite3

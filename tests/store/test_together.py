@@ -12,12 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.codec import encode
-from store.memory import MemoryStore
-from store.sqlite import writer as writing
-from store.sqlite.store import SQLiteStore
-from store.testing import block_event, compaction, events, fork
-from store.testing.samples import versions
 from tests.depth import examples
 from timeline.errors import (
     ConversationNotFound,
@@ -32,6 +26,12 @@ from timeline.errors import (
 )
 from timeline.frozen import sha256_hex
 from timeline.ports import Appended, Expected, Snapshot
+from timeline.store.codec import encode
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite import writer as writing
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, compaction, events, fork
+from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

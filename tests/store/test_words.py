@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from store.search.snippets import WIDTH, snippet
-from store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
 from timeline.errors import InvalidFilter
+from timeline.store.search.snippets import WIDTH, snippet
+from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, humps_of
 
 
 @pytest.mark.parametrize(

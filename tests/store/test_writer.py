@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.sqlite import writer as writing
-from store.sqlite.files import connect_writer
-from store.sqlite.writer import Writer
 from timeline.errors import StoreClosed
+from timeline.store.sqlite import writer as writing
+from timeline.store.sqlite.files import connect_writer
+from timeline.store.sqlite.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
     from pathlib import Path
 
-    from store.sqlite.holding import Held
+    from timeline.store.sqlite.holding import Held
 
 
 @pytest.fixture

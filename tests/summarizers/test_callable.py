@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from summarizers import CallableSummarizer
-from summarizers.progressive import LEAST_RECORD, chunked
-from summarizers.prompts import PROMPTS, TURN_PREFIX, load_prompt
-from summarizers.scripts import BY_BLOCK
 from timeline.blocks import AssistantCompletion, Attachment, Block, ToolCall, ToolResult, UserPrompt
 from timeline.errors import SummarizerFailed
 from timeline.ports import SummaryKind, SummaryRequest
+from timeline.summarizers import CallableSummarizer
+from timeline.summarizers.progressive import LEAST_RECORD, chunked
+from timeline.summarizers.prompts import PROMPTS, TURN_PREFIX, load_prompt
+from timeline.summarizers.scripts import BY_BLOCK
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from summarizers.extractive import ExtractiveSummarizer, extract
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -25,6 +24,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.ports import HIDDEN_KEY, PromptName, SummaryKind, SummaryRequest
+from timeline.summarizers.extractive import ExtractiveSummarizer, extract
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:

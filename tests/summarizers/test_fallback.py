@@ -5,10 +5,10 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
 from timeline.blocks import UserPrompt
 from timeline.errors import SummarizerFailed
 from timeline.ports import Summary, SummaryRequest
+from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
 from timeline.tokens import get_counter
 
 REQUEST: Final = SummaryRequest("history", (UserPrompt(text="Fix it"),), None, None, 50, get_counter("o200k_base"))

@@ -11,13 +11,13 @@ from anthropic import AsyncAnthropic
 from anyio import to_thread
 from openai import AsyncOpenAI
 
-import summarizers
-from summarizers import AnthropicSummarizer, ChatCompletions, FallbackSummarizer, OpenAISummarizer
 from tests.providers import Answer, Asked, Cut, FakeProvider, Hang, Raw, Trouble
 from tests.providers.summarizing import MODEL, SUMMARIZERS
+from timeline import summarizers
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import MissingExtra, SummarizerFailed
 from timeline.ports import SummaryRequest
+from timeline.summarizers import AnthropicSummarizer, ChatCompletions, FallbackSummarizer, OpenAISummarizer
 from timeline.tokens import get_counter
 from timeline.usage import Usage
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from summarizers import CallableSummarizer
-from summarizers.extractive import extract
-from summarizers.original_task import original_task
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.message_lists import compact_messages
 from timeline.ports import SummaryRequest
+from timeline.summarizers import CallableSummarizer
+from timeline.summarizers.extractive import extract
+from timeline.summarizers.original_task import original_task
 from timeline.tokens import get_counter
 
 TASK: Final = "Build a flashcard app\n> ## with decks\nand reviews"

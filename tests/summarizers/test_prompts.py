@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from summarizers.prompts import load_prompt
+from timeline.summarizers.prompts import load_prompt
 
 
 def said(version: str) -> str:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-import summarizers
+from timeline import summarizers
 
 
 def test_the_public_names_are_sorted_and_there() -> None:

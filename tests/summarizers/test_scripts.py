@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 
-from summarizers import CallableSummarizer
-from summarizers.prompts import PROMPTS, TURN_PREFIX, prompt_for
-from summarizers.scripts import CONTINUATION, CUT, NUMBERED
 from timeline.blocks import AssistantCompletion, Attachment, Block, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.ports import HIDDEN_KEY, SummaryRequest
+from timeline.summarizers import CallableSummarizer
+from timeline.summarizers.prompts import PROMPTS, TURN_PREFIX, prompt_for
+from timeline.summarizers.scripts import CONTINUATION, CUT, NUMBERED
 from timeline.tokens import get_counter
 
 TALK: Final[tuple[Block, ...]] = (

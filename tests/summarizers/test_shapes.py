@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from summarizers.extractive import extract
 from tests.summarizers.test_extractive import HOSTILE, JUNK
 from timeline.blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt
 from timeline.ports import SummaryRequest
+from timeline.summarizers.extractive import extract
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from store.memory import MemoryStore
-from summarizers import OpenAISummarizer
 from tests.depth import full_depth
 from tests.scenes import opened, small_policy
 from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import OpenAISummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

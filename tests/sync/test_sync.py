@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from store.sqlite.store import SQLiteStore
 from tests.scenes import AT, exchange, prompt, small_policy
 from tests.sdks import ANTHROPIC_EVENTS, CHAT_EVENTS, anthropic_message
 from timeline import policies, sync
@@ -20,6 +19,7 @@ from timeline.agent.streaming import StreamRecording
 from timeline.blocks import ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, ConversationNotFound, InvalidBlock, StoreClosed, StoreError
 from timeline.ports import EventStore
+from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 from timeline.view import TimelineView
 from timeline.wire.refusals import ContextLimit

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from store import MemoryStore
 from tests.depth import DEPTH, Depth
 from tests.importers.test_chat import ANTHROPIC, OPENAI
 from tests.recorded import recorded
@@ -27,6 +26,7 @@ from timeline.importers import ImportedCompaction, ImportedHide, read_recording
 from timeline.lab.simulate import simulate
 from timeline.policy.presets import PRESETS
 from timeline.portable.recordings import drafts_of
+from timeline.store import MemoryStore
 from timeline.timeline import Timeline
 from timeline.wire import WIRES
 

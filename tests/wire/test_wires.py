@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from google.genai.types import GenerateContentResponse
 
-from store import MemoryStore
 from tests.scenes import after, answer, call, prompt, result
 from tests.sdks import GEMINI_EVENTS, gemini_response
 from timeline import Timeline, compact_messages, policies
 from timeline.errors import InvalidArgument
+from timeline.store import MemoryStore
 from timeline.wire import MESSAGES, WIRES, decoder
 
 TALK = (

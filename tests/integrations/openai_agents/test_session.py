@@ -13,13 +13,13 @@ from agents.memory import Session, is_openai_responses_compaction_aware_session
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.scenes import AT, opened, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt
 from timeline.events import BlockRedacted, event_id
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.openai_agents.items import items_of, read_items
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
