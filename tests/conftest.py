@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -44,12 +43,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deeper := [item for item in items if not selects(DEPTH, item)]:
         config.hook.pytest_deselected(items=deeper)
         items[:] = [item for item in items if selects(DEPTH, item)]
-
-
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector away from what importing all SDKs left: it lives as long as the tests do."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -1,31 +1,32 @@
-"""Which files of the checkout differ from where its branch began."""
+"""Which files of a checkout differ from where its branch began."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tests.project.sources import ROOT
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRUNKS: Final = ("origin/HEAD", "origin/main", "main")
 """Where a branch may have begun; the first of these that is there counts."""
 
 
-def changed_files() -> frozenset[str]:
+def changed_files(checkout: Path) -> frozenset[str]:
     """Return the files that changed since the branch began, committed or not; none without git, or without a trunk."""
-    start = next((found for trunk in TRUNKS if (found := _git("merge-base", "HEAD", trunk))), None)
+    start = next((found for trunk in TRUNKS if (found := _git(checkout, "merge-base", "HEAD", trunk))), None)
     if start is None:
         return frozenset()
-    new = _git("ls-files", "--others", "--exclude-standard")
-    return frozenset([*_git("diff", "--name-only", "--relative", *start), *new])
+    new = _git(checkout, "ls-files", "--others", "--exclude-standard")
+    return frozenset([*_git(checkout, "diff", "--name-only", "--relative", *start), *new])
 
 
-def _git(*words: str) -> list[str]:
+def _git(checkout: Path, *words: str) -> list[str]:
     """Return the lines that a git command prints; none where it fails."""
     program = shutil.which("git")
     if program is None:
         return []
     command = [program, "-c", "core.quotePath=off", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     return done.stdout.splitlines() if done.returncode == 0 else []

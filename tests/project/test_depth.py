@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.depth import FEWEST, VARIABLE, Depth, depth_in, full_depth, selects
+from tests.project.changes import changed_files
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
@@ -51,6 +52,33 @@ def test_a_test_runs_from_its_depth_on(request: pytest.FixtureRequest) -> None:
     assert [selects(depth, item) for depth in Depth] == [True, True, True]
     item.add_marker(full_depth)
     assert [selects(depth, item) for depth in Depth] == [False, True, True]
+
+
+def test_what_changed_is_what_differs_from_where_the_branch_began(tmp_path: Path) -> None:
+    """Committed on the branch, only edited, or new; not what the trunk changed meanwhile. Without git it is nothing."""
+
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    def commit(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        git("add", name)
+        git("commit", "--message", name)
+
+    assert changed_files(tmp_path) == frozenset()
+    git("init", "--initial-branch", "main")
+    for name in ("same.md", "edited.md", "committed.md", "theirs.md"):
+        commit(name, "old")
+    assert changed_files(tmp_path) == frozenset()
+    git("checkout", "-b", "branch")
+    commit("committed.md", "new")
+    git("checkout", "main")
+    commit("theirs.md", "new")
+    git("checkout", "branch")
+    (tmp_path / "edited.md").write_text("new", encoding="utf-8")
+    (tmp_path / "überneu.md").write_text("new", encoding="utf-8")
+    assert changed_files(tmp_path) == {"committed.md", "edited.md", "überneu.md"}
 
 
 @full_depth  # it collects the modules with most SDKs, twice

@@ -60,7 +60,7 @@ def test_the_documents_are_there() -> None:
 
 def played() -> list[ParameterSet]:
     """Return the pages; where some differ from those of the branch's beginning, a quick run plays these only."""
-    changed = changed_files()
+    changed = changed_files(ROOT)
     unchanged = {page for page in pages() if changed and name_of(page) not in changed}
     return [pytest.param(page, id=name_of(page), marks=full_depth if page in unchanged else ()) for page in pages()]
 
