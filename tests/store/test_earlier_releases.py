@@ -1,0 +1,69 @@
+"""A database that commit d518f55 wrote, before the modules moved: it opens, verifies, and renders the same bytes.
+
+It holds conversations under five policies, with compactions, hides, a pin, an undo, a fork and stages. The expected
+digests of the requests were written by the code of that commit, not by this one.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from timeline import Timeline, open_store
+from timeline.audit.replay import rebuild_contexts, recorded_contexts
+from timeline.audit.verify import verify
+from timeline.frozen import sha256_hex
+
+if TYPE_CHECKING:
+    from timeline.projection.context import RenderedContext
+
+KEPT: Final = Path(__file__).with_name("earlier")
+EXPECTED: Final[dict[str, dict[str, Any]]] = json.loads((KEPT / "d518f55.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Return a copy of the database."""
+    file = tmp_path / "d518f55.db"
+    file.write_bytes(lzma.decompress((KEPT / "d518f55.db.xz").read_bytes()))
+    return file
+
+
+def sent(context: RenderedContext) -> str:
+    """Return a digest of what two providers would be sent."""
+    return sha256_hex(json.dumps([context.to_anthropic(), context.to_openai_chat()], ensure_ascii=False))[:16]
+
+
+@pytest.mark.parametrize("conversation", EXPECTED)
+async def test_every_recorded_context_of_an_earlier_database_is_the_same_bytes(
+    database: Path, conversation: str
+) -> None:
+    """The database is brought up to date when it is opened; what the models saw does not change with that."""
+    expected = EXPECTED[conversation]
+    async with open_store(database) as store:
+        report = await verify(store, conversation)
+        built = await rebuild_contexts(store, conversation, await recorded_contexts(store, conversation))
+    assert report.ok, report.problems
+    figures = {"version": report.events, "blocks": report.blocks, "compactions": report.compactions}
+    assert figures == {name: expected[name] for name in figures}
+    assert {str(context.version): sent(context) for context in built} == expected["contexts"]
+    assert [f"{b.path} {b.state} {b.tokens}" for b in built[-1].blocks][-6:] == expected["head"]
+
+
+@pytest.mark.parametrize("conversation", EXPECTED)
+async def test_a_conversation_of_an_earlier_database_goes_on(database: Path, conversation: str) -> None:
+    """Its policy is read under the names of its time, and what follows verifies with what was there."""
+    async with open_store(database) as store:
+        timeline = await Timeline.open(store, conversation, create=False)
+        for number in range(3):
+            said = {"type": "assistant.completion", "text": f"Part {number}. " + "Each line is read once. " * 200}
+            await timeline.append({"type": "user.prompt", "text": "And now?"}, said)
+        assert [taken.kind for taken in await timeline.compact()][-1] == "compacted"
+        context = await timeline.render()
+        assert context.blocks[-1].path.endswith(".assistant.completion")
+        report = await timeline.verify()
+    assert report.ok, report.problems
