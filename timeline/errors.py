@@ -47,8 +47,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.frozen import repair_text
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
@@ -74,8 +72,8 @@ def described(error: BaseException) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a text of other people's code as it can be stored: without lone surrogates, cut at 2,000 characters."""
-    repaired = repair_text(text)
+    """Return a text of other people's code as it can be stored: lone surrogates as "?", cut at 2,000 characters."""
+    repaired = text.encode(errors="replace").decode()
     return repaired if len(repaired) <= _MOST else f"{repaired[:_MOST]}… ({len(repaired):,} characters)"
 
 

@@ -15,10 +15,10 @@ PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
-    ("timeline.store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
-    ("timeline.store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
-    ("timeline.store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
-    ("timeline.store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
+    ("store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
     ("timeline.databases", "Path(path).open"): GUARDED,
     ("timeline.databases", "Path(path).read_text"): GUARDED,
@@ -28,7 +28,7 @@ ALLOWED = {
     ("timeline.lab.report.page", "(files(__package__) / name).read_text"): PACKAGED,
     ("timeline.policy.limits", "resource.read_text"): PACKAGED,
     ("timeline.tokens.vocabulary", "resources.files(__package__).joinpath(self.pack_name).read_bytes"): PACKAGED,
-    ("timeline.summarizers.prompts", "resources.files(__package__).joinpath(f'{version}.txt').read_text"): PACKAGED,
+    ("summarizers.prompts", "resources.files(__package__).joinpath(f'{version}.txt').read_text"): PACKAGED,
     ("timeline.lab.cache_files", "draft.write_text"): "named by a hash and the process, made here",
     ("timeline.lab.cache_files", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
     ("timeline.cli.export", "draft.open"): "a new file, or a device: a regular one that is there is only replaced",
