@@ -19,24 +19,12 @@ from timeline.events import (
     BlocksUnpinned,
     CompactionCompleted,
     CompactionReverted,
-    ContextRendered,
-    ConversationOpened,
-    ModelCalled,
-    PolicyChanged,
     UnknownPayload,
     appended_block,
 )
-from timeline.events.other_payloads import (
-    CompactionFailed,
-    CompactionStarted,
-    StageApproved,
-    StageEntered,
-    StageRewound,
-)
-from timeline.fold.stages import Stage, advanced
+from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
-from timeline.usage import CACHE_SECONDS, reported_seconds
+from timeline.fold.window import Hide, Item, Window, redacted, revealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -44,6 +32,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Payload
+    from timeline.fold.state import FoldState
 
 
 class HistoryNeeded(Exception):
@@ -74,15 +63,7 @@ class Fold:
         self._paths: dict[str, int] = {}
         self._turns = Turns()
         self._summaries: list[CompactionCompleted] = []
-        self._rounds = 0
-        self._setback: Setback | None = None
-        self._policy: str | None = None
-        self._rendered: Recorded | None = None
-        self._touch: Touch | None = None
-        self._model = ""
-        self._lease: Lease | None = None
-        self._hold: str | None = None
-        self._stages: tuple[Stage, ...] = ()
+        self._state = NOTHING_YET
         self._window: Window | None = None
 
     @property
@@ -97,24 +78,14 @@ class Fold:
         items: Sequence[Item],
         turns: Turns,
         summaries: Sequence[CompactionCompleted],
-        rounds: int,
-        setback: Setback | None,
-        policy: str | None,
-        rendered: Recorded | None,
-        touch: Touch | None,
-        model: str,
-        lease: Lease | None,
-        hold: str | None,
-        stages: tuple[Stage, ...],
+        state: FoldState,
     ) -> None:
         """Take over a state: a snapshot's, or another fold's."""
         self.version = version
-        self._touch, self._model, self._lease, self._hold = touch, model, lease, hold
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
-        self._rounds, self._setback = rounds, setback
-        self._policy, self._rendered, self._stages = policy, rendered, stages
+        self._state = state
         self._window = None
 
     def copy(self, conversation: str | None = None) -> Fold:
@@ -125,19 +96,11 @@ class Fold:
             items=self._items,
             turns=self._turns.copy(),
             summaries=self._summaries,
-            rounds=self._rounds,
-            setback=self._setback,
-            policy=self._policy,
-            rendered=self._rendered,
-            touch=self._touch,
-            model=self._model,
-            lease=self._lease,
-            hold=self._hold,
-            stages=self._stages,
+            state=self._state,
         )
         return twin
 
-    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912, PLR0915 - one case an event type
+    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
         """Take in the next event of the log.
 
         Raises:
@@ -150,15 +113,12 @@ class Fold:
         match payload:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens)
-            case CompactionStarted():
-                if self._lease is None or at >= self._lease.expires_at:  # else somebody else was faster
-                    self._lease = Lease(version, payload.expires_at)
             case CompactionCompleted():
-                self._end(payload.lease)
+                self._state = self._state.without_lease(payload.lease)
                 if version not in self._without:
                     self._compact(version, payload)
             case CompactionReverted():
-                self._hold, self._setback = payload.policy, None
+                self._state = self._state.reverted(payload)
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
                 # The previews that a compaction brought stand right behind it, and go with it.
@@ -172,30 +132,12 @@ class Fold:
                 self._change(payload.versions, lambda item: item._replace(pinned=False))
             case BlockRedacted():
                 self._change((payload.version,), lambda item: redacted(item, version))
-            case CompactionFailed():
-                self._end(payload.lease)
-                retry_at = payload.visible_tokens + payload.retry_after
-                self._setback = Setback(payload.reason, retry_at, payload.policy, version)
-            case ConversationOpened():
-                self._lease = None  # a fork: what somebody compacts in its parent is nothing to it
-            case PolicyChanged():
-                self._policy = payload.policy
-                self._setback = self._hold = None
-            case ContextRendered():
-                self._rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
-                if self._touch is None or not self._touch.called:
-                    self._touch = Touch(at, CACHE_SECONDS, called=False)
-            case ModelCalled():
-                self._model = payload.model or self._model
-                self._called(at, payload)
-            case StageEntered() | StageApproved() | StageRewound():
-                self._stages = advanced(self._stages, version, payload)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")
                     self._append(version, block, tokens if isinstance(tokens, int) else 0)
             case _:
-                pass  # what a hook did leaves the window as it is
+                self._state = self._state.after(version, at, payload)
 
     @property
     def window(self) -> Window:
@@ -208,15 +150,7 @@ class Fold:
                 summaries=tuple(self._summaries),
                 turn_id=self._turns.turn_id,
                 response=self._turns.response,
-                rounds=self._rounds,
-                setback=self._setback,
-                policy=self._policy,
-                rendered=self._rendered,
-                touch=self._touch,
-                model=self._model,
-                lease=self._lease,
-                hold=self._hold,
-                stages=self._stages,
+                state=self._state,
             )
         return self._window
 
@@ -258,22 +192,7 @@ class Fold:
 
     def release(self) -> None:
         """Forget about anybody else's compaction: for a dry run."""
-        self._lease = self._window = None
-
-    def _called(self, at: datetime, call: ModelCalled) -> None:
-        """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told.
-
-        Calls may run side by side, and be recorded in another order than they began in.
-        """
-        if call.finish_reason == "error":
-            return
-        began, before = call.started_at or at, self._touch
-        ttl = reported_seconds(call.usage) or (CACHE_SECONDS if before is None else before.ttl)
-        self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
-
-    def _end(self, lease: int | None) -> None:
-        if lease is not None and self._lease is not None and self._lease.version == lease:
-            self._lease = None
+        self._state, self._window = self._state.released(), None
 
     def _path_of(self, version: int) -> str | None:
         position = self._index.get(version)
@@ -307,8 +226,7 @@ class Fold:
         kept = [i for i in live if i.version in carried or i.version not in covers]
         superseded = {i.block.path for i in self._items if i.version in covers.summaries}
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
-        self._rounds = max(self._rounds, payload.round)
-        self._setback = self._hold = None
+        self._state = self._state.compacted(payload)
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
         self._rebuild(sorted(kept, key=lambda item: item.order))
         at = {path: self._items[self._index[live]].order for path, live in self._paths.items()}

@@ -15,8 +15,9 @@ from timeline.events import CompactionCompleted, Replacement, appended_block
 from timeline.events.other_payloads import StageApproved
 from timeline.fold.fold import Fold
 from timeline.fold.stages import Stage
+from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, redacted
+from timeline.fold.window import Hide, Item, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
@@ -105,13 +106,19 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
-    setback, rendered = state.get("setback"), state.get("rendered")
-    touch, lease = state.get("touch"), state.get("lease")
     fold.resume(
         snapshot.version,
         items=items,
         turns=Turns.parse(state["turns"]),
         summaries=summaries,
+        state=_state(state, events),
+    )
+
+
+def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
+    setback, rendered = state.get("setback"), state.get("rendered")
+    touch, lease = state.get("touch"), state.get("lease")
+    return FoldState(
         rounds=state["rounds"],
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),

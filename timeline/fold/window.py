@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
 from timeline.events import Covers
+from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Replacement
     from timeline.fold.stages import Stage
+    from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
 State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
 """The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
@@ -145,55 +146,6 @@ def revealed(item: Item, at: int) -> Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """When the provider's prompt cache was last used, as far as the log knows.
-
-    Attributes:
-        at: start of the newest successful model call; without any call, the newest recorded render.
-        ttl: seconds that the provider keeps what it cached, from the usage that it reported.
-        called: whether a model call is behind it.
-    """
-
-    at: datetime
-    ttl: int
-    called: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A summary that is being written: the version of its `CompactionStarted`, and until when nobody else begins."""
-
-    version: int
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Setback:
-    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``.
-
-    Above the limit it stands only as long as nothing follows the event of ``version``.
-    """
-
-    reason: str
-    retry_at: int
-    policy: str = ""
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept.
-
-    ``prefix`` holds the hashes of system prompt and tools; None in the snapshots of an earlier version.
-    """
-
-    version: int
-    fingerprint: str
-    record: str
-    prefix: tuple[str | None, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """What the model could see now.
 
@@ -204,15 +156,7 @@ class Window:
         summaries: the compactions whose summaries are live, oldest place first.
         turn_id: the current turn; empty before the first block.
         response: running number of the newest model response.
-        rounds: how many compactions completed so far.
-        setback: the last refusal or failure since the last compaction.
-        policy: hash of the policy in force, when an event set one.
-        rendered: the newest recorded context.
-        touch: the last use of the provider's cache; None before the first.
-        model: id of the model that was called last; empty where none is recorded.
-        lease: the compaction that somebody is writing, or gave up without saying so.
-        hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
-        stages: the stages that stand, oldest first; the last one may be going on.
+        state: the small fields, each of which is a property here.
     """
 
     conversation: str
@@ -221,15 +165,7 @@ class Window:
     summaries: tuple[CompactionCompleted, ...] = ()
     turn_id: str = ""
     response: int = 0
-    rounds: int = 0
-    setback: Setback | None = None
-    policy: str | None = None
-    rendered: Recorded | None = None
-    touch: Touch | None = None
-    model: str = ""
-    lease: Lease | None = None
-    hold: str | None = None
-    stages: tuple[Stage, ...] = ()
+    state: FoldState = NOTHING_YET
 
     @property
     def tokens(self) -> int:
@@ -251,6 +187,55 @@ class Window:
     def compaction(self) -> CompactionCompleted | None:
         """The compaction of the newest live summary."""
         return max(self.summaries, key=lambda compaction: compaction.round, default=None)
+
+    @property
+    def rounds(self) -> int:
+        """How many compactions completed so far."""
+        return self.state.rounds
+
+    @property
+    def setback(self) -> Setback | None:
+        """The last refusal or failure since the last compaction."""
+        return self.state.setback
+
+    @property
+    def policy(self) -> str | None:
+        """Hash of the policy in force, when an event set one."""
+        return self.state.policy
+
+    @property
+    def rendered(self) -> Recorded | None:
+        """The newest recorded context."""
+        return self.state.rendered
+
+    @property
+    def touch(self) -> Touch | None:
+        """The last use of the provider's cache; None before the first."""
+        return self.state.touch
+
+    @property
+    def model(self) -> str:
+        """Id of the model that was called last; empty where none is recorded."""
+        return self.state.model
+
+    @property
+    def lease(self) -> Lease | None:
+        """The compaction that a process is writing, or gave up without recording it."""
+        return self.state.lease
+
+    @property
+    def hold(self) -> str | None:
+        """Hash of the policy under which a compaction was taken back."""
+        return self.state.hold
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The entered stages of the work, oldest first; the last one may be going on."""
+        return self.state.stages
+
+    def is_held_under(self, policy: str) -> bool:
+        """Return whether a compaction was taken back under the policy of this hash: no automatic one follows."""
+        return self.state.hold == policy
 
     def covers_between(self, start: int, end: int) -> Covers:
         """Return what a compaction covers that takes the items from one position up to another.
