@@ -1,7 +1,7 @@
-"""The fold: events in, window out. Incremental, without clock, I/O or randomness.
+"""Fold events into a window, one event at a time, without clock, I/O or randomness.
 
-`Fold` accumulates; `Fold.window` is the frozen value. Applying an event costs its own size, save for a compaction,
-which costs the window's.
+`Fold` takes the events in; `Fold.window` is the frozen result. An event costs time by its own size; only a compaction
+costs time by the size of the window.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 class HistoryNeeded(Exception):
-    """A compaction is taken back, and what it covered is not in this fold: fold the log anew, without it."""
+    """An undo takes back a compaction whose covered blocks this fold no longer has: fold the log anew, without it."""
 
 
 class Fold:
-    """Accumulates the events of one conversation into a window.
+    """Folds the events of one conversation into a window.
 
-    A compaction that is taken back was never made: the log is folded without it. Its version has to be known
-    beforehand, since a fold does not keep what a compaction covers; `timeline.log.history` looks it up.
+    The log is folded without the compactions that an undo takes back, as if they had never run. Their versions have to
+    be known beforehand, since a fold does not keep covered blocks; `timeline.log.history` looks them up.
 
     Args:
         conversation: id of the log.
-        without: versions of compactions that are taken back later in the log.
+        without: versions of the compactions that are taken back later in the log.
 
     Attributes:
         conversation: id of the log.
@@ -68,7 +68,7 @@ class Fold:
 
     @property
     def turns(self) -> Turns:
-        """Where the conversation stands."""
+        """The running state of turns and responses."""
         return self._turns
 
     def resume(
@@ -80,7 +80,7 @@ class Fold:
         summaries: Sequence[CompactionCompleted],
         state: FoldState,
     ) -> None:
-        """Take over a state: a snapshot's, or another fold's."""
+        """Continue from the contents of a snapshot or of another fold."""
         self.version = version
         self._rebuild(items)
         self._turns = turns
@@ -89,7 +89,7 @@ class Fold:
         self._window = None
 
     def copy(self, conversation: str | None = None) -> Fold:
-        """Return an independent copy, for a dry run; or for another conversation, a fork."""
+        """Return an independent copy: for a dry run, or for a fork under another conversation id."""
         twin = Fold(conversation or self.conversation, self._without)
         twin.resume(
             self.version,
@@ -101,10 +101,10 @@ class Fold:
         return twin
 
     def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
-        """Take in the next event of the log.
+        """Apply the next event of the log.
 
         Raises:
-            HistoryNeeded: it takes back a compaction that this fold went through; the fold is as it was.
+            HistoryNeeded: the event takes back a compaction that this fold has applied; the fold is unchanged.
         """
         if type(payload) is CompactionReverted and not self._without.issuperset(payload.versions):
             raise HistoryNeeded
@@ -114,6 +114,7 @@ class Fold:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens)
             case CompactionCompleted():
+                # Also of a compaction that is taken back later: its writer is done, and the next one may begin.
                 self._state = self._state.without_lease(payload.lease)
                 if version not in self._without:
                     self._compact(version, payload)
@@ -121,7 +122,7 @@ class Fold:
                 self._state = self._state.reverted(payload)
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
-                # The previews that a compaction brought stand right behind it, and go with it.
+                # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._without:
                     self._hide(version, payload)
             case BlocksRevealed():
@@ -155,18 +156,22 @@ class Fold:
         return self._window
 
     def live(self, version: int) -> Item | None:
-        """Return the live item that an event of this version appended; None where there is none, or not any more."""
+        """Return the live item of this version; None for a version that appended no block, or one covered meanwhile."""
         position = self._index.get(version)
         return None if position is None else self._items[position]
 
     def address(self, blocks: Iterable[tuple[Block, datetime]], *, avoid: Collection[str] = ()) -> list[Block]:
         """Fill in turn ids, paths and times of blocks that are about to be appended, in order.
 
-        The new paths are free as far as the window knows, and none is in ``avoid``: a path of covered history may be in
-        the way, and only the store can say so. Each block comes with the time that it gets when it brings none.
+        The new paths are unused in the window and not in ``avoid``. A covered block may still have one of them: only
+        the store knows, and the caller passes its answer as ``avoid``.
+
+        Args:
+            blocks: each with the time that it gets where it has none.
+            avoid: paths that the store reported as taken.
 
         Raises:
-            InvalidBlock: two of the blocks bring the same path of their own.
+            InvalidBlock: two of the blocks have the same path, set by the caller.
         """
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
@@ -191,7 +196,7 @@ class Fold:
         return list(addressed.values())
 
     def release(self) -> None:
-        """Forget about anybody else's compaction: for a dry run."""
+        """Drop the lease of a running compaction, so that a dry run can plan its own."""
         self._state, self._window = self._state.released(), None
 
     def _path_of(self, version: int) -> str | None:
@@ -201,14 +206,14 @@ class Fold:
     def _append(self, version: int, block: Block, tokens: int) -> None:
         response, answers = self._turns.advance(block, block.turn_id, version)
         if answers is not None and answers not in self._index:
-            # The call was covered meanwhile: its result stands alone.
+            # The call was covered meanwhile: its result goes out as text, in no response's group.
             response, answers = 0, None
         if type(block) is StageDigest:
             self._supersede_digests()
         self._put(Item(version, version, block, tokens, response, answers))
 
     def _supersede_digests(self) -> None:
-        """Note that a newer stage digest takes the place of those that are live: compactions may cover them now."""
+        """Mark the live stage digests as superseded by a newer one: from now on compactions may cover them."""
         for position, item in enumerate(self._items):
             if type(item.block) is StageDigest:
                 self._items[position] = item._replace(superseded=True)
@@ -219,7 +224,7 @@ class Fold:
         self._items.append(item)
 
     def _compact(self, version: int, payload: CompactionCompleted) -> None:
-        """Replace what a compaction covers by its summary; carried items stay, behind it."""
+        """Replace the covered items by their summary; carried items stay, behind it."""
         covers, carried = payload.covers, set(payload.carried)
         place = covers.ranges[0][0] if covers.ranges else version
         live = [i._replace(carried=True) if i.version in carried else i for i in self._items]
@@ -228,12 +233,13 @@ class Fold:
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
         self._state = self._state.compacted(payload)
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
+        # Rebuild before the summaries are sorted: their order is that of their blocks' new positions.
         self._rebuild(sorted(kept, key=lambda item: item.order))
         at = {path: self._items[self._index[live]].order for path, live in self._paths.items()}
         self._summaries = sorted([*self._summaries, payload], key=lambda made: at[made.block.path])
 
     def _undo(self, version: int, *, since: int) -> None:
-        """Note of the reasoning that came since a compaction that its summary, behind which it was thought, is gone."""
+        """Mark the reasoning since an undone compaction: the summary that preceded it is no longer in the context."""
         for position, item in enumerate(self._items):
             if type(item.block) is Reasoning and item.version > since:
                 self._items[position] = item._replace(undone_at=version)
@@ -257,7 +263,7 @@ class Fold:
         self._change(stand_ins, hide)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
-        """Change live items; a version that is covered or unknown is left alone: the decision came too late for it."""
+        """Change live items. A covered or unknown version is skipped: the decision came too late for it."""
         for version in versions:
             if (position := self._index.get(version)) is not None:
                 self._items[position] = change(self._items[position])

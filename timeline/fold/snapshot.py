@@ -1,7 +1,7 @@
-"""Snapshots: the small state of a fold at a version, without block bodies, and the way back.
+"""Write a fold's state to a snapshot without block bodies, and restore the fold from it.
 
-A window that is restored from a snapshot and the events after it equals the full fold (design, invariant 7); opening a
-conversation costs the same however long its history is.
+With a snapshot, opening a conversation costs the same however long its history is. A window that is restored from a
+snapshot and the events after it equals the full fold (design: Invariants).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "supers
 
 
 def take_snapshot(fold: Fold) -> Snapshot:
-    """Write a fold's state down."""
+    """Return a snapshot of a fold at its current version."""
     window = fold.window
     hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
     touch, lease, start = window.touch, window.lease, window.window_start
@@ -57,11 +57,16 @@ def take_snapshot(fold: Fold) -> Snapshot:
 
 
 def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event]) -> Fold:
-    """Make the fold of a snapshot and the events that opening a conversation reads, oldest first.
+    """Restore the fold of a conversation.
+
+    Args:
+        conversation: id of the log.
+        snapshot: to start from; None folds from the beginning.
+        events: the events of the snapshot's live blocks and all events behind it, oldest first.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
-        HistoryNeeded: a compaction is taken back behind the snapshot.
+        HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
     fold = Fold(conversation)
     if snapshot is not None:
@@ -132,7 +137,7 @@ def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
 
 
 def _stage(fields: list[Any], events: dict[int, Event]) -> Stage:
-    """Read a stage; what was approved stands in the event of its approval."""
+    """Read a stage; its approval is read from the event, and not stored a second time."""
     stage, label, entered, approved = fields
     if not approved:
         return Stage(stage, label, entered)

@@ -1,7 +1,7 @@
-"""The small fields of a window as one value: everything that events set besides the live items and the turns.
+"""The small fields of a window as one value: all that events set besides the live items and the turns.
 
-`FoldState.after` takes the next event in, `Fold` holds the newest value, `Window` shows it and a snapshot stores it. So
-a new field is added here, as a property of `Window`, and in the snapshot.
+`FoldState.after` applies an event, `Fold` holds the newest value, `Window` shows it and a snapshot stores it. To add a
+field, add it here, as a property of `Window`, and in the snapshot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Touch:
     Attributes:
         at: start of the newest successful model call; without any call, the newest recorded render.
         ttl: seconds that the provider keeps what it cached, from the usage that it reported.
-        called: whether a model call is behind it.
+        called: whether it is a model call, and not only a recorded render.
     """
 
     at: datetime
@@ -44,7 +44,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A summary that is being written: the version of its `CompactionStarted`, and until when nobody else begins."""
+    """A running compaction: the version of its `CompactionStarted`, and when another process may begin one."""
 
     version: int
     expires_at: datetime
@@ -54,7 +54,7 @@ class Lease:
 class Setback:
     """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``.
 
-    Above the limit it stands only as long as nothing follows the event of ``version``.
+    Above the limit it holds only until an item is added or changed behind the event of ``version``.
     """
 
     reason: str
@@ -89,9 +89,9 @@ class FoldState(NamedTuple):
         rendered: the newest recorded context.
         touch: the last use of the provider's cache; None before the first.
         model: id of the model that was called last; empty where none is recorded.
-        lease: the compaction that a process is writing, or gave up without recording it.
+        lease: the compaction that a process is running, or abandoned without recording it.
         hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
-        stages: the entered stages of the work, oldest first; the last one may be going on.
+        stages: the entered stages of the work, oldest first; the last one may be in progress.
     """
 
     rounds: int = 0

@@ -1,7 +1,7 @@
 """The window: the live items of a conversation in timeline order, as one frozen value.
 
-A block stands at its own version; a live summary stands at the place of the first version that it covers. What is
-covered is not here: its cost must not grow with the history. `timeline.fold.fold` makes windows out of events.
+A block's place is its own version; a live summary's place is the first version that it covers. Covered blocks are left
+out, so that the window does not grow with the history. `timeline.fold.fold` makes windows from events.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
 State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
-"""The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
+"""The one state of a block (design: Invariants). A live item is never ``covered`` or ``deleted``."""
 
 
 TOMBSTONE: Final = "[redacted]"
-"""What is shown of a redacted block."""
+"""The text shown for a redacted block."""
 TOMBSTONE_TOKENS: Final = 5
-"""What a redacted block still costs."""
+"""The tokens that a redacted block still costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """The decision that hid blocks: the version of its event, why, and its figures."""
+    """The decision that hid blocks: the version of its event, its reason and its figures."""
 
     version: int
     reason: str
@@ -41,10 +41,10 @@ class Hide:
 
 
 class Item(NamedTuple):
-    """A live block and what was decided about it.
+    """A live block and the decisions about it.
 
-    A tuple, since every block that is appended or loaded gets one, and a frozen dataclass takes six times as long to
-    make, and four times as long to change.
+    A tuple, since one is made for every block that is appended or loaded, and a frozen dataclass takes six times as
+    long to make, and four times as long to change.
 
     Attributes:
         version: of the event that appended it.
@@ -52,15 +52,17 @@ class Item(NamedTuple):
         block: the block as it was appended.
         tokens: its count when shown in full.
         response: running number of the model response that it is part of or answers; 0 for none.
-        answers: version of the call that a result answers; None for an orphan or late result, which goes out as text.
-        carried: inside the covered range of the live summary, kept verbatim after it.
+        answers: version of the call that a result answers; None for an orphan or late result, which is sent as text.
+        carried: inside the covered range of the live summary, and kept verbatim after it.
         pinned: pinned by an event (notes and stage digests are pinned by their type).
-        replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
+        replacement: shown instead of the block while it is hidden; None where it is omitted.
+        omitted: hidden without a replacement: nothing of it is shown.
+        redacted: its content was erased.
         hide: the decision that hid it, while it is hidden or omitted.
-        superseded: of a stage digest: a newer one stands in its place.
-        undone_at: of reasoning: version of the undo that took a summary away behind which it was thought.
+        superseded: of a stage digest: a newer stage digest replaces it.
+        undone_at: of reasoning: version of the undo that removed a summary in front of it.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
-        revealed: shown again by a decision: no automatic one hides it anew.
+        revealed: a decision showed it again: no automatic decision hides it anew.
     """
 
     version: int
@@ -93,7 +95,7 @@ class Item(NamedTuple):
 
     @property
     def shown_tokens(self) -> int:
-        """Tokens of what is shown of it."""
+        """Its tokens as shown: of the block, of its replacement, or 0."""
         if self.omitted:
             return 0
         return self.tokens if self.replacement is None else self.replacement.tokens
@@ -105,9 +107,9 @@ class Item(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether no cover may take it: pinned, or of a type that is pinned by itself, as the newest stage digest is.
+        """Whether no compaction may cover it: it is pinned, a note, or the newest stage digest.
 
-        A summary is integrated into the next one whatever is pinned.
+        Never true for a summary: the next one integrates it in any case.
         """
         if self.is_summary:
             return False
@@ -116,12 +118,12 @@ class Item(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int]:
-        """Sort key of timeline order: a summary stands before the block at its place."""
+        """Sort key of timeline order: a summary comes before the block at its place."""
         return (self.place, 0 if self.is_summary else 1)
 
 
 def tombstone(block: Block, reason: str = "") -> Block:
-    """Return a block with its content erased: it keeps its address, and what can be told of it without its content."""
+    """Return a block with its content erased. It keeps its address, type, author and time."""
     erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
     if isinstance(block, ToolCall):
         erased["arguments"] = {}
@@ -156,7 +158,7 @@ class Window:
         summaries: the compactions whose summaries are live, oldest place first.
         turn_id: the current turn; empty before the first block.
         response: running number of the newest model response.
-        state: the small fields, each of which is a property here.
+        state: the small fields; each one is also a property here.
     """
 
     conversation: str
@@ -169,7 +171,7 @@ class Window:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all that is shown."""
+        """Tokens of all items as shown."""
         return sum(item.shown_tokens for item in self.items)
 
     @property
@@ -220,7 +222,7 @@ class Window:
 
     @property
     def lease(self) -> Lease | None:
-        """The compaction that a process is writing, or gave up without recording it."""
+        """The compaction that a process is running, or abandoned without recording it."""
         return self.state.lease
 
     @property
@@ -230,7 +232,7 @@ class Window:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The entered stages of the work, oldest first; the last one may be going on."""
+        """The entered stages of the work, oldest first; the last one may be in progress."""
         return self.state.stages
 
     def is_held_under(self, policy: str) -> bool:
@@ -238,12 +240,14 @@ class Window:
         return self.state.hold == policy
 
     def covers_between(self, start: int, end: int) -> Covers:
-        """Return what a compaction covers that takes the items from one position up to another.
+        """Return the versions that a compaction of the items from ``start`` up to ``end`` covers.
 
-        The live summaries among them are superseded. One that was superseded earlier, by one of these, stays named
-        while its own version lies behind the range. A summary that stands elsewhere was written when it was: where its
-        version, or that of one that it superseded, lies inside, the range is parted. So it is around what a superseded
-        summary carries and this compaction does not take.
+        The compaction supersedes the live summaries among these items. ``summaries`` names them, and the summaries that
+        they superseded earlier whose own version lies behind the range.
+
+        The range is parted around versions that lie inside it and are not this compaction's to cover: those of
+        summaries placed outside it and of the summaries that these superseded, and items that a superseded summary
+        carries and this compaction does not take.
         """
         taken = self.items[start:end]
         if not taken:
@@ -251,6 +255,7 @@ class Window:
         last = self.items[end].place - 1 if end < len(self.items) else self.version
         live = {item.version: item.block.path for item in taken if item.is_summary}
         paths = set(live.values())
+        # Extend the range before parting it: a superseded summary may cover versions behind the last taken item.
         last = max(
             [last, *(c.covers.ranges[-1][1] for c in self.summaries if c.block.path in paths and c.covers.ranges)]
         )
@@ -267,7 +272,7 @@ class Window:
         return tuple(i for i in self.items if isinstance(i.block, ToolCall) and i.version not in answered)
 
     def open_calls(self) -> tuple[Item, ...]:
-        """Return the calls that may still be answered: of the newest response, or marked pending."""
+        """Return the calls that may still get a result: of the newest response, or marked pending."""
         return tuple(
             i
             for i in self.unanswered()
@@ -276,10 +281,10 @@ class Window:
 
     @property
     def speaking(self) -> bool:
-        """Whether the newest response may still go on: the model spoke last, or a call of it waits for its result.
+        """Whether the newest response may still continue: the model spoke last, or one of its calls has no result.
 
-        A wire sends a response and its results together. What is appended to the log before they are complete is sent
-        behind them, and would be moved by each block of the response that is still to come.
+        A wire sends a response and its results together. A block that is appended before they are complete is sent
+        behind them, and each further block of the response would move it.
         """
         newest = self.items[-1] if self.items else None
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
@@ -292,7 +297,7 @@ class Window:
 
 
 def _parted(first: int, last: int, apart: Collection[int]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of a range's versions without some of them."""
+    """Return the ranges that are left of a range without the versions in ``apart``."""
     ranges: list[tuple[int, int]] = []
     for version in sorted(v for v in apart if first <= v <= last):
         if first < version:
