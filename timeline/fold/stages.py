@@ -1,4 +1,4 @@
-"""Follow the stages of staged work, and how events change them (the priority-chain design [priority-chain]).
+"""Follow the stages of staged work, and how events change them (the priority-chain design [priority_chain]).
 
 The stages form a row: each is entered when the one before it was approved, and going back to one removes all later
 ones. Only the last may be in progress. Removed stages are in the log alone.

@@ -212,7 +212,7 @@ class Account(Frozen):
 
     @property
     def level(self) -> UsageLevel:
-        """How full the context is: a warning above 80 %, critical above 95 %, as in [prune-then-summarize]."""
+        """How full the context is: a warning above 80 %, critical above 95 %, as in [prune_then_summarize]."""
         used = self.percent_used
         return "critical" if used > CRITICAL_PERCENT else "warning" if used > WARNING_PERCENT else "normal"
 

@@ -1,6 +1,6 @@
 """Plan a `clear_tool_outputs` step: replace old tool results by a line; their calls stay.
 
-The rule is the pruning of the prune-then-summarize design [prune-then-summarize]. It goes back from the newest block:
+The rule is the pruning of the prune-then-summarize design [prune_then_summarize]. It goes back from the newest block:
 it skips the newest turns, stops at a summary, and protects the newest outputs in between up to a number of tokens.
 Nothing is cleared unless that frees the minimum.
 """

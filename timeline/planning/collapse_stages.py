@@ -1,6 +1,6 @@
 """Plan a `collapse_stages` step: replace the messages of approved stages by the stages' decisions.
 
-The rule is that of the priority-chain design [priority-chain], P2 and P4. A compaction covers one run of adjacent
+The rule is that of the priority-chain design [priority_chain], P2 and P4. A compaction covers one run of adjacent
 stages. Where other messages or an earlier summary lie between two stages, the second begins another run and another
 compaction: so no message is covered without a decision that replaces it, and the earlier summary, with the cached
 prefix up to it, stays as it is.
@@ -131,7 +131,7 @@ class _Collapse:
         return all(c.covers.ranges[-1][1] <= stage.last for c in self.ranges.window.summaries if c.block.path in inside)
 
     def _adjacent(self, before: StageApproved, stage: StageApproved) -> bool:
-        """Return whether two stages have no message and no summary between them, but at most pins and runtime blocks."""
+        """Return whether no message and no summary lies between two stages, but at most pins and runtime blocks."""
         between = (item for item in self.items if before.last < item.place < stage.first)
         return not any(item.is_summary or _is_said(item) for item in between)
 

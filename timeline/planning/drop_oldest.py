@@ -1,6 +1,6 @@
 """Plan a `drop_oldest` step: cover the oldest messages by a truncation notice instead of a summary.
 
-This is the last priority of [priority-chain], and the answer of [keep-ratio] to a summarizer that fails. The dropped
+This is the last priority of [priority_chain], and the answer of [keep_ratio] to a summarizer that fails. The dropped
 messages are covered like any others: they can be read back by path, and the decision can be undone.
 """
 
@@ -34,7 +34,7 @@ _MOST_TOPICS: Final = 8
 
 
 def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
-    """Plan to keep only the newest messages, as P5 of [priority-chain]; None where there are no others."""
+    """Plan to keep only the newest messages, as P5 of [priority_chain]; None where there are no others."""
     end = cut_end(KeepLast(messages=step.keep_last), ranges.items, ranges.groups)
     if end is None:
         return None
@@ -44,7 +44,7 @@ def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
 
 
 def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenCounter) -> SummaryParts:
-    """Return the notice of [keep-ratio]: how many messages are gone, and the topics of their newest prompts."""
+    """Return the notice of [keep_ratio]: how many messages are gone, and the topics of their newest prompts."""
     number = len(messages(covered))
     topics = [cut_to(" ".join(item.block.text.split()), _TOPIC) for item in covered if type(item.block) is UserPrompt]
     about = "; ".join(topic for topic in topics[-_MOST_TOPICS:] if topic) or "the work of an earlier prompt"

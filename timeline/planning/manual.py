@@ -97,7 +97,7 @@ def group_of(window: Window, item: Item) -> list[Item]:
 def _check_may_hide(window: Window, item: Item) -> None:
     path = item.block.path
     if item.is_summary:
-        raise BlockProtected(path, "a summary stands for what it covers; undo its compaction instead")
+        raise BlockProtected(path, "it is a summary of covered blocks; undo its compaction instead")
     if item.redacted:
         raise BlockProtected(path, "its content was erased already")
     if isinstance(item.block, Note | StageDigest):

@@ -1,6 +1,6 @@
 """Choose the cut of a summary by counting messages, turns or shares of them, and plan the compaction before it.
 
-These are the cuts of the designs [priority-chain], [keep-last], [keep-ratio] and [prune-then-summarize]. Each moves
+These are the cuts of the designs [priority_chain], [keep_last], [keep_ratio] and [prune_then_summarize]. Each moves
 back from its design's boundary until it divides no atomic group, as the designs do for a tool pair; with parallel calls
 that is as far as the message that made them.
 """
@@ -70,14 +70,14 @@ def seed_boundary(cut: MessageCut, parts: Sequence[Message], items: Sequence[Ite
     The system prompt, which the designs keep as their first message, is not part of the log.
     """
     match cut:
-        case KeepLast():  # [keep-last]
+        case KeepLast():  # [keep_last]
             return len(parts) - cut.messages if len(parts) > cut.messages else None
-        case KeepRatio():  # [keep-ratio]
+        case KeepRatio():  # [keep_ratio]
             return len(parts) - math.floor(cut.share * len(parts)) if parts else None
-        case KeepTurns():  # [prune-then-summarize]
+        case KeepTurns():  # [prune_then_summarize]
             prompts = [n for n, part in enumerate(parts) if any(_is_prompt(items[p]) for p in part.indices)]
             return prompts[-cut.turns] if len(prompts) >= cut.turns else None
-        case Oldest():  # [priority-chain], P3; the newest message is never covered
+        case Oldest():  # [priority_chain], P3; the newest message is never covered
             return min(cut.messages, len(parts) - 1) if len(parts) > 1 else None
 
 

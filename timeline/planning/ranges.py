@@ -66,7 +66,7 @@ class Ranges:
         return self.before.messages - after >= self.least
 
     def before_cut(self, end: int) -> Range:
-        """Return the range of all items before a cut of [cut_point]; the prompts of a turn that it splits stay visible."""
+        """Return the range of all items before a [cut_point] cut; the prompts of a turn that it splits stay visible."""
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
@@ -208,7 +208,7 @@ class Ranges:
         """Return the positions of a prompt's opening: its prompts, and the attachments beside them."""
         asked = {p for p in self._group_at[prompt].indices if isinstance(self.items[p].block, UserPrompt | Attachment)}
         if self.items[prompt].carried:
-            # Carried before, a prompt is a group of its own; its attachments still stand next to it.
+            # A prompt carried by an earlier compaction is a group of its own; its attachments are still next to it.
             for step in (-1, 1):
                 beside = prompt + step
                 while self._is_carried_attachment(beside, self.items[prompt].block.turn_id):

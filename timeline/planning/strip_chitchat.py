@@ -1,4 +1,4 @@
-"""Plan a `strip_chitchat` step: omit short user messages without content, as in [priority-chain]."""
+"""Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain]."""
 
 from __future__ import annotations
 
