@@ -58,7 +58,10 @@ def is_out_of_view(window: Window, approval: StageApproved) -> bool:
 
 
 def plan_collapse(ranges: Ranges, step: CollapseStages) -> Plan | Refusal | None:
-    """Plan to cover the oldest run of stages that frees enough; None where no stage can be collapsed."""
+    """Plan to cover the oldest run of stages that frees enough; None where no stage can be collapsed.
+
+    Where no run frees enough, the result is the refusal of the oldest one.
+    """
     refusal: Refusal | None = None
     for run in _Collapse(ranges).runs(step):
         decision = run.plan()
