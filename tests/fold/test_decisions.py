@@ -19,7 +19,7 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 from timeline.fold.fold import Fold, HistoryNeeded
-from timeline.fold.window import Lease, Touch
+from timeline.fold.state import Lease, Touch
 from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS, Usage
 
 POLICY = small_policy().digest()

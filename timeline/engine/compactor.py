@@ -240,7 +240,7 @@ class _Compaction:
 
     def _is_called_off(self) -> bool:
         """Say whether somebody else took the compaction over, or what was folded was just taken back."""
-        held = self.log.fold.window.hold == self.compactor.policy.digest()
+        held = self.log.fold.window.is_held_under(self.compactor.policy.digest())
         return not holds(self.log, self.lease) or (held and self.reason not in FORCED)
 
     async def _begin(self, *, wait: bool) -> Plan:

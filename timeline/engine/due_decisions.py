@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Compactor
     from timeline.events import CompactReason, Payload
-    from timeline.fold.window import Setback, Window
+    from timeline.fold.state import Setback
+    from timeline.fold.window import Window
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart, Ledger
     from timeline.planning.cache_clock import Cold
@@ -157,7 +158,7 @@ class _Relief:
     def _stands_back(self) -> bool:
         """Say whether what was refused or taken back before still binds this policy."""
         window, due = self.log.fold.window, self.account
-        if window.hold == self.policy.digest():
+        if window.is_held_under(self.policy.digest()):
             facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
             self.taken.append(Taken(kind="held", reason="undone", facts=facts))
             return True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from timeline.errors import BudgetImpossible
     from timeline.events import Payload
-    from timeline.fold.window import Recorded
+    from timeline.fold.state import Recorded
     from timeline.projection.context import RenderedContext
 
 _LOG: Final = logging.getLogger("timeline")

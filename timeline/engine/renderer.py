@@ -72,7 +72,7 @@ class Renderer:
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
         context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=tail)
-        held = log.fold.window.hold == context.neutral.policy  # undone: reported, and not folded again
+        held = log.fold.window.is_held_under(context.neutral.policy)  # undone: reported, and not folded again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])

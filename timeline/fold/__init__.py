@@ -1,3 +1,3 @@
-"""The fold: events in, window out; groups, snapshots and states with it."""
+"""Fold the events of a log into the window: the blocks that the model could see now."""
 
 from __future__ import annotations

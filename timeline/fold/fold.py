@@ -1,7 +1,7 @@
-"""The fold: events in, window out. Incremental, without clock, I/O or randomness.
+"""Fold events into a window, one event at a time, without clock, I/O or randomness.
 
-`Fold` accumulates; `Fold.window` is the frozen value. Applying an event costs its own size, save for a compaction,
-which costs the window's.
+`Fold` takes the events in; `Fold.window` is the frozen result. An event costs time by its own size; only a compaction
+costs time by the size of the window.
 """
 
 from __future__ import annotations
@@ -19,24 +19,12 @@ from timeline.events import (
     BlocksUnpinned,
     CompactionCompleted,
     CompactionReverted,
-    ContextRendered,
-    ConversationOpened,
-    ModelCalled,
-    PolicyChanged,
     UnknownPayload,
     appended_block,
 )
-from timeline.events.other_payloads import (
-    CompactionFailed,
-    CompactionStarted,
-    StageApproved,
-    StageEntered,
-    StageRewound,
-)
-from timeline.fold.stages import Stage, advanced
+from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, Window, redacted, revealed
-from timeline.usage import CACHE_SECONDS, reported_seconds
+from timeline.fold.window import Hide, Item, Window, redacted, revealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -44,21 +32,22 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Payload
+    from timeline.fold.state import FoldState
 
 
 class HistoryNeeded(Exception):
-    """A compaction is taken back, and what it covered is not in this fold: fold the log anew, without it."""
+    """An undo takes back a compaction whose covered blocks this fold no longer has: fold the log anew, without it."""
 
 
 class Fold:
-    """Accumulates the events of one conversation into a window.
+    """Folds the events of one conversation into a window.
 
-    A compaction that is taken back was never made: the log is folded without it. Its version has to be known
-    beforehand, since a fold does not keep what a compaction covers; `timeline.log.history` looks it up.
+    The log is folded without the compactions that an undo takes back, as if they had never run. Their versions have to
+    be known beforehand, since a fold does not keep covered blocks; `timeline.log.history` looks them up.
 
     Args:
         conversation: id of the log.
-        without: versions of compactions that are taken back later in the log.
+        without: versions of the compactions that are taken back later in the log.
 
     Attributes:
         conversation: id of the log.
@@ -74,20 +63,12 @@ class Fold:
         self._paths: dict[str, int] = {}
         self._turns = Turns()
         self._summaries: list[CompactionCompleted] = []
-        self._rounds = 0
-        self._setback: Setback | None = None
-        self._policy: str | None = None
-        self._rendered: Recorded | None = None
-        self._touch: Touch | None = None
-        self._model = ""
-        self._lease: Lease | None = None
-        self._hold: str | None = None
-        self._stages: tuple[Stage, ...] = ()
+        self._state = NOTHING_YET
         self._window: Window | None = None
 
     @property
     def turns(self) -> Turns:
-        """Where the conversation stands."""
+        """The running state of turns and responses."""
         return self._turns
 
     def resume(
@@ -97,51 +78,33 @@ class Fold:
         items: Sequence[Item],
         turns: Turns,
         summaries: Sequence[CompactionCompleted],
-        rounds: int,
-        setback: Setback | None,
-        policy: str | None,
-        rendered: Recorded | None,
-        touch: Touch | None,
-        model: str,
-        lease: Lease | None,
-        hold: str | None,
-        stages: tuple[Stage, ...],
+        state: FoldState,
     ) -> None:
-        """Take over a state: a snapshot's, or another fold's."""
+        """Continue from the contents of a snapshot or of another fold."""
         self.version = version
-        self._touch, self._model, self._lease, self._hold = touch, model, lease, hold
         self._rebuild(items)
         self._turns = turns
         self._summaries = list(summaries)
-        self._rounds, self._setback = rounds, setback
-        self._policy, self._rendered, self._stages = policy, rendered, stages
+        self._state = state
         self._window = None
 
     def copy(self, conversation: str | None = None) -> Fold:
-        """Return an independent copy, for a dry run; or for another conversation, a fork."""
+        """Return an independent copy: for a dry run, or for a fork under another conversation id."""
         twin = Fold(conversation or self.conversation, self._without)
         twin.resume(
             self.version,
             items=self._items,
             turns=self._turns.copy(),
             summaries=self._summaries,
-            rounds=self._rounds,
-            setback=self._setback,
-            policy=self._policy,
-            rendered=self._rendered,
-            touch=self._touch,
-            model=self._model,
-            lease=self._lease,
-            hold=self._hold,
-            stages=self._stages,
+            state=self._state,
         )
         return twin
 
-    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912, PLR0915 - one case an event type
-        """Take in the next event of the log.
+    def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
+        """Apply the next event of the log.
 
         Raises:
-            HistoryNeeded: it takes back a compaction that this fold went through; the fold is as it was.
+            HistoryNeeded: the event takes back a compaction that this fold has applied; the fold is unchanged.
         """
         if type(payload) is CompactionReverted and not self._without.issuperset(payload.versions):
             raise HistoryNeeded
@@ -150,18 +113,16 @@ class Fold:
         match payload:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens)
-            case CompactionStarted():
-                if self._lease is None or at >= self._lease.expires_at:  # else somebody else was faster
-                    self._lease = Lease(version, payload.expires_at)
             case CompactionCompleted():
-                self._end(payload.lease)
+                # Also of a compaction that is taken back later: its writer is done, and the next one may begin.
+                self._state = self._state.without_lease(payload.lease)
                 if version not in self._without:
                     self._compact(version, payload)
             case CompactionReverted():
-                self._hold, self._setback = payload.policy, None
+                self._state = self._state.reverted(payload)
                 self._undo(version, since=min(payload.versions))
             case BlocksHidden():
-                # The previews that a compaction brought stand right behind it, and go with it.
+                # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._without:
                     self._hide(version, payload)
             case BlocksRevealed():
@@ -172,30 +133,12 @@ class Fold:
                 self._change(payload.versions, lambda item: item._replace(pinned=False))
             case BlockRedacted():
                 self._change((payload.version,), lambda item: redacted(item, version))
-            case CompactionFailed():
-                self._end(payload.lease)
-                retry_at = payload.visible_tokens + payload.retry_after
-                self._setback = Setback(payload.reason, retry_at, payload.policy, version)
-            case ConversationOpened():
-                self._lease = None  # a fork: what somebody compacts in its parent is nothing to it
-            case PolicyChanged():
-                self._policy = payload.policy
-                self._setback = self._hold = None
-            case ContextRendered():
-                self._rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
-                if self._touch is None or not self._touch.called:
-                    self._touch = Touch(at, CACHE_SECONDS, called=False)
-            case ModelCalled():
-                self._model = payload.model or self._model
-                self._called(at, payload)
-            case StageEntered() | StageApproved() | StageRewound():
-                self._stages = advanced(self._stages, version, payload)
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
                     tokens = payload.data.get("tokens")
                     self._append(version, block, tokens if isinstance(tokens, int) else 0)
             case _:
-                pass  # what a hook did leaves the window as it is
+                self._state = self._state.after(version, at, payload)
 
     @property
     def window(self) -> Window:
@@ -208,31 +151,27 @@ class Fold:
                 summaries=tuple(self._summaries),
                 turn_id=self._turns.turn_id,
                 response=self._turns.response,
-                rounds=self._rounds,
-                setback=self._setback,
-                policy=self._policy,
-                rendered=self._rendered,
-                touch=self._touch,
-                model=self._model,
-                lease=self._lease,
-                hold=self._hold,
-                stages=self._stages,
+                state=self._state,
             )
         return self._window
 
     def live(self, version: int) -> Item | None:
-        """Return the live item that an event of this version appended; None where there is none, or not any more."""
+        """Return the live item of this version; None for a version that appended no block, or one covered meanwhile."""
         position = self._index.get(version)
         return None if position is None else self._items[position]
 
     def address(self, blocks: Iterable[tuple[Block, datetime]], *, avoid: Collection[str] = ()) -> list[Block]:
         """Fill in turn ids, paths and times of blocks that are about to be appended, in order.
 
-        The new paths are free as far as the window knows, and none is in ``avoid``: a path of covered history may be in
-        the way, and only the store can say so. Each block comes with the time that it gets when it brings none.
+        The new paths are unused in the window and not in ``avoid``. A covered block may still have one of them: only
+        the store knows, and the caller passes its answer as ``avoid``.
+
+        Args:
+            blocks: each with the time that it gets where it has none.
+            avoid: paths that the store reported as taken.
 
         Raises:
-            InvalidBlock: two of the blocks bring the same path of their own.
+            InvalidBlock: two of the blocks have the same path, set by the caller.
         """
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
@@ -257,23 +196,8 @@ class Fold:
         return list(addressed.values())
 
     def release(self) -> None:
-        """Forget about anybody else's compaction: for a dry run."""
-        self._lease = self._window = None
-
-    def _called(self, at: datetime, call: ModelCalled) -> None:
-        """Take the cache as used by a call, unless the call failed; its lifetime is what the usage last told.
-
-        Calls may run side by side, and be recorded in another order than they began in.
-        """
-        if call.finish_reason == "error":
-            return
-        began, before = call.started_at or at, self._touch
-        ttl = reported_seconds(call.usage) or (CACHE_SECONDS if before is None else before.ttl)
-        self._touch = Touch(max(began, before.at) if before is not None and before.called else began, ttl, called=True)
-
-    def _end(self, lease: int | None) -> None:
-        if lease is not None and self._lease is not None and self._lease.version == lease:
-            self._lease = None
+        """Drop the lease of a running compaction, so that a dry run can plan its own."""
+        self._state, self._window = self._state.released(), None
 
     def _path_of(self, version: int) -> str | None:
         position = self._index.get(version)
@@ -282,14 +206,14 @@ class Fold:
     def _append(self, version: int, block: Block, tokens: int) -> None:
         response, answers = self._turns.advance(block, block.turn_id, version)
         if answers is not None and answers not in self._index:
-            # The call was covered meanwhile: its result stands alone.
+            # The call was covered meanwhile: its result goes out as text, in no response's group.
             response, answers = 0, None
         if type(block) is StageDigest:
             self._supersede_digests()
         self._put(Item(version, version, block, tokens, response, answers))
 
     def _supersede_digests(self) -> None:
-        """Note that a newer stage digest takes the place of those that are live: compactions may cover them now."""
+        """Mark the live stage digests as superseded by a newer one: from now on compactions may cover them."""
         for position, item in enumerate(self._items):
             if type(item.block) is StageDigest:
                 self._items[position] = item._replace(superseded=True)
@@ -300,22 +224,22 @@ class Fold:
         self._items.append(item)
 
     def _compact(self, version: int, payload: CompactionCompleted) -> None:
-        """Replace what a compaction covers by its summary; carried items stay, behind it."""
+        """Replace the covered items by their summary; carried items stay, behind it."""
         covers, carried = payload.covers, set(payload.carried)
         place = covers.ranges[0][0] if covers.ranges else version
         live = [i._replace(carried=True) if i.version in carried else i for i in self._items]
         kept = [i for i in live if i.version in carried or i.version not in covers]
         superseded = {i.block.path for i in self._items if i.version in covers.summaries}
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
-        self._rounds = max(self._rounds, payload.round)
-        self._setback = self._hold = None
+        self._state = self._state.compacted(payload)
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
+        # Rebuild before the summaries are sorted: their order is that of their blocks' new positions.
         self._rebuild(sorted(kept, key=lambda item: item.order))
         at = {path: self._items[self._index[live]].order for path, live in self._paths.items()}
         self._summaries = sorted([*self._summaries, payload], key=lambda made: at[made.block.path])
 
     def _undo(self, version: int, *, since: int) -> None:
-        """Note of the reasoning that came since a compaction that its summary, behind which it was thought, is gone."""
+        """Mark the reasoning since an undone compaction: the summary that preceded it is no longer in the context."""
         for position, item in enumerate(self._items):
             if type(item.block) is Reasoning and item.version > since:
                 self._items[position] = item._replace(undone_at=version)
@@ -339,7 +263,7 @@ class Fold:
         self._change(stand_ins, hide)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
-        """Change live items; a version that is covered or unknown is left alone: the decision came too late for it."""
+        """Change live items. A covered or unknown version is skipped: the decision came too late for it."""
         for version in versions:
             if (position := self._index.get(version)) is not None:
                 self._items[position] = change(self._items[position])

@@ -1,7 +1,7 @@
-"""Atomic groups: what a cut may never divide, and rounds, which cache points are counted in.
+"""Part a window into atomic groups, which no cut may divide, and rounds, the unit of cache points.
 
-A group is a model response with its calls, all their results and the reasoning with them; or a turn's opening (header,
-prompt, attachments); or a single block. Indices are positions in ``window.items``.
+A group is a model response with its reasoning, calls and all their results; or a turn's opening (header, prompt,
+attachments); or a single block. Indices are positions in ``window.items``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ GroupKind: TypeAlias = Literal["summary", "opening", "response", "single"]
 class Group:
     """Items that stay together, by position.
 
-    ``pending`` says that a call of it waits, or waited, for an approval: its result may stand far behind, and a cut in
-    between carries the part before it instead of moving away.
+    ``pending``: one of its calls waits, or waited, for an approval. Its result may come much later, so a cut in between
+    does not move away from the group: it carries the part before the cut.
     """
 
     kind: GroupKind
@@ -43,7 +43,7 @@ class Group:
 
 
 def atomic_groups(items: Sequence[Item]) -> tuple[Group, ...]:
-    """Part the items into groups, by first position."""
+    """Return the groups of the items, ordered by first position."""
     members: dict[tuple[GroupKind, object], list[int]] = {}
     opening: tuple[str, int] | None = None
     for position, item in enumerate(items):
@@ -68,7 +68,7 @@ def atomic_groups(items: Sequence[Item]) -> tuple[Group, ...]:
 
 
 def boundaries(items: Sequence[Item], groups: Sequence[Group]) -> list[bool]:
-    """Say for each position whether a cut there divides no group; pending groups are carried, not divided."""
+    """Return for each position whether a cut there divides no group. Pending groups do not count: they are carried."""
     divides = [0] * (len(items) + 1)
     for group in groups:
         if not group.pending:

@@ -1,7 +1,7 @@
-"""Snapshots: the small state of a fold at a version, without block bodies, and the way back.
+"""Write a fold's state to a snapshot without block bodies, and restore the fold from it.
 
-A window that is restored from a snapshot and the events after it equals the full fold (design, invariant 7); opening a
-conversation costs the same however long its history is.
+With a snapshot, opening a conversation costs the same however long its history is. A window that is restored from a
+snapshot and the events after it equals the full fold (design: Invariants).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from timeline.events import CompactionCompleted, Replacement, appended_block
 from timeline.events.other_payloads import StageApproved
 from timeline.fold.fold import Fold
 from timeline.fold.stages import Stage
+from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 from timeline.fold.turns import Turns
-from timeline.fold.window import Hide, Item, Lease, Recorded, Setback, Touch, redacted
+from timeline.fold.window import Hide, Item, redacted
 from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
@@ -29,7 +30,7 @@ _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "supers
 
 
 def take_snapshot(fold: Fold) -> Snapshot:
-    """Write a fold's state down."""
+    """Return a snapshot of a fold at its current version."""
     window = fold.window
     hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
     touch, lease, start = window.touch, window.lease, window.window_start
@@ -56,11 +57,16 @@ def take_snapshot(fold: Fold) -> Snapshot:
 
 
 def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event]) -> Fold:
-    """Make the fold of a snapshot and the events that opening a conversation reads, oldest first.
+    """Restore the fold of a conversation.
+
+    Args:
+        conversation: id of the log.
+        snapshot: to start from; None folds from the beginning.
+        events: the events of the snapshot's live blocks and all events behind it, oldest first.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
-        HistoryNeeded: a compaction is taken back behind the snapshot.
+        HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
     fold = Fold(conversation)
     if snapshot is not None:
@@ -105,13 +111,19 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
-    setback, rendered = state.get("setback"), state.get("rendered")
-    touch, lease = state.get("touch"), state.get("lease")
     fold.resume(
         snapshot.version,
         items=items,
         turns=Turns.parse(state["turns"]),
         summaries=summaries,
+        state=_state(state, events),
+    )
+
+
+def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
+    setback, rendered = state.get("setback"), state.get("rendered")
+    touch, lease = state.get("touch"), state.get("lease")
+    return FoldState(
         rounds=state["rounds"],
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
@@ -125,7 +137,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
 
 
 def _stage(fields: list[Any], events: dict[int, Event]) -> Stage:
-    """Read a stage; what was approved stands in the event of its approval."""
+    """Read a stage; its approval is read from the event, and not stored a second time."""
     stage, label, entered, approved = fields
     if not approved:
         return Stage(stage, label, entered)

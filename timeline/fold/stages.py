@@ -1,7 +1,7 @@
-"""Stages: the parts of a staged piece of work that stand, and how events change them (seed 000).
+"""Follow the stages of staged work, and how events change them (the priority-chain design [priority_chain]).
 
-They form a row: each stage is entered when the one before it was approved, and going back to one takes all later ones
-off the row. Only the last may be going on. What was taken off is in the log, and nowhere else.
+The stages form a row: each is entered when the one before it was approved, and going back to one removes all later
+ones. Only the last may be in progress. Removed stages are in the log alone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage that stands.
+    """A stage that was entered and not removed by going back.
 
     Attributes:
         stage: its name.
-        label: how it is called to people and models.
-        entered: version of the event that it began with; going back to a stage does not begin it anew, so that a later
-            approval speaks for all that was said since.
-        approved: version of the event that approved it; 0 while it is going on.
-        approval: that event's payload: the decision, the texts, and where its messages stand.
+        label: the name that people and models read.
+        entered: version of the event that entered it first. Going back to a stage keeps this version, so that a later
+            approval covers all messages since.
+        approved: version of the event that approved it; 0 while it is in progress.
+        approval: that event's payload: the decision, the texts, and the versions of its messages.
     """
 
     stage: str
@@ -36,14 +36,14 @@ class Stage:
 
 
 def current_stage(stages: tuple[Stage, ...]) -> Stage | None:
-    """Return the stage that is going on, if one is."""
+    """Return the stage in progress, if there is one."""
     return stages[-1] if stages and stages[-1].approval is None else None
 
 
 def advanced(
     stages: tuple[Stage, ...], version: int, payload: StageEntered | StageApproved | StageRewound
 ) -> tuple[Stage, ...]:
-    """Take in an event about a stage. One that fits no stage, which no timeline writes, changes as little as it can."""
+    """Return the stages after an event. An event that fits no stage, which no timeline writes, changes the least."""
     position = next((n for n, known in enumerate(stages) if known.stage == payload.stage), len(stages))
     known = stages[position] if position < len(stages) else None
     if isinstance(payload, StageEntered):

@@ -1,4 +1,4 @@
-"""The state of every block of a conversation, covered ones included, from its full log."""
+"""Find the state of every block of a conversation, covered ones included, from its full log."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockState:
-    """A block of the log: its one state, and the version of the live summary that covers it.
+    """A block of the log with its one state, and the version of the live summary that covers it.
 
-    ``state`` is None for a block that no state fits: a hole in the coverage, which `verify` reports.
+    ``state`` is None for a hole in the coverage: neither live nor covered. `verify` reports it.
     """
 
     version: int
@@ -32,10 +32,10 @@ class BlockState:
 
 
 def states_of(window: Window, taken_back: Collection[int] = ()) -> Callable[[int], tuple[State | None, int | None]]:
-    """Return the function that says the state of a block's version, and what covers it.
+    """Return a function from a block's version to its state and the version of the summary that covers it.
 
-    The summaries of compactions that were taken back (their versions) are omitted: nothing stands for them. The state
-    is None where none fits: a hole in the coverage, which `verify` reports.
+    The summaries of undone compactions (``taken_back``, by version) are omitted: no later summary covers them. The
+    state is None for a hole in the coverage, which `verify` reports.
     """
     live = {item.version: item.state for item in window.items}
     versions = {item.block.path: item.version for item in window.items if item.is_summary}
@@ -53,7 +53,7 @@ def states_of(window: Window, taken_back: Collection[int] = ()) -> Callable[[int
 
 
 def block_states(events: Sequence[Event], conversation: str) -> tuple[Window, list[BlockState]]:
-    """Fold a whole log; return the window, and every block with its state, by version."""
+    """Fold a whole log and return the window, and every block with its state, in order of version."""
     reverted = (event.payload.versions for event in events if isinstance(event.payload, CompactionReverted))
     taken_back = set(chain.from_iterable(reverted))
     fold = Fold(conversation, taken_back)

@@ -1,6 +1,7 @@
-"""Turns, responses and paths: the small running state that gives every new block its place in the conversation.
+"""Give every new block its turn, its response and its path.
 
-A copy of it also runs ahead of the log, to address the blocks of an append before they are written.
+The fold keeps this small running state. A copy of it runs ahead of the log, to address the blocks of an append before
+they are written.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 RESPONSE_BLOCKS: Final[frozenset[type[Block]]] = frozenset({AssistantCompletion, Reasoning, ToolCall})
-"""What a model response is made of."""
+"""The types of a model response's blocks."""
 _BY_ID: Final[frozenset[type[Block]]] = frozenset({ToolCall, ToolResult, Attachment})
-"""Blocks whose path carries an id of their own: nothing is gained by counting them."""
+"""Blocks whose path holds an id of their own, so that they need no count."""
 _OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
 
 
 @dataclass(slots=True)
 class Turns:
-    """Where the conversation stands.
+    """The running state of turns and responses.
 
     Attributes:
-        count: highest turn number given out.
+        count: highest turn number so far.
         turn_id: the current turn; empty before the first block.
         fresh: the current turn has a header and no prompt yet.
         response: running number of the newest response.
         response_id: its provider id, if it has one.
         running: the last block was part of that response.
-        calls: unanswered calls by call id, the oldest first: (version, response number, waits for an approval).
+        calls: unanswered calls by call id, oldest first: (version, response number, whether it waits for an approval).
         used: how many blocks of each stem the current turn has.
     """
 
@@ -62,7 +63,7 @@ class Turns:
         return replace(self, calls={k: list(v) for k, v in self.calls.items()}, used=dict(self.used))
 
     def turn_for(self, block: Block) -> str:
-        """Say which turn a block belongs to: its own, a new one for a prompt or header, else the current one."""
+        """Return the turn of a block: its own id, a new turn for a prompt or header, else the current turn."""
         if block.turn_id:
             return block.turn_id
         kind = type(block)
@@ -71,7 +72,7 @@ class Turns:
         return self.turn_id or "turn_0"
 
     def advance(self, block: Block, turn_id: str, version: int) -> tuple[int, int | None]:
-        """Take in the next block of the log; return its response number and the version of the call it answers."""
+        """Apply the next block of the log; return its response number and the version of the call that it answers."""
         self._enter(turn_id)
         kind = type(block)
         if kind is TurnHeader:
@@ -97,7 +98,7 @@ class Turns:
         self.count = max(self.count, int(own_number[1])) if own_number else self.count + 1
 
     def _respond(self, block: Block, version: int) -> int:
-        """Count a response block in: it continues the newest response, or opens the next one."""
+        """Add a response block to the newest response, or to a new one; return the response's number."""
         continues = block.response_id == self.response_id and (block.response_id is not None or self.running)
         if not continues or not self.response:
             self.response += 1
@@ -118,10 +119,10 @@ class Turns:
         return response, version
 
     def path_for(self, block: Block, turn_id: str, *, call_path: str | None, taken: Callable[[str], bool]) -> str:
-        """Give a block that was just taken in (see `advance`) the first free path of its stem.
+        """Return the first free path for a block that `advance` has just applied.
 
-        ``call_path`` is the path of the call that a result answers; ``taken`` says whether a path is in use, as far as
-        the window knows. The store has the last word.
+        ``call_path`` is the path of the call that a result answers; ``taken`` returns whether a path is in use in the
+        window. The store checks it again against the covered blocks.
         """
         own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block, turn_id)
         n = self.used.get(own_stem, 1)
@@ -144,6 +145,6 @@ class Turns:
 
     @classmethod
     def parse(cls, value: dict[str, Any]) -> Turns:
-        """Read what `dump` wrote."""
+        """Read the form that `dump` returns."""
         calls = {k: [(int(v), int(r), bool(p)) for v, r, p in waiting] for k, waiting in value["calls"].items()}
         return cls(**{**value, "calls": calls, "used": dict(value["used"])})

@@ -1,7 +1,7 @@
 """The window: the live items of a conversation in timeline order, as one frozen value.
 
-A block stands at its own version; a live summary stands at the place of the first version that it covers. What is
-covered is not here: its cost must not grow with the history. `timeline.fold.fold` makes windows out of events.
+A block's place is its own version; a live summary's place is the first version that it covers. Covered blocks are left
+out, so that the window does not grow with the history. `timeline.fold.fold` makes windows from events.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
 from timeline.events import Covers
+from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Replacement
     from timeline.fold.stages import Stage
+    from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
 State: TypeAlias = Literal["visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
-"""The one state of a block (design, section 2). A live item is never ``covered`` or ``deleted``."""
+"""The one state of a block (design: Invariants). A live item is never ``covered`` or ``deleted``."""
 
 
 TOMBSTONE: Final = "[redacted]"
-"""What is shown of a redacted block."""
+"""The text shown for a redacted block."""
 TOMBSTONE_TOKENS: Final = 5
-"""What a redacted block still costs."""
+"""The tokens that a redacted block still costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """The decision that hid blocks: the version of its event, why, and its figures."""
+    """The decision that hid blocks: the version of its event, its reason and its figures."""
 
     version: int
     reason: str
@@ -40,10 +41,10 @@ class Hide:
 
 
 class Item(NamedTuple):
-    """A live block and what was decided about it.
+    """A live block and the decisions about it.
 
-    A tuple, since every block that is appended or loaded gets one, and a frozen dataclass takes six times as long to
-    make, and four times as long to change.
+    A tuple, since one is made for every block that is appended or loaded, and a frozen dataclass takes six times as
+    long to make, and four times as long to change.
 
     Attributes:
         version: of the event that appended it.
@@ -51,15 +52,17 @@ class Item(NamedTuple):
         block: the block as it was appended.
         tokens: its count when shown in full.
         response: running number of the model response that it is part of or answers; 0 for none.
-        answers: version of the call that a result answers; None for an orphan or late result, which goes out as text.
-        carried: inside the covered range of the live summary, kept verbatim after it.
+        answers: version of the call that a result answers; None for an orphan or late result, which is sent as text.
+        carried: inside the covered range of the live summary, and kept verbatim after it.
         pinned: pinned by an event (notes and stage digests are pinned by their type).
-        replacement: what is shown instead, when hidden; with ``omitted`` nothing is.
+        replacement: shown instead of the block while it is hidden; None where it is omitted.
+        omitted: hidden without a replacement: nothing of it is shown.
+        redacted: its content was erased.
         hide: the decision that hid it, while it is hidden or omitted.
-        superseded: of a stage digest: a newer one stands in its place.
-        undone_at: of reasoning: version of the undo that took a summary away behind which it was thought.
+        superseded: of a stage digest: a newer stage digest replaces it.
+        undone_at: of reasoning: version of the undo that removed a summary in front of it.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
-        revealed: shown again by a decision: no automatic one hides it anew.
+        revealed: a decision showed it again: no automatic decision hides it anew.
     """
 
     version: int
@@ -92,7 +95,7 @@ class Item(NamedTuple):
 
     @property
     def shown_tokens(self) -> int:
-        """Tokens of what is shown of it."""
+        """Its tokens as shown: of the block, of its replacement, or 0."""
         if self.omitted:
             return 0
         return self.tokens if self.replacement is None else self.replacement.tokens
@@ -104,9 +107,9 @@ class Item(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether no cover may take it: pinned, or of a type that is pinned by itself, as the newest stage digest is.
+        """Whether no compaction may cover it: it is pinned, a note, or the newest stage digest.
 
-        A summary is integrated into the next one whatever is pinned.
+        Never true for a summary: the next one integrates it in any case.
         """
         if self.is_summary:
             return False
@@ -115,12 +118,12 @@ class Item(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int]:
-        """Sort key of timeline order: a summary stands before the block at its place."""
+        """Sort key of timeline order: a summary comes before the block at its place."""
         return (self.place, 0 if self.is_summary else 1)
 
 
 def tombstone(block: Block, reason: str = "") -> Block:
-    """Return a block with its content erased: it keeps its address, and what can be told of it without its content."""
+    """Return a block with its content erased. It keeps its address, type, author and time."""
     erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
     if isinstance(block, ToolCall):
         erased["arguments"] = {}
@@ -145,55 +148,6 @@ def revealed(item: Item, at: int) -> Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """When the provider's prompt cache was last used, as far as the log knows.
-
-    Attributes:
-        at: start of the newest successful model call; without any call, the newest recorded render.
-        ttl: seconds that the provider keeps what it cached, from the usage that it reported.
-        called: whether a model call is behind it.
-    """
-
-    at: datetime
-    ttl: int
-    called: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A summary that is being written: the version of its `CompactionStarted`, and until when nobody else begins."""
-
-    version: int
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Setback:
-    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``.
-
-    Above the limit it stands only as long as nothing follows the event of ``version``.
-    """
-
-    reason: str
-    retry_at: int
-    policy: str = ""
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept.
-
-    ``prefix`` holds the hashes of system prompt and tools; None in the snapshots of an earlier version.
-    """
-
-    version: int
-    fingerprint: str
-    record: str
-    prefix: tuple[str | None, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """What the model could see now.
 
@@ -204,15 +158,7 @@ class Window:
         summaries: the compactions whose summaries are live, oldest place first.
         turn_id: the current turn; empty before the first block.
         response: running number of the newest model response.
-        rounds: how many compactions completed so far.
-        setback: the last refusal or failure since the last compaction.
-        policy: hash of the policy in force, when an event set one.
-        rendered: the newest recorded context.
-        touch: the last use of the provider's cache; None before the first.
-        model: id of the model that was called last; empty where none is recorded.
-        lease: the compaction that somebody is writing, or gave up without saying so.
-        hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
-        stages: the stages that stand, oldest first; the last one may be going on.
+        state: the small fields; each one is also a property here.
     """
 
     conversation: str
@@ -221,19 +167,11 @@ class Window:
     summaries: tuple[CompactionCompleted, ...] = ()
     turn_id: str = ""
     response: int = 0
-    rounds: int = 0
-    setback: Setback | None = None
-    policy: str | None = None
-    rendered: Recorded | None = None
-    touch: Touch | None = None
-    model: str = ""
-    lease: Lease | None = None
-    hold: str | None = None
-    stages: tuple[Stage, ...] = ()
+    state: FoldState = NOTHING_YET
 
     @property
     def tokens(self) -> int:
-        """Tokens of all that is shown."""
+        """Tokens of all items as shown."""
         return sum(item.shown_tokens for item in self.items)
 
     @property
@@ -252,13 +190,64 @@ class Window:
         """The compaction of the newest live summary."""
         return max(self.summaries, key=lambda compaction: compaction.round, default=None)
 
-    def covers_between(self, start: int, end: int) -> Covers:
-        """Return what a compaction covers that takes the items from one position up to another.
+    @property
+    def rounds(self) -> int:
+        """How many compactions completed so far."""
+        return self.state.rounds
 
-        The live summaries among them are superseded. One that was superseded earlier, by one of these, stays named
-        while its own version lies behind the range. A summary that stands elsewhere was written when it was: where its
-        version, or that of one that it superseded, lies inside, the range is parted. So it is around what a superseded
-        summary carries and this compaction does not take.
+    @property
+    def setback(self) -> Setback | None:
+        """The last refusal or failure since the last compaction."""
+        return self.state.setback
+
+    @property
+    def policy(self) -> str | None:
+        """Hash of the policy in force, when an event set one."""
+        return self.state.policy
+
+    @property
+    def rendered(self) -> Recorded | None:
+        """The newest recorded context."""
+        return self.state.rendered
+
+    @property
+    def touch(self) -> Touch | None:
+        """The last use of the provider's cache; None before the first."""
+        return self.state.touch
+
+    @property
+    def model(self) -> str:
+        """Id of the model that was called last; empty where none is recorded."""
+        return self.state.model
+
+    @property
+    def lease(self) -> Lease | None:
+        """The compaction that a process is running, or abandoned without recording it."""
+        return self.state.lease
+
+    @property
+    def hold(self) -> str | None:
+        """Hash of the policy under which a compaction was taken back."""
+        return self.state.hold
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The entered stages of the work, oldest first; the last one may be in progress."""
+        return self.state.stages
+
+    def is_held_under(self, policy: str) -> bool:
+        """Return whether a compaction was taken back under the policy of this hash: no automatic one follows."""
+        return self.state.hold == policy
+
+    def covers_between(self, start: int, end: int) -> Covers:
+        """Return the versions that a compaction of the items from ``start`` up to ``end`` covers.
+
+        The compaction supersedes the live summaries among these items. ``summaries`` names them, and the summaries that
+        they superseded earlier whose own version lies behind the range.
+
+        The range is parted around versions that lie inside it and are not this compaction's to cover: those of
+        summaries placed outside it and of the summaries that these superseded, and items that a superseded summary
+        carries and this compaction does not take.
         """
         taken = self.items[start:end]
         if not taken:
@@ -266,6 +255,7 @@ class Window:
         last = self.items[end].place - 1 if end < len(self.items) else self.version
         live = {item.version: item.block.path for item in taken if item.is_summary}
         paths = set(live.values())
+        # Extend the range before parting it: a superseded summary may cover versions behind the last taken item.
         last = max(
             [last, *(c.covers.ranges[-1][1] for c in self.summaries if c.block.path in paths and c.covers.ranges)]
         )
@@ -282,7 +272,7 @@ class Window:
         return tuple(i for i in self.items if isinstance(i.block, ToolCall) and i.version not in answered)
 
     def open_calls(self) -> tuple[Item, ...]:
-        """Return the calls that may still be answered: of the newest response, or marked pending."""
+        """Return the calls that may still get a result: of the newest response, or marked pending."""
         return tuple(
             i
             for i in self.unanswered()
@@ -291,10 +281,10 @@ class Window:
 
     @property
     def speaking(self) -> bool:
-        """Whether the newest response may still go on: the model spoke last, or a call of it waits for its result.
+        """Whether the newest response may still continue: the model spoke last, or one of its calls has no result.
 
-        A wire sends a response and its results together. What is appended to the log before they are complete is sent
-        behind them, and would be moved by each block of the response that is still to come.
+        A wire sends a response and its results together. A block that is appended before they are complete is sent
+        behind them, and each further block of the response would move it.
         """
         newest = self.items[-1] if self.items else None
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
@@ -307,7 +297,7 @@ class Window:
 
 
 def _parted(first: int, last: int, apart: Collection[int]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of a range's versions without some of them."""
+    """Return the ranges that are left of a range without the versions in ``apart``."""
     ranges: list[tuple[int, int]] = []
     for version in sorted(v for v in apart if first <= v <= last):
         if first < version:

@@ -1,3 +1,3 @@
-"""Planning: a window in, decisions out. Pure functions without clock, randomness or I/O."""
+"""Plan the decisions about a window: what to hide and what to cover. Without clock, randomness or I/O."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The account: what a context costs by category, and what it may cost.
+"""Draw up the token account of a context: what it costs by category, against limit, trigger and target.
 
-Each item of a window costs what is shown of it, and what the wire adds.
+An item of a window costs the tokens shown of it, and those that the wire adds to it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CATEGORIES: Final = {
     "react.tool.result": "results",
     "conv.range.summary": "summaries",
 }
-"""The account's line of each block type; every other type is in ``other``."""
+"""The account's category of each block type; all other types are in ``other``."""
 
 _CALL: Final = "react.tool.call"
 _RESULT: Final = "react.tool.result"
 
 INTERRUPTED_TOKENS: Final = 15
-"""What the wire's stand-in for a missing result costs."""
+"""Tokens of the result that the wire sends for a call without one."""
 LOOSE_TOKENS: Final = 40
-"""What the wire's label of a result without its call costs: two words and a path."""
+"""Tokens of the label that the wire puts on a result without its call: two words and a path."""
 
 
 def scaled(tokens: int, policy: Policy) -> int:
@@ -51,18 +51,18 @@ def scaled(tokens: int, policy: Policy) -> int:
 
 
 class Costs:
-    """What the items of a window cost as shown: their own tokens, and those of what the wire adds to them.
+    """The costs of a window's items as shown: their own tokens, and those that the wire adds.
 
-    Items are taken in by and by. One that is appended may answer a call, whose stand-in is not sent any more: that is
-    taken back, so that the figures are those of all items at once.
+    Items are added batch by batch. An appended result may answer an earlier call; the wire then sends no replacement
+    for the missing result, and the call's cost is corrected, so that the figures equal those of all items at once.
 
     Args:
-        policy: says what is added to a count, and to a message.
+        policy: its margin, and its tokens a message and a response.
 
     Attributes:
-        policy: that the figures hold under.
+        policy: the policy of the figures.
         tokens: of each item, in order.
-        by_category: their sums by kind of block, see `CATEGORIES`.
+        by_category: their sums by category, see `CATEGORIES`.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -75,8 +75,9 @@ class Costs:
         self._starts = Starts() if policy.message_tokens or policy.response_tokens else None
 
     def take(self, items: Sequence[Item]) -> None:
-        """Take in the items that follow."""
+        """Add the items that follow the ones added so far."""
         tokens, by_category, starts = self.tokens, self.by_category, self._starts
+        # All answers first: a call is charged for a missing result only where no item of the batch answers it.
         for item in items:
             if item.answers is not None:
                 self._answer(item.answers, omitted=item.omitted)
@@ -91,7 +92,7 @@ class Costs:
             by_category[category] = by_category.get(category, 0) + cost
 
     def _own(self, item: Item) -> int:
-        """Return what an item costs by itself, as far as it is known what answers it."""
+        """Return the cost of an item by itself, given the answers known so far."""
         own = 0 if item.version in self._gone else item.shown_tokens
         kind = item.block.type
         if kind == _CALL and item.version not in self._answered and not item.omitted:
@@ -101,11 +102,11 @@ class Costs:
         return scaled(own, self.policy)
 
     def _of_message(self, first: Item) -> int:
-        """Return what a message costs beside its items, by the first of them."""
+        """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""
         return self.policy.message_tokens + (self.policy.response_tokens if role_of(first.block) == "assistant" else 0)
 
     def _answer(self, version: int, *, omitted: bool) -> None:
-        """Note that a call is answered; one whose result is omitted goes with it."""
+        """Mark a call as answered, and as not sent where its result is omitted; correct its cost."""
         known = self._calls.get(version)
         if known is not None:
             self._add(*known, -self._own(known[1]))
@@ -125,19 +126,19 @@ def _category(item: Item) -> str:
 
 
 def costs_of(items: Sequence[Item], policy: Policy) -> Costs:
-    """Return what all items of a window cost."""
+    """Return the costs of all items of a window."""
     made = Costs(policy)
     made.take(items)
     return made
 
 
 def costs(items: Sequence[Item], policy: Policy) -> list[int]:
-    """Return what each item costs as shown: its own tokens, and those of the label or stand-in that the wire adds."""
+    """Return the tokens of each item as shown, those of a label or missing result that the wire adds included."""
     return costs_of(items, policy).tokens
 
 
 def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> int:
-    """Return what showing some items otherwise frees in the account; ``changed`` holds them, by version."""
+    """Return the tokens that a change of items frees in the account; ``changed`` holds the new items by version."""
     after = [changed.get(item.version, item) for item in items]
     return sum(costs(items, policy)) - sum(costs(after, policy))
 
@@ -153,7 +154,7 @@ CRITICAL_PERCENT: Final = 95
 
 
 class FixedPart(Frozen):
-    """Tokens that no compaction can free: system prompt, tools, the ephemeral tail, and what the policy reserves."""
+    """Tokens that no compaction can free: system prompt, tools, the ephemeral tail, and the policy's reserves."""
 
     system: int = 0
     tools: int = 0
@@ -162,7 +163,7 @@ class FixedPart(Frozen):
 
     @property
     def tokens(self) -> int:
-        """All of it."""
+        """The sum of all four."""
         return self.system + self.tools + self.ephemeral + self.reserved
 
 
@@ -185,39 +186,39 @@ class Account(Frozen):
 
     @property
     def total(self) -> int:
-        """Everything, reserves included: what is held against the trigger and the limit."""
+        """All tokens, reserves included. Trigger and limit apply to this figure."""
         return self.fixed.tokens + self.messages
 
     @property
     def sent(self) -> int:
-        """What the request itself counts, without reserves."""
+        """Tokens of the request itself, without reserves."""
         return self.total - self.fixed.reserved
 
     @property
     def available(self) -> int:
-        """What is left for further messages; negative above the limit."""
+        """Tokens left for further messages; negative above the limit."""
         return self.limit - self.total
 
     @property
     def utilization(self) -> float:
-        """Messages over the room for messages; infinite when there is no room."""
+        """Tokens of the messages divided by the room for messages; infinite when there is no room."""
         room = self.limit - self.fixed.tokens
         return self.messages / room if room > 0 else math.inf
 
     @property
     def percent_used(self) -> float:
-        """The total in percent of the limit, 0 to 100: what an indicator of usage shows."""
+        """The total in percent of the limit, 0 to 100, for an indicator of usage."""
         return min(100.0, 100 * self.total / self.limit) if self.limit else 100.0
 
     @property
     def level(self) -> UsageLevel:
-        """How full the context is: a warning above 80 %, critical above 95 % (seed 004)."""
+        """How full the context is: a warning above 80 %, critical above 95 %, as in [prune_then_summarize]."""
         used = self.percent_used
         return "critical" if used > CRITICAL_PERCENT else "warning" if used > WARNING_PERCENT else "normal"
 
     @property
     def over_trigger(self) -> bool:
-        """Whether a render compacts: strictly above the trigger (seed 002, when compaction runs)."""
+        """Whether a render compacts: strictly above the trigger, as in the cut-point design [cut_point]."""
         return self.total > self.trigger
 
     def facts(self) -> dict[str, int]:
@@ -250,7 +251,7 @@ def fixed_part(
     """Count the fixed part of a context.
 
     Args:
-        policy: says what is reserved.
+        policy: its output reserve and safety buffer.
         count: counts one text, the policy's margin included.
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
@@ -269,9 +270,10 @@ def _text(value: JsonValue) -> str:
 
 
 class Ledger:
-    """Draws up the accounts of one conversation's windows; what it remembers saves work and changes nothing.
+    """Draws up the accounts of one conversation's windows, and remembers costs to save work.
 
-    A window that begins with the very items of the one before it costs what is new in it.
+    For a window that begins with the same item objects as the one before it, only the new items are counted. The
+    result is that of `account`.
     """
 
     def __init__(self) -> None:
@@ -279,7 +281,7 @@ class Ledger:
         self._costs: Costs | None = None
 
     def account(self, items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
-        """Draw up the account of a window, as `account` does."""
+        """Draw up the account of a window, with the same result as `account`."""
         costs = self._costs
         if costs is None or costs.policy is not policy or not begins_with(items, self._items):
             costs, self._items = Costs(policy), ()
@@ -293,9 +295,9 @@ def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: in
 
     Args:
         items: of the window.
-        fixed: what no compaction can free.
-        policy: says what it may cost.
-        most: hold it against this figure for once, instead of the policy's limit, trigger and target.
+        fixed: the tokens that no compaction can free.
+        policy: gives limit, trigger and target.
+        most: use this figure for all three instead, for this one account.
     """
     held_against = lines(policy, fixed) if most is None else (most, most, most)
     return _drawn_up(costs_of(items, policy), fixed, held_against)
@@ -322,22 +324,22 @@ def lines(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
 
 
 def keep_recent(cut: CutPoint, bill: Account) -> int:
-    """Return how many tokens stay verbatim behind the cut, before any halving."""
+    """Return how many tokens a cut keeps verbatim behind it, before any halving."""
     if cut.keep_recent_tokens is not None:
         return cut.keep_recent_tokens
     return max(1, int(cut.keep_recent * (bill.limit - bill.fixed.tokens)))
 
 
 def preview_cap(policy: Policy, limit: int) -> int:
-    """Return how long a preview may be: the policy's figure, less where the limit itself is small."""
+    """Return the cap of a preview in tokens: the policy's figure, but less where the limit itself is small."""
     return max(_LEAST_PREVIEW, min(policy.preview_tokens, limit // 20))
 
 
 def retry_growth(policy: Policy, visible_tokens: int) -> int:
-    """Return by how much the visible tokens must grow after a refusal, before another try (design, invariant 3)."""
+    """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants)."""
     return max(least_progress(policy, visible_tokens), math.ceil(_GROWTH * visible_tokens), _LEAST_GROWTH)
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:
-    """Return what a compaction must free at the least (design, invariant 3)."""
+    """Return how many tokens a compaction must free at least (design: Invariants)."""
     return max(math.ceil(policy.min_progress * visible_tokens), policy.min_progress_tokens)

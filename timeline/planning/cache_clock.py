@@ -1,6 +1,7 @@
-"""The cache clock: whether the provider's prompt cache may still be warm (design, section 6, hiding; seed 002, TTL).
+"""Decide whether the provider's prompt cache may still be warm (design: Hiding).
 
-While it is warm, changing what was sent costs more than it saves; once it is cold, the prefix is written anew anyway.
+While it is warm, changing the prefix costs more than it saves; once it is cold, the provider writes the prefix anew in
+any case. The rule is the TTL of the cut-point design [cut_point].
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """The cache has gone cold: idle for so many seconds, where ``ttl + grace`` had to pass."""
+    """The figures of a cold cache: seconds that it was idle, and ``ttl + grace`` that had to pass."""
 
     idle: int
     ttl: int
@@ -32,17 +33,17 @@ class Cold:
 
 
 def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
-    """Say whether the cache is cold at ``now``, and by which figures; None while it may be warm.
+    """Return the figures of a cache that is cold at ``now``; None while it may be warm.
 
-    Its lifetime is what the policy's hiding says; else what the provider's usage said, and no less than what the policy
-    asks for: most usages tell how much was written, and not for how long.
+    The lifetime is that of the policy's hiding, if set. Otherwise it is the one that the provider's usage reported, but
+    no less than the one that the policy asks for, since most usages report how much was written and not for how long.
 
-    Without any call or render on record nothing is known, and after a clock that went back neither: both count as warm.
+    The cache counts as warm where the log has no call or render, and where the clock went backwards.
     """
     touch = window.touch
     if touch is None:
         return None
-    hiding = policy.hiding or Hiding()  # a policy that never hides may still fold when cold
+    hiding = policy.hiding or Hiding()  # a policy that never hides may still compact when cold
     ttl = hiding.ttl or max(touch.ttl, asked_seconds(policy.cache_points.kept_long))
     idle = int((now - touch.at).total_seconds())
     if idle < 0 or idle < ttl + hiding.grace:

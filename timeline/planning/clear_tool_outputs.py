@@ -1,7 +1,8 @@
-"""Clearing tool outputs: old results give way to a line, their calls stay (seed 004, tool output pruning).
+"""Plan a `clear_tool_outputs` step: replace old tool results by a line; their calls stay.
 
-Backwards from the newest block: the newest turns are not looked at, a summary ends the search, and the newest outputs
-behind those turns are protected up to a figure. Nothing is cleared unless that frees the minimum.
+The rule is the pruning of the prune-then-summarize design [prune_then_summarize]. It goes back from the newest block:
+it skips the newest turns, stops at a summary, and protects the newest outputs in between up to a number of tokens.
+Nothing is cleared unless that frees the minimum.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 REASON: Final = "tool_output"
 CLEARED: Final = "[Tool output cleared - see conversation summary]"
-"""What is shown of a cleared output; its path follows (seed 004 has four such texts, this is the pruner's)."""
+"""The text shown for a cleared output, in front of its path: the pruner's, of the design's four such texts."""
 
 
 def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> Hides | None:
-    """Plan to clear the outputs that are not protected; None where that frees too little."""
+    """Plan to clear the unprotected outputs; None where that frees too little."""
     outputs = old_outputs(window, step)
     if sum(item.tokens for item in outputs) <= step.protect + step.minimum:
         return None
@@ -48,7 +49,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
 
 
 def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:
-    """Return the tool outputs behind the kept turns that are shown in full, newest first, down to the last summary."""
+    """Return the outputs behind the last summary that are older than the kept turns and shown in full, newest first."""
     found: list[Item] = []
     open_versions = {item.version for item in window.open_calls()}
     turns = 0

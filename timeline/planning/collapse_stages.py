@@ -1,12 +1,13 @@
-"""Collapsing stages: approved stages give way to what they decided (seed 000, P2 and P4).
+"""Plan a `collapse_stages` step: replace the messages of approved stages by the stages' decisions.
 
-A compaction covers one run of stages that are next to each other. Where something else lies in between (messages of no
-stage, an earlier summary), the next run is another compaction: nothing is covered that no decision speaks for, and the
-summary that is there, with the cached prefix up to it, stays as it is.
+The rule is that of the priority-chain design [priority_chain], P2 and P4. A compaction covers one run of adjacent
+stages. Where other messages or an earlier summary lie between two stages, the second begins another run and another
+compaction: so no message is covered without a decision that replaces it, and the earlier summary, with the cached
+prefix up to it, stays as it is.
 
-The memory digest says what was decided. Stage data says it in the uncached tail of a context (formatStageData): the
-newest stages in detail, the others in short; all in short once the messages of one of the newest gave way to a summary.
-It follows from the window alone, so that the same window always gives the same text.
+This module also writes two texts about approved stages. The memory digest lists their decisions. Stage data, in the
+uncached tail of a context, shows the newest stages in detail and the others in short, and all in short once a summary
+replaced the messages of one of the newest. Both follow from the window alone: the same window gives the same text.
 """
 
 from __future__ import annotations
@@ -31,33 +32,36 @@ if TYPE_CHECKING:
 
 
 COLLAPSED_BY: Final = "stage_digest"
-"""Who wrote what stands for collapsed stages."""
+"""Name of the author of collapsed stages' summaries, as recorded in `WrittenBy`."""
 
 
 def approvals(stages: Iterable[Stage]) -> list[StageApproved]:
-    """Return what was approved, oldest first."""
+    """Return the approvals of the stages, oldest first."""
     return [stage.approval for stage in stages if stage.approval is not None]
 
 
 def memory_digest(approved: Sequence[StageApproved], words: MemoryDigest, *, earlier: bool) -> str:
-    """Write the memory digest: a heading and a line a stage.
+    """Write the memory digest: a heading, and a line for each stage.
 
     Args:
-        approved: what holds, oldest first.
-        words: of the policy.
-        earlier: an earlier digest may be in view.
+        approved: the approvals in force, oldest first.
+        words: the policy's texts.
+        earlier: whether an earlier memory digest may be in view; the text then says that it replaces that.
     """
     lines = [words.heading, *([_entry(each) for each in approved] or [words.nothing])]
     return "\n".join([*lines, words.replaces] if earlier and words.replaces else lines)
 
 
 def is_out_of_view(window: Window, approval: StageApproved) -> bool:
-    """Say whether the messages of an approved stage gave way to a summary; a stage without any never does."""
+    """Return whether a summary replaced the messages of an approved stage; never for a stage without messages."""
     return approval.count > 0 and not any(_is_of(item, approval) and _is_said(item) for item in window.items)
 
 
 def plan_collapse(ranges: Ranges, step: CollapseStages) -> Plan | Refusal | None:
-    """Plan to cover the oldest run of stages that is worth it, one stage more until the target is met."""
+    """Plan to cover the oldest run of stages that frees enough; None where no stage can be collapsed.
+
+    Where no run frees enough, the result is the refusal of the oldest one.
+    """
     refusal: Refusal | None = None
     for run in _Collapse(ranges).runs(step):
         decision = run.plan()
@@ -68,14 +72,14 @@ def plan_collapse(ranges: Ranges, step: CollapseStages) -> Plan | Refusal | None
 
 
 class _Run:
-    """Approved stages that stand next to each other, and their messages' positions."""
+    """Adjacent approved stages, and the positions of their messages."""
 
     def __init__(self, ranges: Ranges, legal: Sequence[bool], prompt: int) -> None:
         self.ranges, self.legal, self.prompt = ranges, legal, prompt
         self.stages: list[StageApproved] = []
 
     def plan(self) -> Plan | Refusal:
-        """Take one stage more until the target is met."""
+        """Plan to cover the first stages of the run: one, and one more until the target is met."""
         ranges = self.ranges
         plan = self._plan(1)
         for number in range(2, len(self.stages) + 1):
@@ -94,7 +98,7 @@ class _Run:
 
 
 class _Collapse:
-    """One search for what may be collapsed."""
+    """One search for runs of stages that may be collapsed."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges, self.items = ranges, ranges.items
@@ -104,7 +108,7 @@ class _Collapse:
         self.prompt = max((p for p, item in enumerate(self.items) if type(item.block) is UserPrompt), default=-1)
 
     def runs(self, step: CollapseStages) -> list[_Run]:
-        """Part the stages that a step may take into runs, oldest first."""
+        """Return the stages that a step may collapse as runs, oldest first."""
         approved = approvals(self.ranges.window.stages)
         eligible = approved[: max(0, len(approved) - step.recent)] if step.which == "oldest" else approved
         runs: list[_Run] = []
@@ -117,9 +121,9 @@ class _Collapse:
         return runs
 
     def _may_take(self, stage: StageApproved) -> bool:
-        """Say whether anything of a stage is in view, and the model goes on from something behind it.
+        """Return whether a stage has messages in view, and a later message that the model continues from.
 
-        A summary inside it gives way to the stage's decision; one that speaks for later messages too does not.
+        The stage's decision also replaces a summary inside it, but not one that covers later messages too.
         """
         if stage.count == 0 or is_out_of_view(self.ranges.window, stage):
             return False
@@ -130,18 +134,18 @@ class _Collapse:
         return all(c.covers.ranges[-1][1] <= stage.last for c in self.ranges.window.summaries if c.block.path in inside)
 
     def _adjacent(self, before: StageApproved, stage: StageApproved) -> bool:
-        """Say whether nothing stands between two stages but what stays visible, or has no say of its own."""
+        """Return whether no message and no summary lies between two stages, but at most pins and runtime blocks."""
         between = (item for item in self.items if before.last < item.place < stage.first)
         return not any(item.is_summary or _is_said(item) for item in between)
 
 
 def _entry(approval: StageApproved) -> str:
-    """Write the line of one stage."""
+    """Return the line of one stage."""
     return " ".join(f"- {approval.label or approval.stage}: {approval.decision}".split())
 
 
 def _is_said(item: Item) -> bool:
-    """Say whether an item is part of the conversation, and a cover may take it: no summary, pin or runtime's word."""
+    """Return whether a compaction may cover an item as a message: not a summary, pinned, carried or the runtime's."""
     spoken = not item.is_summary and not isinstance(item.block, StageDigest | SystemMessage)
     return spoken and not item.carried and not item.keeps
 
@@ -151,10 +155,10 @@ def _is_of(item: Item, approval: StageApproved) -> bool:
 
 
 def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -> tuple[int, int]:
-    """Return the positions from the first item of some versions up to the one behind the last.
+    """Return the position of the first item from version ``first`` to ``last``, and the one behind the last item.
 
-    They are drawn in until no group is divided, and behind what an earlier summary carries, which stands inside of what
-    that one covers.
+    Both move inwards until they divide no group. The start also moves behind items that an earlier summary carries,
+    since they lie inside that summary's range.
     """
     inside = [p for p, item in enumerate(items) if first <= item.place <= last]
     start, end = inside[0], inside[-1] + 1
@@ -166,7 +170,7 @@ def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -
 
 
 def stage_data(window: Window, told: StageData | None) -> str:
-    """Write what a policy tells of the approved stages; nothing where it tells nothing, or none is approved."""
+    """Return the stage data of a policy: the text about approved stages; empty without the setting or an approval."""
     approved = approvals(window.stages)
     if told is None or not approved:
         return ""
@@ -182,7 +186,7 @@ def stage_data(window: Window, told: StageData | None) -> str:
 
 
 def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
-    """Write one stage; a text that was not given is told by the next shorter one."""
+    """Return the section of one stage; for a text that is missing, the next shorter one."""
     short = cut_to(each.short or each.decision, told.short_chars)
     text = cut_to(each.detailed, told.detailed_chars) if in_detail and each.detailed else short
     lines = [
@@ -196,7 +200,7 @@ def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts
 
 
 def _list(title: str, shown: Sequence[str], every: int) -> list[str]:
-    """Write a list under its title, and how many are left out."""
+    """Return the lines of a list under its title, and how many entries are left out."""
     if not shown:
         return []
     left = every - len(shown)

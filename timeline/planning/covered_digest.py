@@ -1,8 +1,8 @@
-"""The digest of a covered range, made without a model, and the few lines of it that the model is shown.
+"""Make the digest of the covered items without a model, and the few lines of it that the model is shown.
 
-What a call does follows from its name and arguments: which file it reads or writes, what it runs or seeks. Names are
-compared without case and separators, so that ``Write``, ``write_file`` and ``fs.writeFile`` are alike. A tool that no
-rule knows still counts in the digest's outputs.
+A call's name and arguments show which file it reads or writes, or what it runs or searches for. Names are compared
+without case and separators, so that ``Write``, ``write_file`` and ``fs.writeFile`` are alike. The digest counts the
+outputs of all tools, also of those that no rule knows.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ _PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$"
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """What one call does: its kind, and the files, the command or the query that it names."""
+    """The use of a tool by one call: its kind, and the files, the command or the query that it names."""
 
     kind: UseKind
     subjects: tuple[str, ...]
 
 
 def tool_use(call: ToolCall) -> ToolUse | None:
-    """Tell what a call does, or None for a tool that is about neither files, commands nor searches."""
+    """Return the use of a call; None for a tool that works with neither files, commands nor searches."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     raw = call.arguments if isinstance(call.arguments, str) else ""
     words = {word for word in _SPLIT.split(_CAMEL.sub(" ", call.name).lower()) if word}
@@ -111,7 +111,7 @@ def tool_use(call: ToolCall) -> ToolUse | None:
 
 
 def _first(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """Return the first of the keys that holds a text; a list of words (an argv) is joined."""
+    """Return the value of the first key that holds a text; a list of words (an argv) is joined."""
     for key in keys:
         value = arguments.get(key)
         if isinstance(value, str) and value:
@@ -122,7 +122,7 @@ def _first(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 MOST_ITEMS: Final = 50
-"""Items a list in the copy that a summary block carries."""
+"""The most items of each list in the copy of a digest that a summary block carries."""
 _OUTPUT_CHARACTERS: Final = 200
 _HITS: Final = re.compile(r"^(?:Found )?(\d+) (?:files?|matches|results|hits)\b", re.MULTILINE | re.IGNORECASE)
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
@@ -131,7 +131,7 @@ _EXIT: Final = re.compile(r"^(?:Exit code|exit status|exited with code):? (\d+)"
 
 @dataclass(slots=True)
 class _Ledger:
-    """What has been met so far, by file and by tool, in the order of the log."""
+    """The digest's entries so far, by file and by tool, in the order of the log."""
 
     artifacts: list[Artifact] = field(default_factory=list)
     outputs: dict[str, list[Item]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class _Ledger:
 
 
 def build_digest(covered: Sequence[Item]) -> Digest:
-    """Record what covered items did. Deterministic, without a model; lists keep the order of the log."""
+    """Return the digest of covered items. Deterministic; the lists keep the order of the log."""
     ledger = _Ledger()
     results = {i.answers: i for i in covered if i.answers is not None}
     names = {i.version: i.block.name for i in covered if isinstance(i.block, ToolCall)}
@@ -242,9 +242,10 @@ def _first_words(text: str) -> str:
 def digest_text(
     digest: Digest, *, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int, counter: TokenCounter
 ) -> str:
-    """Write the lines that follow the summary: files written, failing commands, open calls, pins.
+    """Return the lines that follow the summary: files written, failing commands, open calls, pins.
 
-    Newest first within each kind, whole lines only, at most ``most_tokens`` together; what does not fit is counted.
+    Newest first within each kind, whole lines only, at most ``most_tokens`` together. A last line counts the entries
+    that do not fit.
     """
     sections = (
         ("Files written", [f"{use.file} ({use.path})" for use in reversed(digest.files_written)]),
@@ -275,7 +276,7 @@ def digest_text(
 
 
 def _failing(commands: Sequence[Command]) -> list[str]:
-    """Return a line for each command that failed, newest first; of the same line the newest call's path."""
+    """Return a line for each failed command, newest first; equal lines once, with the newest call's path."""
     lines: dict[str, str] = {}
     for command in reversed(commands):
         if command.failed:

@@ -1,11 +1,12 @@
-"""The cut point: seed 002's four rules to the letter, then the repairs that make every cut legal, and the plan.
+"""Choose the cut of a `cut_point` summary, and plan the compaction before it (design: Cut point).
 
-Positions are indices into ``window.items``; a cut at position p covers what is before p and keeps the rest. A cut is
-legal when it divides no atomic group, is behind the last summary, covers something, and the first message block at or
-after it is a candidate. Where the seed's rules give a legal cut, ours is the same cut.
+First the four rules of the cut-point design [cut_point] to the letter, then the repairs that make every cut legal.
+Positions are indices into ``window.items``; a cut at position p covers the items before p and keeps the rest. A cut is
+legal when it divides no atomic group, is behind the last summary, covers at least one item, and the first message block
+at or after it is a candidate. Where the four rules give a legal cut, it is the chosen one.
 
-The plan tries the seed's cut, a legal cut near it, half of the keep up to four times, and previews inside the newest
-group; what remains is refused with a typed reason. Pure; nothing is summarised or written here.
+The plan tries that cut, then a legal cut near it, then half of the keep, up to four times, and at last previews inside
+the newest group. If all that frees too little, it is a refusal with a typed reason. Nothing is summarised or written.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def first_free(items: Sequence[Item]) -> int:
-    """Return the position of the first item behind the last summary and what it carries."""
+    """Return the position of the first item behind the last summary and the items that it carries."""
     last_summary = max((p for p, item in enumerate(items) if item.is_summary), default=-1)
     position = last_summary + 1
     while position < len(items) and items[position].carried:
@@ -39,9 +40,9 @@ def first_free(items: Sequence[Item]) -> int:
 
 
 def seed_cut(items: Sequence[Item], keep_recent_tokens: int) -> int | None:
-    """Choose the cut by seed 002's rules alone (cut index selection).
+    """Choose the cut by the four rules of the cut-point design [cut_point] alone.
 
-    Returns None when no candidate stands at or after the index where enough recent tokens have accumulated.
+    Returns None when there is no candidate at or after the index where enough recent tokens have accumulated.
     """
     floor = max((p + 1 for p, item in enumerate(items) if item.is_summary), default=0)
     accumulated, start = 0, floor
@@ -62,7 +63,7 @@ def seed_cut(items: Sequence[Item], keep_recent_tokens: int) -> int | None:
 def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: bool) -> list[int]:
     """Return all legal cuts, oldest first; with ``whole_turns`` only those at the start of a turn.
 
-    Where no candidate stands behind any boundary, the start of the newest group is the one cut that is left.
+    Where no boundary has a candidate behind it, the start of the newest group is the only cut.
     """
     undivided = boundaries(items, groups)
     floor = first_free(items)
@@ -83,11 +84,10 @@ def legal_cuts(items: Sequence[Item], groups: Sequence[Group], *, whole_turns: b
 
 
 def choose_cut(cut: int | None, legal: Sequence[int], end: int, fits: Callable[[int], bool]) -> int | None:
-    """Repair a cut: itself when legal; else the latest legal one before it if its kept part fits; else the next after.
+    """Return the legal cut for a cut: itself; else the latest one before it, if that fits; else the next one after it.
 
-    ``fits`` says whether what a cut keeps meets the target; an earlier cut keeps more, so only the latest is asked.
-    Returns None when there is no legal cut at all; the newest one is the start of the newest group, since groups are
-    the unit of legality.
+    ``fits`` returns whether the kept part of a cut meets the target. An earlier cut keeps more, so only the latest one
+    is tried. Returns None when there is no legal cut at all; the last resort is the start of the newest group.
     """
     if not legal:
         return None
@@ -101,13 +101,13 @@ def choose_cut(cut: int | None, legal: Sequence[int], end: int, fits: Callable[[
 
 
 def plan_cut_point(ranges: Ranges, cut: CutPoint) -> Plan | Refusal:
-    """Decide how to bring a window below the target by seed 002's cut."""
+    """Plan to bring a window below the target by a cut of the cut-point design [cut_point]."""
     planner = _CutPoint(ranges, cut)
     return ranges.judged(planner.plan(*planner.best_cut(keep_recent(cut, ranges.before))))
 
 
 class _CutPoint:
-    """One search for the cut; each position is worked out once."""
+    """One search for the cut; the range of each position is computed once."""
 
     def __init__(self, ranges: Ranges, cut: CutPoint) -> None:
         self.ranges, self.cut, self.before = ranges, cut, ranges.before
@@ -116,7 +116,7 @@ class _CutPoint:
         self.tried: dict[int, Range] = {}
 
     def best_cut(self, keep: int) -> tuple[Range | None, int]:
-        """Find the cut that meets the target, halving the keep where needed; else the one that keeps least."""
+        """Return the first cut that meets the target, halving the keep where needed; else the cut that leaves least."""
         best: Range | None = None
         best_keep = keep
         for halving in range(self.cut.halvings + 1):
@@ -136,9 +136,10 @@ class _CutPoint:
         return best, best_keep
 
     def plan(self, cut: Range | None, keep: int) -> Plan:
-        """Write a cut out as a plan, with the previews that it needs."""
+        """Return the plan of a cut, with the previews that it needs."""
         ranges = self.ranges
         after = cut.after if cut is not None else self.before.messages
+        # Carried blocks first: their share has a cap of its own; the kept ones only where that does not free enough.
         spills = ranges.spill_carried(cut)
         after -= ranges.saved(spills)
         vain = self.before.over_trigger and not ranges.frees_enough(after)
@@ -147,7 +148,7 @@ class _CutPoint:
         return ranges.plan(cut, spills, keep=keep)
 
     def _spill_kept(self, position: int, after: int) -> tuple[Replacement, ...]:
-        """Preview the largest blocks of what is kept until the target is met and enough is freed."""
+        """Preview the largest of the kept blocks until the target is met and enough is freed."""
         over, due = self.ranges.total(after) - self.before.target, self.ranges.least - (self.before.messages - after)
         return self.ranges.spill(range(position, len(self.items)), max(over, due))
 

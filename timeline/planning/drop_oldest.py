@@ -1,7 +1,7 @@
-"""Dropping the oldest: covered by a notice that says so, where no summary is wanted or none could be written.
+"""Plan a `drop_oldest` step: cover the oldest messages by a truncation notice instead of a summary.
 
-Seed 000's last priority, and seed 003's answer to a summarizer that fails. What is dropped is covered like anything
-else: it can be read back by path, and the decision can be undone.
+This is the last priority of [priority_chain], and the answer of [keep_ratio] to a summarizer that fails. The dropped
+messages are covered like any others: they can be read back by path, and the decision can be undone.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
 NOTICE_BY: Final = "notice"
-"""Who wrote a notice."""
+"""Name of a notice's author, as recorded in `WrittenBy`."""
 _TOPIC: Final = 60
-"""Characters of a prompt that stand for what it was about."""
+"""Characters of a prompt that a notice quotes as a topic."""
 _MOST_TOPICS: Final = 8
 
 
 def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
-    """Plan to keep the newest messages (seed 000, P5); None where there are no more than those."""
+    """Plan to keep only the newest messages, as P5 of [priority_chain]; None where there are no others."""
     end = cut_end(KeepLast(messages=step.keep_last), ranges.items, ranges.groups)
     if end is None:
         return None
@@ -44,7 +44,7 @@ def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
 
 
 def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenCounter) -> SummaryParts:
-    """Say how many messages are gone and what they were about (seed 003, graceful degradation)."""
+    """Return the notice of [keep_ratio]: how many messages are gone, and the topics of their newest prompts."""
     number = len(messages(covered))
     topics = [cut_to(" ".join(item.block.text.split()), _TOPIC) for item in covered if type(item.block) is UserPrompt]
     about = "; ".join(topic for topic in topics[-_MOST_TOPICS:] if topic) or "the work of an earlier prompt"
@@ -56,7 +56,7 @@ def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenC
 def notice_for_summary(
     covered: Sequence[Item], kept: SummaryParts, most_tokens: int, counter: TokenCounter
 ) -> SummaryParts:
-    """Put a notice where no summary could be written; what the summary before it said stays, where there is room."""
+    """Return a notice for a summary that could not be written, behind the text of the earlier summary if it fits."""
     earlier = joined(kept.history, kept.turn_prefix)
     left = most_tokens - counter.count(earlier)
     if not earlier or left < LEAST_SUMMARY:

@@ -1,9 +1,9 @@
-"""Hiding: which old blocks are shown as short replacements from now on (seed 002, TTL pruning).
+"""Plan which old blocks are shown as short replacements from now on (design: Hiding).
 
-One planner for both guards: the cache is cold, or the context is above the trigger. The newest rounds stay untouched;
-older tool output and bulky arguments give way, save for the newest content of each file, which an agent goes back to
-most; what is older still is shortened. Ages are in rounds or turns. All in one batch, and only if that frees enough:
-each change of the prefix costs a cache.
+One planner for both guards: the cache is cold, or the context is above the trigger. The newest rounds stay untouched.
+Older tool output and bulky arguments are replaced, but not the newest content of each file, which an agent reads most;
+still older texts are shortened. Ages are in rounds or turns. All hides are one batch, and only if it frees enough,
+since each change of the prefix costs a cache. The rule extends the TTL pruning of the cut-point design [cut_point].
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ AgeUnit: TypeAlias = Literal["rounds", "turns"]
 def ages(items: Sequence[Item], unit: AgeUnit) -> list[int]:
     """Return for each item, in timeline order, how many rounds (or turns) of the window are newer than its own.
 
-    A round is one model response with its calls and their results; what belongs to none, such as a prompt, is as old
-    as the rounds that came after it say. The newest round has age 0.
+    A round is one model response with its calls and their results. An item of no round, such as a prompt, is as old as
+    the number of rounds after it. The newest round has age 0.
     """
     if unit == "turns":
         return _by_turn(items)
@@ -63,16 +63,16 @@ def _by_turn(items: Sequence[Item]) -> list[int]:
 
 
 WHOLE_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
-"""Where a call that writes a whole file has its text."""
+"""Arguments that hold the text of a call that writes a whole file."""
 _PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "pages")
-"""Arguments that name a part of a file; each part that was read counts as a file of its own."""
+"""Arguments that name a part of a file; each such part counts as a file of its own."""
 
 
 def newest_contents(items: Sequence[Item]) -> set[int]:
     """Return the versions of the blocks that hold the newest content of a file, or of a part of it.
 
-    That is the result of a call that read it, the call that wrote all of it, or the attachment that brought it. Edits
-    hold no content, and neither do calls that failed: what they would have written is not in the file.
+    Such a block is the result of a call that read the file, the call that wrote all of it, or its attachment. Edits
+    hold no content, and neither do failed calls: their text is not in the file.
     """
     results = {item.answers: item for item in items if item.answers is not None}
     newest = dict(found for item in items for found in _contents(item, results.get(item.version)))
@@ -105,9 +105,9 @@ _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
 _AUTOMATIC: Final = frozenset({"cold", "pressure"})
 """The reasons of hides that a render decides by itself."""
 _LEAST_GAIN: Final = 2
-"""A replacement is worth its loss where it is at most half as long as what it stands for."""
+"""A block is hidden only where its replacement is at most half as long."""
 NOTICE_KEY: Final = "notice"
-"""Key of a `SystemMessage`'s ``meta`` that says what the runtime tells the model with it."""
+"""Key of a `SystemMessage`'s ``meta`` that names the runtime's purpose of the message."""
 NOTICE: Final = (
     "Older content of this conversation is hidden to save room. What stands for it ends with a path: "
     "read that path to see all of it."
@@ -116,7 +116,7 @@ NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HidePlan:
-    """What to hide: the replacements in timeline order, and what they free together in the account."""
+    """A batch of hides: the replacements in timeline order, and the tokens that they free together in the account."""
 
     replacements: tuple[Replacement, ...]
     freed: int
@@ -125,8 +125,8 @@ class HidePlan:
 def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCounter, *, least: int) -> HidePlan | None:
     """Plan one batch of automatic hides, or None where less than ``least`` tokens would be freed.
 
-    Headers, summaries, pinned blocks, stage digests, the newest prompt, open calls, and what is hidden or was revealed
-    stay as they are.
+    Headers, summaries, pinned blocks, stage digests, the newest prompt and open calls stay as they are, and so do
+    blocks that are hidden already or were revealed.
     """
     eligible = _eligible(window, hiding)
     before = costs(window.items, policy)
@@ -147,18 +147,18 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
 
 
 def needs_notice(window: Window) -> bool:
-    """Say whether the model is to be told about a hide now: no such message is shown, and no response is going on.
+    """Return whether a hide needs a notice to the model now: none is in view, and no response is in progress.
 
-    Inside a response, the message would be moved on the wire by each block that is still to come.
+    A notice inside a response would move on the wire with each block that is still to come.
     """
     shown = any(is_notice(item.block) and item.state in {"visible", "carried"} for item in window.items)
     return not shown and not window.speaking
 
 
 def owes_notice(window: Window) -> bool:
-    """Say whether the model can be told now about an earlier hide, which came while it was speaking.
+    """Return whether a notice is due now for an earlier hide, decided while a response was in progress.
 
-    A summary that came since settles it: the message that it may have covered is not given again before the next hide.
+    Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide.
     """
     hides = (item.hide for item in window.items if item.hide is not None)
     newest = max((hide.version for hide in hides if hide.reason in _AUTOMATIC), default=0)
@@ -169,12 +169,12 @@ def owes_notice(window: Window) -> bool:
 
 
 def is_notice(block: Block) -> bool:
-    """Say whether a block is the runtime's message that content is hidden."""
+    """Return whether a block is the runtime's notice that content is hidden."""
     return type(block) is SystemMessage and block.meta.get(NOTICE_KEY) == "hidden"
 
 
 def _eligible(window: Window, hiding: Hiding) -> list[Item]:
-    """Find the items that are old enough for their kind, in timeline order."""
+    """Return the items that are old enough for their kind to be hidden, in timeline order."""
     items = window.items
     protected = newest_contents(items)
     spared = {item.version for item in window.open_calls()}
@@ -188,7 +188,7 @@ def _eligible(window: Window, hiding: Hiding) -> list[Item]:
 
 
 def _least_age(item: Item, hiding: Hiding, *, protected: bool) -> float:
-    """Return the age from which an item is hidden; infinite for one that never is."""
+    """Return the age at which an item is hidden; infinite for an item that never is."""
     kind = type(item.block)
     if kind is Attachment or protected:
         return max(hiding.intact, hiding.files)

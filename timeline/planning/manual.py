@@ -1,7 +1,7 @@
-"""Decisions of the application about single blocks, by path: hide, reveal, pin, unpin; with the groups they belong to.
+"""Plan the application's decisions about a single block and its group: hide, reveal, pin and unpin.
 
-A pin holds a whole atomic group, so that no cut divides it. A block that is omitted takes its group along, since no
-call may stay without its result. A replacement changes only the block that is named: pairs stay pairs.
+A pin applies to the whole atomic group, so that no cut divides it. Omitting a block omits its group, since no call may
+stay without its result. A replacement changes only the named block: pairs stay pairs.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ HideMode: TypeAlias = Literal["replace", "omit"]
 def hide(
     window: Window, item: Item, *, mode: HideMode, text: str | None, most: int, counter: TokenCounter
 ) -> BlocksHidden:
-    """Hide a live block: behind a replacement, or, with its group, altogether.
+    """Plan to hide a live block: show a replacement for it, or omit it with its group.
 
     Args:
-        window: that it lives in.
+        window: the window that holds it.
         item: the block.
         mode: show a replacement, or nothing.
-        text: the replacement of the caller's own; one is made unless given. Of a call it is its one argument.
-        most: cap of a replacement that is made, in tokens.
-        counter: counts it.
+        text: the caller's replacement; one is made unless given. For a call it becomes its only argument.
+        most: cap of a made replacement, in tokens.
+        counter: counts the replacement.
 
     Raises:
-        BlockProtected: it may not be hidden now.
-        InvalidArgument: a text is given for what is to show nothing.
+        BlockProtected: the block may not be hidden now.
+        InvalidArgument: a text is given for a block that is to be omitted.
     """
     if mode == "omit":
         if text is not None:
@@ -53,10 +53,10 @@ def hide(
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:
-    """Show a hidden block again, and what of its group is omitted.
+    """Plan to show a hidden block again, and the omitted blocks of its group.
 
     Raises:
-        BlockProtected: it is not hidden.
+        BlockProtected: the block is not hidden.
     """
     if item.state not in {"hidden", "omitted"}:
         raise BlockProtected(item.block.path, f"it is {item.state}, not hidden")
@@ -65,10 +65,10 @@ def reveal(window: Window, item: Item) -> BlocksRevealed:
 
 
 def pin(window: Window, item: Item) -> BlocksPinned:
-    """Pin a live block with its group: no cut covers it, and nothing hides it by itself.
+    """Plan to pin a live block with its group: no compaction covers it, and no automatic decision hides it.
 
     Raises:
-        BlockProtected: it is a summary, which the next one integrates.
+        BlockProtected: the block is a summary, which the next one integrates.
     """
     if item.is_summary:
         raise BlockProtected(item.block.path, "a summary is integrated into the next one; pin a block, or add a note")
@@ -76,10 +76,10 @@ def pin(window: Window, item: Item) -> BlocksPinned:
 
 
 def unpin(window: Window, item: Item) -> BlocksUnpinned:
-    """Take the pin off a live block and its group.
+    """Plan to unpin a live block and its group.
 
     Raises:
-        BlockProtected: it is not pinned by a decision.
+        BlockProtected: no decision pinned it.
     """
     members = [i for i in group_of(window, item) if i.pinned]
     if not members:
@@ -97,7 +97,7 @@ def group_of(window: Window, item: Item) -> list[Item]:
 def _check_may_hide(window: Window, item: Item) -> None:
     path = item.block.path
     if item.is_summary:
-        raise BlockProtected(path, "a summary stands for what it covers; undo its compaction instead")
+        raise BlockProtected(path, "it is a summary of covered blocks; undo its compaction instead")
     if item.redacted:
         raise BlockProtected(path, "its content was erased already")
     if isinstance(item.block, Note | StageDigest):

@@ -1,7 +1,8 @@
-"""Cuts that count messages: where the range of seeds 000, 001, 003 and 004 ends.
+"""Choose the cut of a summary by counting messages, turns or shares of them, and plan the compaction before it.
 
-Each moves back from its seed's boundary until no atomic group is divided, as the seeds do for a tool pair; with
-parallel calls that is as far as the message that made them.
+These are the cuts of the designs [priority_chain], [keep_last], [keep_ratio] and [prune_then_summarize]. Each moves
+back from its design's boundary until it divides no atomic group, as the designs do for a tool pair; with parallel calls
+that is as far as the message that made them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
-    """Plan one summary of all before a cut, in its scope; None where the cut takes nothing."""
+    """Plan one summary of all items before a cut, within its scope; None where there are none."""
     start = cut_start(cut, ranges.window, ranges.groups)
     end = cut_end(cut, ranges.items, ranges.groups, start)
     if end is None:
@@ -36,22 +37,22 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
 
 
 def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:
-    """Return the position of the first item that a cut may take: the window's, or the current stage's.
+    """Return the position of the first item that a cut may cover: the window's first, or the current stage's.
 
-    Between two stages it is the first one that belongs to neither.
+    Between two stages it is the first item that belongs to neither.
     """
     items, newest = window.items, window.stages[-1] if window.stages else None
     if newest is None or not isinstance(cut, Oldest) or cut.scope == "conversation":
         return 0
     since = newest.approved or newest.entered
     undivided = boundaries(items, groups)
-    # What an earlier summary carries stands inside of what that one covers.
+    # Not at an item that an earlier summary carries: it lies inside that summary's range.
     starts = (p for p, item in enumerate(items) if item.place > since and undivided[p] and not item.carried)
     return next(starts, len(items))
 
 
 def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group], start: int = 0) -> int | None:
-    """Return the position behind the last item that a cut takes from ``start`` on, or None where it takes nothing."""
+    """Return the position behind the last item that a cut covers from ``start`` on; None where it covers none."""
     parts = [part for part in messages(items) if part.indices[0] >= start]
     boundary = seed_boundary(cut, parts, items)
     if boundary is None:
@@ -64,19 +65,19 @@ def cut_end(cut: MessageCut, items: Sequence[Item], groups: Sequence[Group], sta
 
 
 def seed_boundary(cut: MessageCut, parts: Sequence[Message], items: Sequence[Item]) -> int | None:
-    """Return the number of the first message that a cut keeps by its seed's rule, before any moving; None for no cut.
+    """Return the number of the first message that a cut keeps by its design's rule; None for no cut.
 
-    The system prompt, which the seeds keep as their first message, is no part of the log.
+    The system prompt, which the designs keep as their first message, is not part of the log.
     """
     match cut:
-        case KeepLast():  # seed 001, selectMessagesToCompact
+        case KeepLast():  # [keep_last]
             return len(parts) - cut.messages if len(parts) > cut.messages else None
-        case KeepRatio():  # seed 003, split point calculation
+        case KeepRatio():  # [keep_ratio]
             return len(parts) - math.floor(cut.share * len(parts)) if parts else None
-        case KeepTurns():  # seed 004, getRecentTurns
+        case KeepTurns():  # [prune_then_summarize]
             prompts = [n for n, part in enumerate(parts) if any(_is_prompt(items[p]) for p in part.indices)]
             return prompts[-cut.turns] if len(prompts) >= cut.turns else None
-        case Oldest():  # seed 000, P3; the newest message is never taken
+        case Oldest():  # [priority_chain], P3; the newest message is never covered
             return min(cut.messages, len(parts) - 1) if len(parts) > 1 else None
 
 

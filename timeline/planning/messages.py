@@ -1,8 +1,8 @@
-"""Messages: the units in which the published designs count, by the types of the blocks.
+"""Part a window into messages, the units in which the published designs count.
 
-For seeds 000, 001, 003 and 004 a response's reasoning, text and calls are one message of the assistant; each result is
-one of the tool; a turn's header, prompt and attachments are one of the user. What is omitted is none. For seed 002 a
-message is a block: one that a cut may be placed before, or a result.
+For most designs a response's reasoning, text and calls are one message of the assistant; each result is one of the
+tool; a turn's header, prompt and attachments are one of the user. Omitted blocks are in no message. For the cut-point
+design [cut_point] a message is a block: a candidate, which a cut may be placed before, or a result.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _OPENING: Final = (TurnHeader, UserPrompt, Attachment)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: who says it, and the positions of its items."""
+    """One message: its role, and the positions of its items."""
 
     role: Role
     indices: tuple[int, ...]
 
 
 class Starts:
-    """Says of each item of a window, in turn, whether a message begins with it."""
+    """Follows the items of a window, and finds those that begin a message."""
 
     def __init__(self) -> None:
         self._key: object = None
         self._prompted = False
 
     def at(self, item: Item, position: int) -> bool:
-        """Say whether a message begins with an item; asked once for each that is not omitted, in order."""
+        """Return whether an item begins a message. Call it once for each item that is not omitted, in order."""
         before, self._key = self._key, _key(item, position)
         is_prompt = type(item.block) is UserPrompt
         # A second prompt is a message of its own, even without an answer in between.
@@ -50,7 +50,7 @@ class Starts:
 
 
 def messages(items: Sequence[Item]) -> list[Message]:
-    """Part the items into messages, by first position."""
+    """Return the messages of the items, ordered by first position."""
     parts: list[tuple[Role, list[int]]] = []
     starts = Starts()
     for position, item in enumerate(items):
@@ -64,7 +64,7 @@ def messages(items: Sequence[Item]) -> list[Message]:
 
 
 def role_of(block: Block) -> Role:
-    """Say whose message a block is part of."""
+    """Return the role of the message that a block is part of."""
     if type(block) is ToolResult:
         return "tool"
     if type(block) in RESPONSE_BLOCKS:
@@ -73,7 +73,7 @@ def role_of(block: Block) -> Role:
 
 
 def _key(item: Item, position: int) -> object:
-    """Return what joins an item with its neighbours into one message."""
+    """Return the key that an item shares with its neighbours in the same message."""
     if item.response and type(item.block) in RESPONSE_BLOCKS:
         return ("response", item.response)
     if isinstance(item.block, _OPENING):
@@ -88,17 +88,17 @@ _ALWAYS: Final = frozenset({"user.prompt", "assistant.completion", "react.tool.c
 
 
 def is_candidate(block: Block) -> bool:
-    """Say whether a cut may stand before a block (seed 002, candidate cut points)."""
+    """Return whether a cut may be placed before a block, as in the cut-point design [cut_point]."""
     if block.type in _NEVER:
         return False
     return block.type in _ALWAYS or (bool(block.author) and block.author not in {"system", "tool"})
 
 
 def is_message(block: Block) -> bool:
-    """Say whether a block counts towards the recent tokens (seed 002, message blocks)."""
+    """Return whether a block counts towards the recent tokens, as in the cut-point design [cut_point]."""
     return block.type == "react.tool.result" or is_candidate(block)
 
 
 def is_turn_start(block: Block) -> bool:
-    """Say whether a block opens a turn (seed 002, turn boundary and split turns)."""
+    """Return whether a block opens a turn, as in the cut-point design [cut_point]."""
     return block.type in {"turn.header", "user.prompt"} or block.author == "user"

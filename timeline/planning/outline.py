@@ -1,4 +1,4 @@
-"""What a policy does, in words and figures that people compare: for reports, tables and pictures."""
+"""Describe a policy in words and figures, for people who compare policies in reports, tables and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepOutline:
-    """A step of a compaction: its name, what it does, and what it leaves as it is."""
+    """A step of a compaction: its name, its effect, and the messages that it keeps."""
 
     title: str
     does: str
@@ -23,7 +23,7 @@ class StepOutline:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What somebody says of a summary: the question before it, the summary under its heading, or the answer to it."""
+    """A message around a summary: the question before it, the summary under its heading, or the answer to it."""
 
     role: str
     text: str
@@ -37,17 +37,17 @@ class Outline:
     Attributes:
         name: of the policy.
         limit: the context limit, in tokens.
-        reserves: what is kept free, by name, in tokens.
-        trigger: the most that a request may hold and not be compacted, in tokens without the reserves, for one that has
-            neither system prompt nor tools; None where nothing is ever compacted.
-        target: what a compaction folds down to, counted like the trigger.
+        reserves: the tokens kept free, by name.
+        trigger: the largest request that is not compacted, in tokens without the reserves, without system prompt and
+            tools; None where nothing is ever compacted.
+        target: the size that a compaction aims at, counted like the trigger.
         when: the trigger, in words.
-        hides: what is hidden once the cache is cold, and what else is decided by the cache.
+        hides: the blocks hidden once the cache is cold, and the other decisions that depend on the cache.
         steps: of a compaction, in order.
-        keeps: what stays word for word behind the summary.
-        stages: what stays in view of approved stages; empty where the steps know none.
-        shows: how a summary looks to the model: who says what, in order.
-        summary_tokens: how long its text may be.
+        keeps: the messages that stay verbatim behind the summary.
+        stages: the part of approved stages that stays in view; empty where no step collapses stages.
+        shows: how a summary looks to the model: its messages in order.
+        summary_tokens: cap of its text.
         on_failure: what happens when no summary could be written.
         counts: how tokens are counted.
     """
@@ -69,12 +69,12 @@ class Outline:
 
     @property
     def reserved(self) -> int:
-        """All that is kept free, in tokens."""
+        """All tokens kept free."""
         return sum(tokens for _, tokens in self.reserves)
 
 
 def outline(policy: Policy) -> Outline:
-    """Say in brief what a policy does."""
+    """Return the outline of a policy."""
     reserves = (("answer", policy.output_reserve), ("safety buffer", policy.safety_buffer))
     reserved = policy.output_reserve + policy.safety_buffer
     _, trigger, target = lines(policy, FixedPart(reserved=reserved))
@@ -121,7 +121,7 @@ _CUTS: Final = {
     "keep_turns": ("all but the newest {turns} turns", "the newest {turns} turns"),
     "oldest": ("the oldest {messages} messages", "all but the oldest {messages} messages"),
 }
-"""By kind, what a cut gives to the summary and what it leaves."""
+"""By kind of cut, the messages that it covers and those that it keeps, in words."""
 _CUT_TOKENS: Final = ("all but the newest {keep_recent_tokens:,} tokens", "the newest {keep_recent_tokens:,} tokens")
 _ON_FAILURE: Final = {
     "next_step": "the next step",

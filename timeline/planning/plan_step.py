@@ -1,4 +1,4 @@
-"""Steps: one step of a policy and a window in, one decision out (design, section 7). Each rule has its own file."""
+"""Plan one step of a policy on a window (design: Steps). Each kind of step has a file of its own."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def plan_step(
     *,
     most: int | None = None,
 ) -> Plan | Refusal:
-    """Decide what a step covers of a window.
+    """Plan the compaction of a step that covers items of a window.
 
     Args:
         step: one of the policy's.
-        window: as the steps before left it.
-        fixed: what no compaction can free.
-        policy: whose budget, caps and progress hold.
+        window: as the earlier steps left it.
+        fixed: the tokens that no compaction can free.
+        policy: gives budget, caps and least progress.
         counter: counts the texts that planning writes.
         most: bring the total down to this figure, instead of the policy's target.
     """
@@ -59,7 +59,7 @@ def _plan(step: CoveringStep, ranges: Ranges) -> Plan | Refusal | None:
 
 
 def plan_hides(step: HidingStep, window: Window, policy: Policy, counter: TokenCounter) -> Hides | None:
-    """Decide what a step hides of a window; None where that is nothing. Its own figures say when it is enough."""
+    """Plan the hides of a step; None where there are none. The step's own figures decide when they free enough."""
     match step:
         case StripChitchat():
             return plan_chitchat(window, policy, step)

@@ -1,4 +1,4 @@
-"""Plans: what planning decides about a context that is too large, as frozen values. Nothing here acts."""
+"""The results of planning as frozen values: plans, refusals and hides. Nothing here acts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 LABEL_TOKENS: Final = 120
-"""What a summary's own headings take at the most, as long as it is not written."""
+"""Tokens planned for a summary's headings before it is written: the most that they take."""
 LEAST_SUMMARY: Final = 64
-"""The least that a part of a summary gets, in tokens."""
+"""The smallest cap of a part of a summary, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Token caps of a summary's parts, and what its headings and the lines around it take."""
+    """Token caps of a summary's parts, and the tokens of its headings and of the messages around it."""
 
     history: int
     turn_prefix: int
@@ -39,27 +39,28 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do about a context that is too large.
+    """A planned compaction.
 
     Attributes:
         version: the window's version that the plan was made from.
-        covers: None when nothing is covered and blocks are only spilled.
-        covered: the items that become covered: new ones only, in timeline order, summaries left out.
+        covers: None when nothing is covered and blocks are only previewed.
+        covered: the newly covered items in timeline order, without summaries.
         carried: versions inside the range that stay visible.
         cut_version: version of the first kept block.
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
-        prefix_turn_id: the same, where its beginning is summarised by a request of its own, not with the history.
+        prefix_turn_id: the same turn, where its beginning is summarised by a separate request, not with the history.
         spills: previews, recorded together with the compaction.
         caps: of the summary's parts.
-        least_progress: what the compaction has to free.
-        keep_recent_tokens: the keep that this plan was made with.
-        before_tokens: messages before.
-        expected_tokens: messages afterwards, with a summary as long as its cap.
+        least_progress: tokens that the compaction has to free.
+        keep_recent_tokens: tokens that the cut was to keep.
+        before_tokens: tokens of the messages before.
+        expected_tokens: tokens of the messages afterwards, with a summary as long as its cap.
         account: the account before.
-        target_missed: even so the target is not met.
+        target_missed: whether the expected tokens are still above the target.
         supersedes: paths of the live summaries inside the range, oldest first.
-        written: the summary, where planning knows it already; ``written_by`` says whose it is.
+        written: the summary, where planning writes it itself and no summarizer is asked.
+        written_by: name of the author of ``written``.
     """
 
     version: int
@@ -85,7 +86,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why no compaction is worth doing now (design, invariant 3), and the figures behind that."""
+    """The reason why no compaction is worth doing now, and its figures (design: Invariants)."""
 
     reason: RefusalReason
     facts: dict[str, int]
@@ -93,16 +94,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Hides:
-    """Blocks to hide, as one event, and the tokens that this frees in the account."""
+    """Planned hides as one event, and the tokens that they free in the account."""
 
     event: BlocksHidden
     freed: int
 
 
 def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, freed: int) -> Pruned:
-    """Fill in what was hidden of the tools' outputs, and the tokens that it freed of the window's.
+    """Fill in a render's hidden tool outputs, and the tokens that hiding them freed.
 
-    ``after_tokens`` is what the messages were before this hide; they began with ``before_tokens``.
+    Before this hide the messages had ``after_tokens``, if an earlier hide set it, else ``before_tokens``.
     """
     tools = tools_of({stand_in.version for stand_in in blocks}, window)
     before = pruned.after_tokens or pruned.before_tokens
@@ -111,7 +112,7 @@ def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, fre
 
 
 def tools_of(versions: set[int], window: Window) -> list[str]:
-    """Return the name of each result's tool among some blocks; an empty one where no call says it."""
+    """Return the tool name of each result among some blocks; an empty one where neither result nor call has it."""
     names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
     return [
         item.block.name or names.get(item.answers or 0, "")
@@ -121,5 +122,5 @@ def tools_of(versions: set[int], window: Window) -> list[str]:
 
 
 def named(tools: Sequence[str]) -> tuple[str, ...]:
-    """Return the names among tools, each once."""
+    """Return the names of tools, each once, without empty ones."""
     return tuple(dict.fromkeys(name for name in tools if name))

@@ -1,8 +1,7 @@
-"""Ranges: what covering a stretch of the window would take out, leave and cost. Shared by all cuts.
+"""Work out what a compaction of a range of the window covers, carries and costs. All cuts share it.
 
 A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
-groups and open calls with their groups stay visible wherever they stand in it; so do, for a cut that splits a turn,
-the prompts of that turn.
+groups inside it, and open calls with their groups, stay visible; so do the prompts of a turn that the cut splits.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A stretch that a compaction covers, by position, and the messages' tokens afterwards, before any spilling.
+    """The range of a compaction, by position, and the messages' tokens after it, without any previews.
 
-    ``prefix_turn_id`` is the split turn, where its beginning is summarised by itself.
+    ``prefix_turn_id`` is the split turn, where its beginning is summarised separately.
     """
 
     start: int
@@ -45,7 +44,7 @@ class Range:
 
 
 class Ranges:
-    """One planning run: the window's groups and costs are worked out once and asked several times."""
+    """One planning run on a window, whose groups and costs are computed once for all ranges that are tried."""
 
     def __init__(self, window: Window, before: Account, policy: Policy, counter: TokenCounter) -> None:
         self.window, self.before, self.policy, self.counter = window, before, policy, counter
@@ -59,15 +58,15 @@ class Ranges:
         self._counts: dict[str, int] = {}
 
     def total(self, messages: int) -> int:
-        """Return the account's total with so many tokens of messages."""
+        """Return the account's total if the messages had this many tokens."""
         return self.before.fixed.tokens + messages
 
     def frees_enough(self, after: int) -> bool:
-        """Say whether enough is freed when the messages take ``after`` tokens (design, invariant 3)."""
+        """Return whether messages of ``after`` tokens mean enough progress (design: Invariants)."""
         return self.before.messages - after >= self.least
 
     def before_cut(self, end: int) -> Range:
-        """Work out seed 002's range: all before a cut; what a turn that it splits was asked stays visible."""
+        """Return the range of all items before a [cut_point] cut; the prompts of a turn that it splits stay visible."""
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
@@ -75,7 +74,7 @@ class Ranges:
         return self._range(0, end, self._asked_in(inside), split_turn_id, prefix_turn_id=split_turn_id)
 
     def stretch(self, start: int, end: int, *, prompts: Sequence[int] = ()) -> Range:
-        """Work out a range that one request summarises, whatever turns it touches.
+        """Return a range that one request summarises, also where it divides a turn.
 
         Args:
             start: position of its first item.
@@ -95,14 +94,14 @@ class Ranges:
         written: SummaryParts | None = None,
         written_by: str = "",
     ) -> Plan:
-        """Write a range out as a plan; without a range only previews are planned.
+        """Return the plan of a range; without a range it plans only previews.
 
         Args:
-            cut: what to cover.
-            spills: previews that go with it.
+            cut: the range to cover.
+            spills: previews to record with it.
             keep: tokens that the cut was to keep.
             written: the summary, where it is known; its size counts instead of the caps.
-            written_by: whose it is.
+            written_by: name of its author.
         """
         caps = Caps(0, 0, 0) if cut is None else cut.caps
         after = (cut.after if cut is not None else self.before.messages) - self.saved(spills)
@@ -132,7 +131,7 @@ class Ranges:
         )
 
     def judged(self, plan: Plan) -> Plan | Refusal:
-        """Refuse a plan that covers and previews nothing, or frees less than it has to (design, invariant 3)."""
+        """Return the plan, or a refusal if it covers and previews nothing or frees too little (design: Invariants)."""
         messages, least = self.before.messages, self.least
         freed = messages - plan.expected_tokens
         if not plan.covered and not plan.spills:
@@ -142,13 +141,13 @@ class Ranges:
         return plan
 
     def spill_carried(self, cut: Range | None) -> tuple[Replacement, ...]:
-        """Preview the largest carried blocks until the carried share is met (design, invariant 1)."""
+        """Preview the largest carried blocks until all of them are within the carried share (design: Invariants)."""
         carried = () if cut is None else cut.carried
         most = int(self.policy.carried_share * self.before.limit)
         return self.spill(carried, sum(self.shown[p] for p in carried) - most)
 
     def spill(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
-        """Preview the largest blocks at some positions until ``excess`` tokens are spared."""
+        """Preview the largest blocks at the positions until ``excess`` tokens are saved."""
         most = preview_cap(self.policy, self.before.limit)
         candidates = [p for p in positions if can_spill(self.items[p], most)]
         spills: list[Replacement] = []
@@ -163,7 +162,7 @@ class Ranges:
         return tuple(spills)
 
     def saved(self, spills: Sequence[Replacement]) -> int:
-        """Return what previews spare together."""
+        """Return the tokens that previews save together."""
         positions = {item.version: p for p, item in enumerate(self.items)} if spills else {}
         return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
 
@@ -179,12 +178,12 @@ class Ranges:
         return Range(start, end, covered, kept, split_turn_id, prefix_turn_id, caps, after)
 
     def _of_turn(self, turn_id: str, start: int, end: int) -> list[int]:
-        """Return the positions in a range of what belongs to a turn, summaries left out."""
+        """Return the positions of a turn's items in a range, without summaries."""
         items = enumerate(self.items[start:end], start)
         return [p for p, item in items if item.block.turn_id == turn_id and not item.is_summary]
 
     def _kept_groups(self, start: int, end: int) -> set[int]:
-        """Find what stays visible inside a range: pins, and open calls, with their groups."""
+        """Return the positions that stay visible inside a range: pins and open calls, with their groups."""
         kept: set[int] = set()
         for group in self.groups:
             if group.first >= end:
@@ -201,15 +200,15 @@ class Ranges:
         return group.pending and group.last >= end
 
     def _asked_in(self, inside: Sequence[int]) -> set[int]:
-        """Find what the split turn was asked: its first and its newest prompt, with their attachments."""
+        """Return the positions of the split turn's first and newest prompt, with their attachments."""
         prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
         return self._asked(prompts[0]) | self._asked(prompts[-1]) if prompts else set()
 
     def _asked(self, prompt: int) -> set[int]:
-        """Find what was asked with a prompt: the prompts of its opening, and the attachments at their side."""
+        """Return the positions of a prompt's opening: its prompts, and the attachments beside them."""
         asked = {p for p in self._group_at[prompt].indices if isinstance(self.items[p].block, UserPrompt | Attachment)}
         if self.items[prompt].carried:
-            # Carried before, a prompt is a group of its own; its attachments still stand next to it.
+            # A prompt carried by an earlier compaction is a group of its own; its attachments are still next to it.
             for step in (-1, 1):
                 beside = prompt + step
                 while self._is_carried_attachment(beside, self.items[prompt].block.turn_id):
@@ -224,14 +223,15 @@ class Ranges:
         return item.carried and isinstance(item.block, Attachment) and item.block.turn_id == turn_id
 
     def _superseded(self, start: int, end: int) -> list[CompactionCompleted]:
-        """Return the compactions whose live summaries stand in a range, oldest first."""
+        """Return the compactions whose live summaries are in a range, oldest first."""
         paths = {item.block.path for item in self.items[start:end] if item.is_summary}
         return [compaction for compaction in self.window.summaries if compaction.block.path in paths]
 
     def _caps(self, covered: Sequence[int], prefix_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
-        """Size the summary: the policy's caps, a share of the room, at most what it had and half of what is new.
+        """Return the caps of the summary's parts.
 
-        A part that is kept verbatim is charged with what it is.
+        A cap is the least of the policy's cap, a share of the room, and the old text plus half of the new messages. A
+        part without new messages keeps its text verbatim, and counts as long as that is.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
         new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == prefix_turn_id)
@@ -249,7 +249,7 @@ class Ranges:
         )
 
     def _size_of(self, written: SummaryParts, caps: Caps) -> Caps:
-        """Return what a summary takes that is written already."""
+        """Return the size of a summary that is already written."""
         form = self.policy.form
         around = sum(self._count(text) for text in (form.heading, form.question, form.answer) if text)
         return Caps(self._count(written.history), self._count(written.turn_prefix), caps.digest, around)
@@ -260,12 +260,12 @@ class Ranges:
         return self._counts[text]
 
     def _turn_of(self, cut: Range | None) -> str:
-        """Return the turn that a summary's path names: the cut block's."""
+        """Return the turn for the summary's path: that of the block at the cut."""
         if cut is None or cut.end >= len(self.items):
             return self.window.turn_id
         return self.items[cut.end].block.turn_id
 
     def _spares(self, position: int, stand_in: Replacement) -> int:
-        """Return what a preview spares; what the wire adds beside the block's text stays."""
+        """Return the tokens that a preview saves of the block's text; those that the wire adds stay."""
         own = self.items[position].shown_tokens
         return scaled(own, self.policy) - scaled(stand_in.tokens, self.policy)

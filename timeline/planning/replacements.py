@@ -1,8 +1,8 @@
-"""Replacements: the short text, arguments object or preview that is shown for a block, and ends with its path.
+"""Make the replacement of a block: the short text, arguments object or preview shown for it, with its path at the end.
 
-Made once, when the hide is decided, and recorded with it; never made again. A preview shows the beginning of an
-oversize result, argument or pasted prompt: where the newest group alone is too large, or carried blocks together are.
-In what is cut short, an ellipsis marks what is left out, so that no part passes for a whole.
+A replacement is made once, when the hide is decided, and recorded with it. A preview shows the beginning and end of a
+large result, argument or pasted prompt; it is used where the newest group alone, or all carried blocks together, are
+too large. An ellipsis marks each place where text is left out, so that no part looks like the whole.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 _ELLIPSIS: Final = "…"
 _LOOKED_AT: Final = 2_000
-"""Characters of a text that a line is made of: more than any line has room for."""
+"""Characters of a text that are read to make a line: more than any line has room for."""
 _SEPARATOR: Final = re.compile(r"[/\\]")
 
 
 def one_line(text: str) -> str:
-    """Return the beginning of a text on one line, all white space as single spaces."""
+    """Return the beginning of a text on one line, with each run of white space as one space."""
     line = " ".join(text[:_LOOKED_AT].split())
     return line if len(text) <= _LOOKED_AT else line + _ELLIPSIS
 
 
 def cut_to(text: str, characters: int) -> str:
-    """Return a text, or as much of its beginning as leaves room for the ellipsis in so many characters."""
+    """Return a text of at most this many characters: all of it, or its beginning and an ellipsis."""
     return text if len(text) <= characters else text[: characters - 1].rstrip() + _ELLIPSIS
 
 
 def shortened(text: str, most: int, counter: TokenCounter) -> str:
-    """Return a text, or as much of its beginning as fits ``most`` tokens with the ellipsis behind it."""
+    """Return a text of at most ``most`` tokens: all of it, or its beginning and an ellipsis."""
     return text if counter.count(text) <= most else _beginning_of(text, most, counter)
 
 
 def _beginning_of(text: str, most: int, counter: TokenCounter) -> str:
-    for room in range(most - 1, 0, -1):  # what the ellipsis adds depends on what it stands behind
+    for room in range(most - 1, 0, -1):  # the ellipsis may merge with the text before it into other tokens
         head = counter.truncate(text, room).rstrip()
         if head and counter.count(head + _ELLIPSIS) <= most:
             return head + _ELLIPSIS
@@ -66,7 +66,7 @@ def _beginning_of(text: str, most: int, counter: TokenCounter) -> str:
 
 
 def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
-    """Return a file's path, or as many of its last folders as fit ``most`` tokens: the name says most."""
+    """Return a file's path, or as many of its last parts as fit ``most`` tokens: the name matters most."""
     if counter.count(path) <= most:
         return path
     starts = [separator.start() for separator in _SEPARATOR.finditer(path, 1)]
@@ -76,10 +76,10 @@ def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
 
 
 def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int:
-    """Return the room that the open part of a line may take, for the line to count at most ``most`` tokens.
+    """Return the tokens that the variable part of a line may take, for the line to count at most ``most``.
 
-    Counts of parts do not add up exactly, so the line is made and counted. Negative where it is too long even without
-    its open part.
+    Counts of parts do not add up exactly, so the whole line is made and counted. The result is negative where the line
+    is too long even without its variable part.
     """
     room = most - counter.count(line(0))
     while room > 0 and (over := counter.count(line(room)) - most) > 0:
@@ -88,23 +88,23 @@ def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int
 
 
 HIDDEN_KEY: Final = "_hidden"
-"""Key, among a hidden call's arguments, of the line that says how large all of them are, and where."""
+"""Key, among a hidden call's arguments, of the line with the size of all arguments and the call's path."""
 _LEFT_OUT: Final = "[hidden]"
-"""What stands for a single bulky argument."""
+"""The replacement of a single bulky argument."""
 _SMALL_VALUE: Final = 12
-"""Tokens of an argument that stays as it is."""
+"""The most tokens of an argument that is kept unchanged."""
 _LEAST_SUBJECT: Final = 12
-"""Tokens that a call's subject gets before any other argument does."""
+"""Tokens reserved for a call's subject before other arguments are kept."""
 _NAME_SHARE: Final = 4
-"""A name takes at most this part of a replacement: tools of plugins have long ones."""
+"""A tool name takes at most one part in this many of a replacement: tools of plugins have long names."""
 
 
 def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCounter) -> Replacement:
-    """Make the replacement of a block, of at most ``most`` tokens where its path leaves that room.
+    """Return the replacement of a block, of at most ``most`` tokens unless its path alone is longer.
 
     Args:
         item: the block.
-        call: the call that it answers, when it is a result.
+        call: the call that it answers, if it is a result.
         most: cap in tokens.
         counter: counts them.
     """
@@ -113,7 +113,7 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
         arguments = _brief_arguments(block, item.tokens, most, counter)
         tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
-    if type(block) is Reasoning:  # a thought is of no use to the model when its round is long over
+    if type(block) is Reasoning:  # old reasoning is of no use to the model: not even a line of it
         return Replacement(version=item.version)
     if type(block) is ToolResult:
         text = _result_line(block, call, item.tokens, most, counter)
@@ -125,7 +125,7 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
 
 
 def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Say what a result was: its tool, what was asked in brief, its size and how it ended."""
+    """Return a line about a result: its tool, the call's subject in brief, its size and its status."""
     asked = _asked(call) if isinstance(call, ToolCall) else _Subject("")
     name = one_line(result.name or (call.name if isinstance(call, ToolCall) else "") or "tool")
     name = shortened(name, most // _NAME_SHARE, counter)
@@ -138,7 +138,7 @@ def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int,
 
 
 def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Say what was attached: its name, its kind and its size."""
+    """Return a line about an attachment: its name, its kind and its size."""
     name = _Subject(one_line(str(block.meta.get("file") or "attachment")), is_file=True)
     kind = "" if image_count(block) else f"{shortened(one_line(block.mime), most // _NAME_SHARE, counter)}, "
 
@@ -149,7 +149,7 @@ def _attachment_line(block: Attachment, tokens: int, most: int, counter: TokenCo
 
 
 def _beginning(block: Block, tokens: int, most: int, counter: TokenCounter) -> str:
-    """Keep the beginning of a text, and say where all of it is."""
+    """Return the beginning of a text, with its size and the path of the whole."""
     text = one_line(block.text)
 
     def line(room: int) -> str:
@@ -172,19 +172,19 @@ def _status(result: ToolResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What a call is about, on one line; ``key`` is the argument that says it, where there is just one."""
+    """The subject of a call on one line; ``key`` is the argument that holds it, where a single one does."""
 
     text: str
     key: str | None = None
     is_file: bool = False
 
     def brief(self, room: int, counter: TokenCounter) -> str:
-        """Shorten it: of a file the end tells most, of a command or query the beginning."""
+        """Return it shortened: keep the end of a file's path, and the beginning of a command or query."""
         return (shortened_path if self.is_file else shortened)(self.text, room, counter)
 
 
 def _subject(call: ToolCall) -> _Subject:
-    """Find the file, command or query that a call is about; none for other tools."""
+    """Return the file, command or query of a call; an empty subject for other tools."""
     use = tool_use(call)
     if use is None:
         return _Subject("")
@@ -195,7 +195,7 @@ def _subject(call: ToolCall) -> _Subject:
 
 
 def _asked(call: ToolCall) -> _Subject:
-    """Say what a call asked for: its subject, else its arguments by name."""
+    """Return the subject of a call; without one, its arguments by name."""
     subject = _subject(call)
     if subject.text:
         return subject
@@ -206,9 +206,9 @@ def _asked(call: ToolCall) -> _Subject:
 
 
 def _brief_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter) -> dict[str, Any]:
-    """Keep what a call is about and its small arguments, and say where all of them are: always a valid object.
+    """Return a valid arguments object with a call's subject, its small arguments and the path of all of them.
 
-    Where room is short, the marks of bulky arguments go first, then the small arguments.
+    Where room is short, the marks of bulky arguments are left out first, then the small arguments.
     """
     subject = _subject(call)
     given: dict[str, Any] = call.arguments if isinstance(call.arguments, dict) else {}
@@ -239,17 +239,17 @@ def _is_small(value: Any, counter: TokenCounter) -> bool:
 _SPILLABLE: Final = (ToolCall, ToolResult, UserPrompt, Attachment, CustomBlock, Note, SystemMessage)
 _TAIL_SHARE: Final = 0.3
 _FRAME_TOKENS: Final = 60
-"""What the line between head and tail may take: two figures and a path."""
+"""Tokens reserved for the line between head and tail: two figures and a path."""
 
 
 def can_spill(item: Item, preview_tokens: int) -> bool:
-    """Say whether a preview of an item would be smaller than what is shown of it now."""
+    """Return whether an item is shown in full and larger than its preview would be."""
     spillable = isinstance(item.block, _SPILLABLE) and not item.redacted
     return spillable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
 
 
 def spill(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement:
-    """Make the preview of an item, of at most ``preview_tokens`` where its address leaves that room."""
+    """Return the preview of an item, of at most ``preview_tokens`` unless its path alone is longer."""
     block = item.block
     if isinstance(block, ToolCall):
         arguments = _preview_arguments(block, preview_tokens, counter)
@@ -260,7 +260,7 @@ def spill(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement
 
 
 def preview(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter) -> str:
-    """Return head and tail of a block's text, and between them how much is left out and where to read it."""
+    """Return head and tail of a block's text, and between them its size and the path of the whole."""
     pictures = image_count(block)
     what = f"{pictures} pictures and " if pictures else ""
     frame = f"\n[… preview: {what}the middle of {tokens} tokens left out; all of it: {block.path} …]\n"
@@ -271,7 +271,7 @@ def preview(block: Block, tokens: int, preview_tokens: int, counter: TokenCounte
 
 
 def _tail(text: str, tokens: int, counter: TokenCounter) -> str:
-    """Return an end of a text of at most ``tokens``; a little less is as good, so it is shortened by thirds."""
+    """Return the end of a text, of at most ``tokens``. It is shortened by thirds: a little less is as good."""
     tail = text[-tokens * 4 :] if tokens else ""
     while tail and counter.count(tail) > tokens:
         tail = tail[len(tail) // 3 + 1 :]
@@ -279,7 +279,7 @@ def _tail(text: str, tokens: int, counter: TokenCounter) -> str:
 
 
 def _preview_arguments(call: ToolCall, preview_tokens: int, counter: TokenCounter) -> dict[str, Any]:
-    """Shorten the longest values until the object fits; an object that is all small values keeps only its address."""
+    """Return the arguments with the longest values shortened until they fit; else the beginning of their JSON."""
     note = f"[… left out; all arguments: {call.path}]"
     if isinstance(call.arguments, str):
         return {"_preview": counter.truncate(call.arguments, preview_tokens // 2), "_all": note}

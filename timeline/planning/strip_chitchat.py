@@ -1,4 +1,4 @@
-"""Stripping chitchat: short user messages that say nothing are left out (seed 000, P1)."""
+"""Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUESTION: Final = "?"
 
 
 def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> Hides | None:
-    """Plan to omit the chitchat of a window; None where there is none."""
+    """Plan to omit the chitchat of a window; None where there is none. The newest prompt always stays."""
     prompts = [item for item in window.items if type(item.block) is UserPrompt]
     asked = _asked_before(window)
     newest = prompts[-1].version if prompts else 0
@@ -44,7 +44,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> Hides 
 
 
 def is_chitchat(text: str, step: StripChitchat) -> bool:
-    """Say whether a user message says nothing by the seed's rule: its length, trimmed length, no ``?``, no ``!``."""
+    """Return whether a user message is chitchat: short, trimmed too, without ``?`` or ``!``, and not a kept word."""
     trimmed = text.strip().lower()
     if len(text) > step.most_length or len(trimmed) >= step.below_length:
         return False
@@ -52,12 +52,12 @@ def is_chitchat(text: str, step: StripChitchat) -> bool:
 
 
 def _is_answer(text: str) -> bool:
-    """Say whether a message answers a question in one word or number."""
+    """Return whether a message is one word or number, as the answer to a question may be."""
     return len(text.split()) == 1
 
 
 def _asked_before(window: Window) -> set[int]:
-    """Find the prompts that stand right behind a question of the assistant's."""
+    """Return the versions of the prompts that follow directly on a question of the assistant."""
     items, asked = window.items, set[int]()
     parts = messages(items)
     for before, part in pairwise(parts):

@@ -1,4 +1,4 @@
-"""From a plan and its summary to the summary block and its event (seed 002, what compaction produces)."""
+"""Build the `compaction.completed` event and its summary block from a plan and the summary's texts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from timeline.ports import Summary, TokenCounter
 
 HEADING: Final = BLOCK_FORM.heading
-"""The first line of our own form of a summary."""
+"""The first line of a summary in the default form."""
 SPLIT_HEADING: Final = "Turn Context (split turn)"
-"""Seed 002's label of the turn prefix."""
+"""The label of the turn prefix in the cut-point design [cut_point]."""
 RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
 NOTHING: Final = "Nothing was said before this point."
 _SAID: Final = {"role", "question", "answer"}
@@ -53,16 +53,16 @@ def compaction_event(
     """Build the compaction with its summary block.
 
     Args:
-        window: what the plan was made from.
-        plan: a plan that covers something.
+        window: the window that the plan was made from.
+        plan: a plan that covers at least one item.
         parts: the summary's two halves.
         written_by: who wrote them.
         reason: why the compaction runs.
-        taken_paths: paths in use that begin with the summary's own.
+        taken_paths: paths in use that begin with the stem of the summary's path.
         policy: the policy of the plan.
         counter: counts the finished block.
-        now: its time.
-        number: of the compaction; the next one unless given.
+        now: time of the block.
+        number: of the compaction; the next number unless given.
     """
     if plan.covers is None:
         raise ValueError("the plan covers nothing")
@@ -99,19 +99,19 @@ def compaction_event(
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
-    """Return what a summary's ``meta`` says about how it is told; nothing where that is our own form."""
+    """Return the entry of a summary's ``meta`` that records its form; empty for the default form."""
     return {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
-    """Return the messages' tokens behind a compaction: what the account of the plan's window will say then."""
+    """Return the messages' tokens after a compaction, as the account of the plan's window will then count them."""
     covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
     place = covers.ranges[0][0] if covers.ranges else window.version
     stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
     left = [
         i._replace(carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
         for i in window.items
-        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are no gain
+        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are not saved
     ]
     left.append(Item(window.version + 1, place, summary, tokens))
     return sum(costs(sorted(left, key=lambda item: item.order), policy))
@@ -123,7 +123,7 @@ def formed(form: SummaryForm, number: int) -> SummaryForm:
 
 
 def unheaded(text: str, form: SummaryForm) -> str:
-    """Take the form's own heading off a summary that its author began with it: the form puts it there."""
+    """Remove the form's heading from a summary that its author began with it: the form adds it again."""
     label = re.split(r"[({]", form.heading, maxsplit=1)[0].strip("# \n[]")
     if not label:
         return text.strip()
@@ -131,7 +131,7 @@ def unheaded(text: str, form: SummaryForm) -> str:
 
 
 def covered_figures(earlier: Sequence[CompactionCompleted], covered: Sequence[Item]) -> dict[str, Any]:
-    """Return what a compaction covers in figures: newly, and with all that the summaries before it stand for."""
+    """Return the figures of the covered blocks: the new ones, and all with those of superseded summaries."""
     return {
         "compacted_tokens": sum(item.shown_tokens for item in covered),
         "covered_blocks": sum(c.covered_blocks for c in earlier) + len(covered),
@@ -140,7 +140,7 @@ def covered_figures(earlier: Sequence[CompactionCompleted], covered: Sequence[It
 
 
 def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
-    """Return the first path of a summary in a turn that is not taken."""
+    """Return the first unused path of a summary in a turn."""
     own_stem, n = stem(RangeSummary(turn_id=turn_id)), 1
     while (path := numbered(own_stem, n)) in taken:
         n += 1
@@ -150,10 +150,10 @@ def free_summary_path(turn_id: str, taken: Collection[str]) -> str:
 def with_meta(
     event: CompactionCompleted, earlier: Sequence[CompactionCompleted], covered: Sequence[Item], **more: JsonValue
 ) -> CompactionCompleted:
-    """Fill in the ``meta`` of a compaction's summary block, and whatever else is to stand there.
+    """Return the event with the ``meta`` of its summary block filled in, and ``more`` beside it.
 
-    It says what the summary covers and carries, when that was, and who wrote it; ``split_turn_id`` is there only when
-    the cut divided a turn (seed 002, what compaction produces).
+    ``meta`` holds the covered and carried versions, the times of the covered blocks and the author of the summary. It
+    has ``split_turn_id`` only when the cut divided a turn, as in the cut-point design [cut_point].
     """
     times = [i.block.at for i in covered if i.block.at is not None]
     meta = {
@@ -177,7 +177,7 @@ def with_meta(
 def covered_turns(
     earlier: Sequence[CompactionCompleted], covered: Sequence[Item], split_turn_id: str | None
 ) -> list[str]:
-    """List all turns that the summary stands for, superseded summaries' included, without the split one."""
+    """Return all turns that a summary covers, those of superseded summaries included, without the split turn."""
     turns: dict[str, None] = {}
     for compaction in earlier:
         known = compaction.block.meta.get("covered_turn_ids")
@@ -213,7 +213,7 @@ def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -
 
 
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:
-    """Say who wrote the parts, and what all of it took; when two differ, the one that fell back is named."""
+    """Return the author of the parts and the usage of all of them; of two authors, the one that fell back."""
     if not summaries:
         return WrittenBy(summarizer=NOBODY)
     chief = next((s for s in summaries if s.fallback_reason), summaries[0])

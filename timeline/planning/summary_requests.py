@@ -1,7 +1,7 @@
-"""From a plan to summary requests: what the summarizer is shown of a range, and what it is asked for.
+"""Make the summary requests of a plan: the blocks that the summarizer is shown, and the text that it is asked for.
 
 History and turn prefix are two requests that may run at the same time. When the same turn is split again, the history
-stays verbatim and one request integrates the old prefix with the new rounds; when the turn is over, both are history.
+stays verbatim and one request integrates the old prefix with the new rounds; once the turn is over, both are history.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 FAILED_KEYS: Final = ("interrupted", "error")
 """Keys of a block's ``meta`` that mark a response of the model as broken off, or as failed."""
 SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\s*")
-"""Seed 001's heading, by which it knows an earlier summary among plain messages, however it is written."""
+"""The heading of [keep_last], which marks an earlier summary among plain messages."""
 _BEGINNING: Final = 2
-"""An earlier summary among plain messages is one of the first so many (seed 001: the one behind the system prompt)."""
+"""An earlier summary is one of the first so many messages; in [keep_last], the one behind the system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a summary is to be, whatever it is about.
+    """The wishes for a summary that do not depend on the covered blocks.
 
     Attributes:
-        prompt: its shape.
-        language: it is written in.
+        prompt: name of the prompt, which decides the summary's shape.
+        language: language of the summary.
         original_task: the first prompt of the log.
-        instructions: extra wishes of the caller.
+        instructions: further instructions of the caller.
     """
 
     prompt: PromptName = "generic"
@@ -53,9 +53,9 @@ ANYTHING: Final = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What has to be asked, and what is known without asking.
+    """The requests of a compaction, and the texts that need none.
 
-    A part without a request keeps its text: ``kept``. ``round`` is the number of the compaction.
+    A part without a request keeps its text in ``kept``. ``round`` is the number of the compaction.
     """
 
     history: SummaryRequest | None
@@ -65,7 +65,7 @@ class Requests:
 
 
 def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING) -> Requests:
-    """Say what the summarizer is asked; nothing new in a part means no request for it."""
+    """Return the requests of a plan; a part of the summary without new blocks has no request."""
     earlier = superseded(window, plan)
     previous = earlier[-1] if earlier else None
     prefix_of = plan.prefix_turn_id
@@ -90,10 +90,10 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
 
 
 def summary_due(covered: Sequence[Item]) -> bool:
-    """Return whether a summary of covered items is due: the model was shown one, and it is no summary itself.
+    """Return whether covered items need a summary: the model was shown at least one that is not a summary itself.
 
-    Not due for failed responses, omitted blocks and superseded stage digests alone; nor for the summary that a
-    conversation of plain messages begins with, which is kept.
+    Failed responses, omitted blocks and superseded stage digests alone need none. Neither does the summary that a
+    conversation of plain messages begins with: its text is kept.
     """
     useful = without_failures(covered)
     told = _told_summary(useful)
@@ -106,14 +106,14 @@ def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
 
 
 def joined(*texts: str) -> str:
-    """Put texts together, an empty line between them."""
+    """Join texts with an empty line between them; empty texts are left out."""
     return "\n\n".join(text for text in texts if text)
 
 
 def without_failures(items: Sequence[Item]) -> list[Item]:
-    """Leave out responses that failed before they said or called anything (seed 004, gap 1).
+    """Return the items without responses that failed before any text or call, as in [prune_then_summarize].
 
-    One that was broken off stays with what it said. Both are marked in ``meta``, see `FAILED_KEYS`.
+    An interrupted response stays with the text that it had. Both are marked in ``meta``, see `FAILED_KEYS`.
     """
     failed = {_response(item) for item in items if any(item.block.meta.get(key) for key in FAILED_KEYS)}
     said = {_response(item) for item in items if _says(item.block)}
@@ -121,18 +121,18 @@ def without_failures(items: Sequence[Item]) -> list[Item]:
 
 
 def _response(item: Item) -> tuple[str, int]:
-    """Return what tells a response from the others; a block that is part of none is one by itself."""
+    """Return the key of the response that an item is part of; a block of none has a key of its own."""
     return ("response", item.response) if item.response else ("block", item.version)
 
 
 def _says(block: Block) -> bool:
-    """Say whether a block of a response is content: text or a call, not mere reasoning."""
+    """Return whether a block of a response is content: text or a call, not reasoning alone."""
     return type(block) is ToolCall or (type(block) is AssistantCompletion and bool(block.text.strip()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """What the requests of one compaction share."""
+    """The fields that all requests of one compaction share."""
 
     counter: TokenCounter
     wanted: Wanted
@@ -141,7 +141,7 @@ class _Asking:
     def request(
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
-        """Ask about some items; None where nothing was shown of them."""
+        """Return a request about items; None where the model was shown none of them."""
         blocks = tuple(shown for item in items if (shown := _asked_about(item)) is not None)
         if not blocks:
             return None
@@ -161,12 +161,12 @@ class _Asking:
 
 
 def _asked_about(item: Item) -> Block | None:
-    """Return a block as a request shows it; None of an earlier stage digest: the newest one says what still holds."""
+    """Return a block as a request shows it; None for a superseded stage digest, which the newest one replaces."""
     return None if item.superseded else shown_block(item)
 
 
 def shown_block(item: Item) -> Block | None:
-    """Return a block as the model saw it: its replacement where it is hidden, None where nothing was shown."""
+    """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown."""
     block = item.block
     if item.omitted:
         return None
@@ -184,7 +184,7 @@ def shown_block(item: Item) -> Block | None:
 
 
 def _told_summary(items: Sequence[Item]) -> Item | None:
-    """Find the summary that a conversation of plain messages begins with (seed 001, chaining rule 1)."""
+    """Return the summary that a conversation of plain messages begins with, as in [keep_last]; None without one."""
     beginning = items[:_BEGINNING]
     return next((i for i in beginning if _says(i.block) and SESSION_SUMMARY.match(i.block.text)), None)
 

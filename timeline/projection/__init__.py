@@ -1,3 +1,3 @@
-"""Projection: a window in, the neutral context and its explanation out."""
+"""Project a window into the context that is sent, and explain, compare and report it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What probably broke a prefix: the decision, between two contexts, that changed the block at the first difference."""
+"""Find the probable cause of a broken prefix: the decision that changed the block at the first difference."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
 
 END: Final = "end"
-"""The place behind the last piece."""
+"""Name of the place behind the last piece."""
 
 
 class Piece(NamedTuple):
-    """A piece of a request: what it is, its text on one line, and the block that it shows, where that is known."""
+    """A piece of a request: its place, its text on one line, and the path of the block that it shows, if known."""
 
     place: str
     text: str
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
     @property
     def closed(self) -> str:
-        """The text as it is where the piece is the last: Anthropic is sent no answer with white space at its end."""
+        """The text that is sent where the piece is the last: Anthropic refuses white space at the end of an answer."""
         value = json.loads(self.text) if self.text.startswith('["assistant",{') else None
         if value is None or not isinstance(said := value[1].get("text"), str):
             return self.text
@@ -34,13 +34,13 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why two contexts differ where they do first.
+    """The cause of the first difference between two contexts.
 
     Attributes:
         kind: ``same``, ``appended``, ``tools``, ``system``, ``compaction``, ``undo``, ``hide``, ``reveal``,
             ``redaction``, ``late_result``, ``last_word``, ``shortened`` or ``unknown``.
-        text: the same in words.
-        version: of the event that decided it, where one did.
+        text: the cause in words.
+        version: of the deciding event, where there is one.
     """
 
     kind: str
@@ -52,7 +52,7 @@ SAME: Final = Cause("same", "nothing differs")
 
 
 def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause:
-    """Tell the likely cause of the first difference, which stands at these pieces of both contexts."""
+    """Return the probable cause of the first difference, which lies in the pieces ``was`` and ``now``."""
     if was.place == END:
         return Cause("appended", "only appended: the prefix is intact")
     for kind, words in (("tool", "the tools changed"), ("system", "the system prompt changed")):
@@ -69,7 +69,7 @@ def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: P
 
 
 def _compaction(before: Window, after: Window, was: Piece) -> Cause | None:
-    """A new summary covers the block that stood there, or stands there itself."""
+    """Return a new compaction whose summary covers the block at the difference, or is in its place."""
     known = {compaction.block.path for compaction in before.summaries}
     old = _item(before, was.path)
     versions = {item.block.path: item.version for item in after.items if item.is_summary}
@@ -81,7 +81,7 @@ def _compaction(before: Window, after: Window, was: Piece) -> Cause | None:
 
 
 def _undo(before: Window, after: Window) -> Cause | None:
-    """A summary is gone that no later one covers: its compaction was taken back."""
+    """Return an undo: a summary is gone that no later summary covers."""
     live = {item.version for item in after.items}
     gone = [i for i in before.items if i.is_summary and i.version not in live]
     undone = [i for i in gone if not any(i.version in c.covers for c in after.summaries)]
@@ -91,7 +91,7 @@ def _undo(before: Window, after: Window) -> Cause | None:
 
 
 def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause | None:
-    """A decision since the context before changed how the block there, or one in front of it, is shown."""
+    """Return the decision between the contexts that changed how the block there, or one before it, is shown."""
     places = [i for i, item in enumerate(after.window.items) if item.block.path in {was.path, now.path}]
     reach = places[0] if places else len(after.window.items)
     changed = [
@@ -100,7 +100,7 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
         if item.changed_at > before.version and not item.is_summary
     ]
     if changed:
-        # The newest one up to there; a wire may write what stands before it otherwise, too: then the first one.
+        # The last changed item up to the difference; if none, a wire wrote blocks before the first changed one anew.
         return _change(next((item for i, item in reversed(changed) if i <= reach), changed[0][1]))
     shown = _item(after.window, now.path)
     if shown is not None and shown.version > before.version:

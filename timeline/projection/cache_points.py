@@ -1,8 +1,8 @@
-"""Cache points: where the provider may keep a prefix (seed 002, cache points after compaction).
+"""Place the cache points: the positions up to which the provider may keep a prefix.
 
-Computed on the visible stream, after replacement: the last block before the current turn, the last block of round
-N - offset, the last block. In order, without repeats, at most three: one of a provider's four markers stays for the
-system prompt.
+As in the cut-point design [cut_point], the points are the last block before the current turn, the last block of round
+N - offset, and the last block, all of the visible stream after replacement. In order, without repeats, at most three,
+since one of a provider's four markers is for the system prompt.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_POINTS: Final = 3
 
 
 class Shown:
-    """What is shown, in order: a cache point's index is a position in it. What is added costs no look at the rest.
+    """The shown entries in order; a cache point's index is a position among them. Adding one does not scan the rest.
 
     Args:
         items: for each entry, the item that it shows.
 
     Attributes:
         items: the same.
-        round_ends: the last position of each round, oldest first: a response with its calls and their results.
+        round_ends: the last position of each round (a response with its calls and their results), oldest first.
     """
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
@@ -41,7 +41,7 @@ class Shown:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Show one entry more, of an item."""
+        """Add an entry of an item."""
         position = len(self.items)
         self.items.append(item)
         if not item.is_summary:
@@ -54,7 +54,7 @@ class Shown:
 
     @property
     def current_turn(self) -> int:
-        """Position where the turn of the last entry begins; 0 where nothing but a summary is of that turn."""
+        """Position where the turn of the last entry begins; 0 where a summary is the turn's only entry."""
         return self._start_of.get(self.items[-1].block.turn_id, 0)
 
 
@@ -62,7 +62,7 @@ def cache_points(shown: Shown, rule: CachePointRule) -> tuple[CachePoint, ...]:
     """Place the cache points.
 
     Args:
-        shown: what has an entry.
+        shown: the entries of the context.
         rule: the policy's figures.
     """
     if not shown.items:
@@ -83,7 +83,7 @@ def cache_points(shown: Shown, rule: CachePointRule) -> tuple[CachePoint, ...]:
 
 
 def _add_lagging(points: dict[int, CachePoint], lookback: int) -> None:
-    """Where the provider would not look back far enough from the tail to the point before it, add one in between."""
+    """Add a point before the tail, where the provider would not look back from the tail to the point before it."""
     places = sorted(points)
     before = places[-2] if len(places) > 1 else -1
     if places[-1] - before > lookback:

@@ -1,4 +1,4 @@
-"""What `Timeline.render` returns: the context, with the reason for each block, its account and its fingerprint."""
+"""The context that `Timeline.render` returns, with the reason for each block, its account and its fingerprint."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class RenderedContext(Frozen):
     Attributes:
         conversation, version: the log and the version that it was projected from.
         projection: number of the projection's format.
-        window: what it was projected from.
-        policy: in force when it was.
-        neutral: the context in no provider's dialect.
+        window: the window that it was projected from.
+        policy: the policy in force at that time.
+        neutral: the context in the neutral form that all wire formats are made from.
         account: tokens by category.
-        decisions: what this render decided.
-        overflow: above the trigger still, but within the limit.
+        decisions: of this render.
+        overflow: whether the total is still above the trigger, but within the limit.
     """
 
     conversation: str
@@ -60,7 +60,7 @@ class RenderedContext(Frozen):
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Why the context is what it is: each block's rule, the cache points', the account and the decisions."""
+        """The explanation of the context: the rule of each block and cache point, the account and the decisions."""
         return Explanation(
             conversation=self.conversation,
             version=self.version,
@@ -77,22 +77,22 @@ class RenderedContext(Frozen):
 
     @property
     def overflow_check(self) -> OverflowCheck:
-        """Whether it is above what the model takes, in figures."""
+        """Whether the context is above the model's limit, in figures."""
         return overflow_check(self.account)
 
     @property
     def pruned(self) -> PruneResult:
-        """What this render cleared of the tools' outputs."""
+        """The tool outputs that this render cleared."""
         return prune_result(self.decisions)
 
     @property
     def preparation(self) -> Preparation:
-        """What this render did before the context could be sent: tokens step by step, what was cleared and covered."""
+        """The steps of this render before the context could be sent: tokens after each, cleared and covered blocks."""
         return preparation(self.account, self.decisions)
 
     @property
     def cache_points(self) -> tuple[CachePoint, ...]:
-        """Where cache markers go."""
+        """The positions of the cache markers."""
         return self.neutral.cache_points
 
     def to_wire(self, wire: str, *, model: str | None = None) -> dict[str, Any]:
@@ -100,8 +100,8 @@ class RenderedContext(Frozen):
 
         Args:
             wire: its name.
-            model: id of the model that it is for, where the provider's models differ in what they take; that of the
-                newest recorded model call unless given.
+            model: id of the model that the request is for, since a provider's models accept different requests; by
+                default the model of the newest recorded call.
 
         Raises:
             InvalidPolicy: there is no such wire format.
@@ -112,8 +112,8 @@ class RenderedContext(Frozen):
     def to_anthropic(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``system``, ``tools`` and ``messages`` for Anthropic's messages call, cache markers included.
 
-        ``model``, as for `to_wire`, decides about signed reasoning of a tool loop whose prefix was rewritten meanwhile:
-        older models demand it back, newer ones refuse it there.
+        ``model`` as for `to_wire`: it decides about signed reasoning of a tool loop whose prefix was rewritten since.
+        Older models require that reasoning, newer ones refuse it.
         """
         return self.to_wire("anthropic", model=model)
 
@@ -126,21 +126,21 @@ class RenderedContext(Frozen):
         return self.to_wire("openai_responses")
 
     def to_gemini(self, *, model: str | None = None) -> dict[str, Any]:
-        """Return ``contents`` and ``config`` for Google's ``generate_content``; `gemini_prefixes` tells what to cache.
+        """Return ``contents`` and ``config`` for Google's ``generate_content``; see `gemini_prefixes` for caching.
 
-        ``model``, as for `to_wire`, decides about calls that no model of Google's made: newer ones demand a signature.
+        ``model`` as for `to_wire`: newer models require a signature on calls that no model of Google's made.
         """
         return self.to_wire("gemini", model=model)
 
     def gemini_prefixes(self, *, model: str | None = None) -> list[CachedPrefix]:
-        """Return what of the request for Google's API may be cached as an object, one prefix a cache point."""
+        """Return the prefixes of the request that Google's API may cache as objects, one for each cache point."""
         return cached_prefixes(self.neutral if model is None else self.neutral.model_copy(update={"model": model}))
 
     def to_ai_sdk(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``instructions`` and ``messages`` (``ModelMessage[]``) for the AI SDK's ``generateText``.
 
-        Cache points are marked for Anthropic's models; other providers pass them over. Tools are left out: in that SDK
-        they are objects of the program. ``model``, as for `to_wire`, decides about signed reasoning.
+        Cache points are marked for Anthropic's models; other providers ignore them. Tools are left out: in that SDK
+        they are objects of the program. ``model`` as for `to_wire`: it decides about signed reasoning.
         """
         return self.to_wire("ai_sdk", model=model)
 

@@ -1,12 +1,12 @@
-"""The difference between two contexts of a conversation: what entered, left and changed, and what broke the cache.
+"""Compare two contexts of a conversation: the blocks that entered, left and changed, and the cause of a cache break.
 
-The prefix is compared in the order in which a provider's cache sees it: tools, system prompt, then what was said.
-The ephemeral tail and the cache markers are left out: neither is part of what is cached.
+The prefix is compared in the order of a provider's cache: tools, system prompt, then messages. The ephemeral tail and
+the cache markers are left out: neither is part of the cached prefix.
 
-The cache that one request left behind answers a part of the next one (seed 004, cache savings example). A provider
-keeps what comes before a marker: tools and system prompt, and everything up to each cache point. The longest of these
-prefixes that the next request begins with is read, the rest is processed. Providers that match prefixes by themselves
-do no worse; where the beginning changed, they read as little.
+The cache of one request answers a part of the next one, as in the cache savings of [prune_then_summarize]. A provider
+keeps the prefix before each marker: tools and system prompt, and all entries up to each cache point. It reads the
+longest of these prefixes that the next request begins with, and processes the rest. Providers that match prefixes
+without markers read at least as much; where the beginning changed, they read as little.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What of a request is read from the cache, and what is processed; together what it sends."""
+    """The tokens of a request that are read from the cache, and those that are processed: together all of it."""
 
     cached: int
     processed: int
 
 
 def reuse(before: RenderedContext, after: RenderedContext) -> Reuse:
-    """Work out what of a context the cache of the one before it answers, while that is warm.
+    """Return how much of a context the cache of the one before it answers, while that cache is warm.
 
-    An entry is found from a marker of the new request that stands no further behind it than a provider looks back.
+    A cached prefix is found only if a marker of the new request is at most as far behind it as a provider looks back.
     """
     old, new = before.neutral, after.neutral
     if (old.tools, old.system) != (new.tools, new.system):
@@ -70,9 +70,9 @@ _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""
 _SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
 _MESSAGE_KEYS: Final = ("messages", "input", "contents")
-"""The keys of the wires' requests for the system prompt, and for what was said."""
+"""The keys of the wires' requests for the system prompt, and for the messages."""
 _LEAD: Final = 16
-"""Characters of it in front of that byte."""
+"""Characters of an excerpt in front of that byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class ContextRef:
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """A block that is in one of the contexts only, as it was there.
+    """A block that only one of the contexts has, as that context shows it.
 
-    ``covered_by`` is the path of the summary that took it out of the other one, if one did.
+    ``covered_by`` is the path of the summary that covers it in the other context, if there is one.
     """
 
     version: int
@@ -102,7 +102,7 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A block that is in both contexts in another state, or with other bytes; ``reason`` is that of its state now."""
+    """A block whose state or bytes differ between the contexts; ``reason`` is that of its state in the later one."""
 
     version: int
     path: str
@@ -118,9 +118,9 @@ class ChangedRow:
 
 @dataclass(frozen=True, slots=True)
 class FirstDifference:
-    """Where two requests part: at ``byte`` of the piece that is named, with an excerpt of either side.
+    """The first difference of two requests: the piece on either side, the byte inside it, and excerpts of both.
 
-    ``before_path`` and ``after_path`` are the blocks that stand there; None for system prompt, tools and the end.
+    ``before_path`` and ``after_path`` are the paths of the blocks there; None for system prompt, tools and the end.
     """
 
     before_place: str
@@ -134,16 +134,16 @@ class FirstDifference:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """How much of one form of both contexts is the same from the start.
+    """The common prefix of both contexts in one form.
 
     Attributes:
         form: ``neutral``, or the name of a wire format.
-        before_bytes, after_bytes: of the whole, tools, system prompt and messages written piece by piece, a line each.
-        common_bytes: from the start.
-        common_tokens: of what stands whole in front of the first difference.
-        intact: all of the context before is a prefix of the one after: nothing was lost of what a provider cached.
+        before_bytes, after_bytes: of the whole: tools, system prompt and messages written piece by piece, a line each.
+        common_bytes: bytes that are the same from the start.
+        common_tokens: tokens of the blocks that are complete before the first difference, tools and system prompt too.
+        intact: whether the context before is a prefix of the one after, so that a provider's cache loses nothing.
         first_difference: None where the two are the same.
-        cause: the likely one, in a word and in words.
+        cause: the probable cause of the difference.
     """
 
     form: str
@@ -158,16 +158,16 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class ContextDiff:
-    """What differs between two contexts of a conversation.
+    """The differences between two contexts of a conversation.
 
     Attributes:
-        conversation: of both.
-        before, after: which contexts.
-        differs: those of ``system``, ``tools``, ``ephemeral`` and ``cache_points`` that are not the same.
-        entered, left: blocks that only the context after, or only the one before, knows; in order.
-        changed: blocks of both in another state, or with other bytes.
-        prefixes: of the neutral context, and of each wire format that was asked for.
-        reuse: what the cache of the one before answers of the one after.
+        conversation: id of their log.
+        before, after: the two contexts.
+        differs: the names among ``system``, ``tools``, ``ephemeral`` and ``cache_points`` whose values differ.
+        entered, left: blocks that only the context after, or only the one before, has; in order.
+        changed: blocks whose state or bytes differ.
+        prefixes: of the neutral context, and of each requested wire format.
+        reuse: the tokens of the context after that the cache of the one before answers.
     """
 
     conversation: str
@@ -191,10 +191,10 @@ def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str
     Args:
         before: the earlier one.
         after: the later one.
-        wires: wire formats whose prefixes are compared beside the neutral one.
+        wires: wire formats whose prefixes are compared besides the neutral one.
 
     Raises:
-        InvalidPolicy: there is no such wire format, or no provider gets its bytes.
+        InvalidPolicy: there is no such wire format, or its bytes are not sent to any provider.
     """
     entered, left, changed = _blocks(before, after)
     neutral = _prefix("neutral", before, after, _neutral_pieces)
@@ -239,7 +239,7 @@ def _blocks(
 
 
 def _bytes(context: RenderedContext) -> dict[str, str]:
-    """Return what is said of each block, by path; of a summary also what is said around it."""
+    """Return the bytes of each block's entries, by path; a summary may have several entries."""
     said: dict[str, str] = {}
     for entry in context.neutral.entries:
         said[entry.path] = said.get(entry.path, "") + entry.canonical
@@ -274,7 +274,7 @@ def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
 
 
 def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
-    """Part a request's body into its content parts: appending a part to a message changes no piece before it."""
+    """Yield the content parts of a request's body. Appending a part to a message changes no piece before it."""
     told = {**body.get("config", {}), **body}  # Google's request has system prompt and tools inside its config
     for number, tool in enumerate(told.get("tools", ()), start=1):
         yield Piece(f"tool {number}", compact_json(tool))
@@ -300,7 +300,7 @@ def _prefix(
         return Prefix(form, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
     was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
     byte = _common(was.text.encode(), now.text.encode())
-    ended = same in {len(old), len(new)}  # then the last piece that is the same has no line's end on one side
+    ended = same in {len(old), len(new)}  # then the last common piece has no newline behind it on one side
     return Prefix(
         form=form,
         before_bytes=_size(old),
@@ -322,12 +322,12 @@ def _prefix(
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Count the first members that are the same."""
+    """Return the number of equal members from the start."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _size(pieces: Sequence[Piece]) -> int:
-    """Count the bytes of pieces, a line each, without the last line's end."""
+    """Return the bytes of pieces as lines, without the last newline."""
     return sum(len(piece.text.encode()) + 1 for piece in pieces) - (1 if pieces else 0)
 
 
@@ -340,7 +340,7 @@ def _at(
     """Return the piece at an index with the path of its block; an empty piece behind the last one.
 
     A wire puts results beside their calls, so a piece belongs to the entry that completes it: the first one with which
-    the piece is what it is in the end. Entries that come later change nothing before them, so it is found by halving.
+    the piece has its final text. Later entries change no earlier piece, so a binary search finds it.
     """
     if index >= len(pieces):
         return Piece(END, "")
@@ -358,7 +358,7 @@ def _at(
 
 
 def _tokens(context: RenderedContext, same: Sequence[Piece], was: Piece) -> int:
-    """Count what stands whole in front of a difference: tools and system prompt, then the entries before the block."""
+    """Return the tokens before a difference: of complete tools and system prompt, then of the entries before it."""
     places = {piece.place for piece in same}
     fixed = context.account.fixed
     tokens = fixed.tools if sum(p.startswith("tool") for p in places) == len(context.neutral.tools) else 0
@@ -368,11 +368,11 @@ def _tokens(context: RenderedContext, same: Sequence[Piece], was: Piece) -> int:
     sizes = {block.path: block.tokens for block in context.blocks}
     paths = [entry.path for entry in context.neutral.entries]
     whole = len(paths) if was.path is None else paths.index(was.path)
-    return tokens + sum(sizes[path] for path in dict.fromkeys(paths[:whole]))  # a summary may be told in several
+    return tokens + sum(sizes[path] for path in dict.fromkeys(paths[:whole]))  # a summary may have several entries
 
 
 def _excerpt(text: str, byte: int) -> str:
-    """Return the text around a byte, with a sign where it goes on."""
+    """Return the text around a byte, with an ellipsis where text is left out."""
     at = len(text.encode()[:byte].decode(errors="ignore"))
     first, last = max(0, at - _LEAD), at + _EXCERPT
     return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")

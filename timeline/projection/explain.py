@@ -1,7 +1,7 @@
-"""Explaining a context: the rule and the figures behind each block, each cache point and each decision, as values.
+"""Explain a context: the rule and the figures behind each block, each cache point and each decision, as values.
 
-A rule follows from what the fold remembers and from what was projected, never from the log: explaining costs no I/O.
-`timeline.projection.explanation_table` writes it for people.
+A rule follows from the window and the projected entries, never from the log, so explaining needs no I/O.
+`timeline.projection.explanation_table` writes the explanation for people.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ RULES: Final = {
     "spill": "too large, shown as a preview",
     "imported": "cleared by the recorded client",
 }
-"""The rules by name, in words. A hide whose reason is not among them is told by the reason itself."""
+"""The rules by name, in words. A hide with another reason is shown with that reason."""
 
 WINDOW: Final[Ruling] = ("window", {})
 
 
 class Rulings:
-    """Tells the rule of each item of one window, as one projection of it shows them.
+    """Finds the rule behind each item of one window, as projected.
 
     Args:
-        window: what was projected.
-        entries: what is shown, by path.
+        window: the projected window.
+        entries: the projected entries, by path.
     """
 
     def __init__(self, window: Window, entries: Mapping[str, Entry]) -> None:
@@ -73,7 +73,7 @@ class Rulings:
         self._signatures = Signatures(window.items)
 
     def of(self, item: Item) -> Ruling:
-        """Return the rule of an item; asked in the order of the window."""
+        """Return the rule of an item. Call it for each item, in the order of the window."""
         rewritten_at = self._signatures.rewritten_at(item)
         match item.state:
             case "redacted":
@@ -98,7 +98,7 @@ class Rulings:
         return ("pinned", {}) if item.keeps else WINDOW
 
     def _carried(self, item: Item) -> Ruling:
-        """A carried item lies inside what the newest live summary around it covers."""
+        """Return the rule of a carried item, with the newest live summary whose range it lies in."""
         by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
         facts: Facts = {} if by is None else {"summary": by.block.path, "round": by.round, **_span(by)}
         if item.keeps:
@@ -119,7 +119,7 @@ def _span(compaction: CompactionCompleted) -> dict[str, int]:
 
 
 def _covered(compaction: CompactionCompleted) -> Facts:
-    """Return the figures of what a live summary stands for; what was not recorded is left out."""
+    """Return the figures of a live summary's compaction; figures that were not recorded are left out."""
     facts: Facts = {
         "blocks": compaction.covered_blocks,
         "tokens": compaction.covered_tokens,
@@ -136,12 +136,12 @@ def _covered(compaction: CompactionCompleted) -> Facts:
 
 
 def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
-    """Say a rule with its figures.
+    """Return a rule with its figures in words.
 
     Args:
         rule: its name.
         facts: its figures.
-        shown: tokens of what is shown of the block.
+        shown: tokens of the block as shown.
         whole: tokens of the whole block.
     """
     said = RULES.get(rule, spaced(rule))
@@ -160,7 +160,7 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
 
 
 def figures(facts: Facts) -> list[str]:
-    """Say the figures of a decision; those that are held against one another stand together."""
+    """Return the figures of a decision in words; figures that are compared with each other are one phrase."""
     rest = dict(facts)
     said: list[str] = []
     if {"before_tokens", "after_tokens"} <= rest.keys():
@@ -194,26 +194,26 @@ def _range(facts: Facts) -> str:
 
 
 def listed(facts: Mapping[str, int | str]) -> list[str]:
-    """Write figures with their names."""
+    """Return figures with their names in words."""
     return [
         f"{spaced(n)} {value:,}" if isinstance(value, int) else f"{spaced(n)} {value}" for n, value in facts.items()
     ]
 
 
 def spaced(name: str) -> str:
-    """Write a name of code as words."""
+    """Return an identifier as words."""
     return name.replace("_", " ")
 
 
 def counted(number: int, one: str, several: str) -> str:
-    """Say how many."""
+    """Return a number with the noun in singular or plural."""
     return f"{number:,} {one if number == 1 else several}"
 
 
 class ContextBlock(Frozen):
-    """A live block as this context treats it: ``tokens`` of what is shown, ``of_tokens`` of the whole.
+    """A live block in this context: ``tokens`` as shown, ``of_tokens`` of the whole.
 
-    ``rule`` is the name of what put it into its state and ``facts`` are its figures; ``reason`` says both in words.
+    ``rule`` is the name of the rule behind its state and ``facts`` are its figures; ``reason`` is both in words.
     """
 
     version: int
@@ -229,7 +229,7 @@ class ContextBlock(Frozen):
 
 
 def context_block(item: Item, rule: str, facts: Facts) -> ContextBlock:
-    """Return a live item as a context treats it, with the rule behind that."""
+    """Return a live item as a block of a context, with the rule behind its state."""
     tokens = 0 if rule == "result_omitted" else item.shown_tokens
     return ContextBlock(
         version=item.version,
@@ -251,12 +251,12 @@ _POINTS: Final = {
     "tail": "the last block",
     "lagging": "{lookback_blocks} blocks before the tail: a provider looks back no further to the point before",
 }
-"""What placed a cache point, by kind (seed 002, cache points after compaction)."""
+"""The rule that placed a cache point, by kind, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPoint:
-    """A cache point: the path of the block that it stands behind, its kind, and what placed it."""
+    """A cache point: its kind, the path of the block before it, and the rule that placed it."""
 
     kind: str
     path: str
@@ -270,19 +270,19 @@ class ExplainedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a context is what it is.
+    """The explanation of a context.
 
     Attributes:
         conversation, version: the log and the version that the context was projected from.
         fingerprint: of the context.
         policy: the policy's name.
         blocks: every live block in order, with its state, its rule and the figures behind it.
-        kept_long: what the provider is asked to keep for its long time.
+        kept_long: the part of the prefix that the provider is asked to keep for its long lifetime.
         cache_points: in order, each with the rule that placed it.
-        ephemeral: how many texts the uncached tail holds; the account has their tokens.
+        ephemeral: number of texts in the uncached tail; the account has their tokens.
         account: tokens by category against limit, trigger and target.
-        decisions: taken or refused by the render, with their figures.
-        overflow: above the trigger still.
+        decisions: of the render, refusals included, with their figures.
+        overflow: whether the total is still above the trigger.
     """
 
     conversation: str
@@ -317,12 +317,12 @@ class Explanation:
 def explained_points(
     neutral: NeutralContext, blocks: Sequence[ContextBlock], rule: CachePointRule
 ) -> tuple[ExplainedPoint, ...]:
-    """Say of each cache point of a context what placed it.
+    """Return each cache point of a context with the rule that placed it.
 
     Args:
         neutral: the context.
         blocks: its live blocks.
-        rule: the policy's.
+        rule: the policy's figures for cache points.
     """
     return tuple(
         ExplainedPoint(point.kind, neutral.entries[point.index].path, facts, _POINTS[point.kind].format(**facts))
@@ -332,7 +332,7 @@ def explained_points(
 
 
 def _point_facts(entries: Sequence[Entry], blocks: Sequence[ContextBlock], rule: CachePointRule, kind: str) -> Facts:
-    """Return the figures of the rule that placed a point; rounds are counted among what is shown."""
+    """Return the figures of the rule that placed a point; only shown rounds count."""
     if kind == "previous_turn":
         turns = {block.path: block.turn_id for block in blocks}
         return {"turn_id": turns[entries[-1].path]}

@@ -1,6 +1,6 @@
-"""An explanation as a table for people: a line a block, the cache points between them, then account and decisions.
+"""Write an explanation as a table for people: a line for each block, cache points between, account and decisions.
 
-As wide as it needs where no width is given; in a narrower space the reason moves under its block.
+Without a width the table is as wide as its lines. In a narrow space each reason moves under its block.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from timeline.projection.reports import Taken
 
 Paint: TypeAlias = "Callable[[str, str], str]"
-"""Gives a text the colour of a state, or of ``dim`` or ``bold`` things; it may not change how wide the text is."""
+"""Colours a text by the name of a state, or by ``dim``, ``bold``, ``plain`` or ``point``; keeps the text's width."""
 
 _LEFT: Final = 28
 """Columns of version, state and tokens."""
 _REASON: Final = 40
-"""Columns that a reason needs at the least beside its path."""
+"""The fewest columns that a reason needs beside its path."""
 _LONG: Final = ", for the provider's long time"
 
 
@@ -81,14 +81,14 @@ def _point_lines(kind: str, reason: str, width: int | None, paint: Paint) -> Ite
 
 
 def _wrapped(text: str, indent: int, width: int | None) -> list[str]:
-    """Part a text into the lines that fit behind an indent; a path stays whole."""
+    """Return a text as lines that fit behind an indent; a path stays whole."""
     if width is None:
         return [text]
     return wrap(text, max(width - indent, 20), break_on_hyphens=False, break_long_words=False)
 
 
 def account_lines(account: Account) -> Iterator[str]:
-    """Write the token account: a line a category with its share of the limit, then all of it against the bounds."""
+    """Yield the token account: a line for each category with its share of the limit, then the total and the bounds."""
     fixed = account.fixed
     rows = {
         "system prompt": fixed.system,
@@ -111,6 +111,6 @@ def _share(tokens: int, account: Account) -> str:
 
 
 def decision_in_words(taken: Taken) -> str:
-    """Say what a render decided, why, and the figures behind it."""
+    """Return a decision in words: its kind, its reason and its figures."""
     why = RULES.get(taken.reason, spaced(taken.reason))
     return f"{taken.kind} ({why}): {', '.join(figures(taken.facts))}".removesuffix(": ")

@@ -1,12 +1,13 @@
-"""Projection: a window in, the neutral context out. Pure: no clock, no randomness, no I/O.
+"""Project a window into the neutral context. Pure: no clock, no randomness, no I/O.
 
-The covered range is gone from the window already, so slicing is nothing to do here; hidden blocks are shown as their
-recorded replacements, then the cache points are placed on what is left (seed 002, render pipeline order).
+The covered range is no longer in the window, so nothing is sliced here. Hidden blocks are shown as their recorded
+replacements, then the cache points are placed: the order of the cut-point design [cut_point].
 
-Each live item that is shown is one neutral entry, save for summaries. What decides its form is recorded in the log
-(replacements, summary texts); nothing here is re-derived with a later version's taste except through a new projection
-number. Signed reasoning may follow a prefix that was rewritten since it was signed: which one does follows from the
-window, and from nothing that an append can change; what a provider makes of it is in `timeline.wire.providers`.
+A shown item is one neutral entry; only a summary may be several. Replacements and summary texts come from the log, so
+that a later version of this library projects the same bytes; a change of the format gets a new projection number.
+
+Signed reasoning may follow a prefix that was rewritten since it was signed. The window alone decides for which
+reasoning that is so, and no append changes it; `timeline.wire.providers` decides what each provider is sent of it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Signatures:
-    """Follows the items of one window, in their order.
+    """Finds the signed reasoning of one window whose prefix was rewritten, item by item in order.
 
     Args:
         items: of the window.
@@ -45,7 +46,7 @@ class Signatures:
         self._changed_at = 0
 
     def over(self, items: Sequence[Item]) -> Signatures:
-        """Return what follows the items of a window that begins with these, and goes on where this one stands."""
+        """Return a follower for a window that begins with these items; it continues behind the last one asked for."""
         further = Signatures(items)
         further._changed_at = self._changed_at
         return further
@@ -53,8 +54,8 @@ class Signatures:
     def rewritten_at(self, item: Item) -> int:
         """Return the version of the decision that last rewrote the prefix of signed reasoning; 0 where none did.
 
-        Asked once for each item, in order. An undo gives the blocks back that were there before the compaction, and
-        with them the prefix of what was said then; it takes away the prefix of what was said since.
+        Call it once for each item, in order. An undo restores the blocks from before the compaction, and with them the
+        prefix of the reasoning of that time; it rewrites the prefix of all reasoning since the compaction.
         """
         before, self._changed_at = self._changed_at, max(self._changed_at, item.changed_at)
         if type(item.block) is not Reasoning:
@@ -63,10 +64,10 @@ class Signatures:
         return at if item.version < at else 0
 
     def in_loop(self, item: Item, at: int) -> bool:
-        """Say whether an item was part of the assistant's newest turn when a decision of version ``at`` was taken.
+        """Return whether an item was part of the assistant's newest turn at the decision of version ``at``.
 
-        That turn reaches from the newest response back to the prompt before it. What is appended later begins other
-        turns and changes nothing of it, so that a part which was sent once goes on being sent until the next decision.
+        That turn goes from the newest response back to the prompt before it. Later appends do not change the answer, so
+        that reasoning which was sent once is sent in each context until the next decision.
         """
         said, asked = self._versions
         newest = said[bisect_left(said, at) - 1]
@@ -75,7 +76,7 @@ class Signatures:
 
     @cached_property
     def _versions(self) -> tuple[list[int], list[int]]:
-        """The versions of what the model said, and of what it was asked."""
+        """The versions of the model's response blocks, and of the prompts."""
         said = sorted(item.version for item in self._items if type(item.block) in RESPONSE_BLOCKS)
         asked = sorted(item.version for item in self._items if type(item.block) is UserPrompt)
         return said, asked
@@ -92,22 +93,22 @@ _BY_TYPE: dict[str, Role] = {
 
 
 _SENT_DATA = (Reasoning, ToolResult, UserPrompt, Attachment)
-"""Blocks whose content parts are sent; of all others only the text is, and the data stays in the log."""
+"""Blocks whose content parts are sent; for all others only the text is sent, and the data stays in the log."""
 
 
 def role_of(block: Block) -> Role:
-    """Say whose text a block is to be; other agents and tools speak as the user, labelled by their text."""
+    """Return the role that a block is sent with. Other agents and tools have the role of the user."""
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
 
 def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> tuple[Entry, ...]:
-    """Make the entries of an item: one, none for one that shows nothing, or a summary's with what is said around it.
+    """Return the entries of an item: one; none for an empty item; several for a summary with messages around it.
 
     Args:
         item: a live item.
         loose: for a result: its call is not shown.
-        rewritten: for reasoning: the prefix before it was rewritten since it was made.
-        in_loop: for such reasoning: it is part of what was the assistant's newest turn then.
+        rewritten: for reasoning: its prefix was rewritten since it was signed.
+        in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
     """
     block = item.block
     stand_in = item.replacement
@@ -120,7 +121,7 @@ def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: boo
 
 
 def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
-    """Tell a summary in the form that was recorded with it; it is never part of a response that follows it."""
+    """Return the messages of a summary in its recorded form; they are never part of the response behind them."""
     own = {"response_id": summary.path}
     question = summary.model_copy(update={"role": "user", "text": form.question, **own})
     answer = summary.model_copy(update={"role": "assistant", "text": form.answer, **own})
@@ -153,11 +154,11 @@ def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
 
 
 PROJECTION: Final = 3
-"""Number of the projection's format. Another number, another fingerprint; golden files hold each number's bytes."""
+"""Number of the projection's format. A new number changes every fingerprint; golden files hold each one's bytes."""
 
 
 class _Made(NamedTuple):
-    """Entries, and all that they were made of: their item, and whether it is loose, rewritten, in a loop."""
+    """Entries with their inputs: the item, and whether it is loose, rewritten and in a loop."""
 
     item: Item
     form: tuple[bool, bool, bool]
@@ -165,10 +166,10 @@ class _Made(NamedTuple):
 
 
 class _Whole:
-    """The last projection as a whole: a window that only goes on behind it is projected from there.
+    """The last projection. A window that only has more items behind those of the last one is projected from there.
 
-    What is appended changes no entry before it, so that such a window costs what is new in it; unless it was omitted
-    meanwhile, and takes the call that it answers with it.
+    An append changes no entry before it, so only the new items of such a window are projected. The exception is a new
+    item that is omitted already: it removes the call that it answers.
     """
 
     def __init__(self) -> None:
@@ -180,19 +181,19 @@ class _Whole:
         self.shown = Shown()
 
     def is_continued_by(self, items: Sequence[Item]) -> bool:
-        """Say whether a window begins with the very items of this one, and nothing behind them is omitted."""
+        """Return whether a window begins with the same item objects, and none behind them is omitted."""
         return begins_with(items, self.items) and not any(item.omitted for item in items[len(self.items) :])
 
     def shows_call(self, version: int | None) -> bool:
-        """Say whether a call of a version is shown; None is no call."""
+        """Return whether the call of this version is shown; False for None."""
         return version in self.calls and version not in self.gone
 
 
 class Projector:
     """Projects the windows of one conversation.
 
-    It remembers the entries that it has made, so that an unchanged block costs next to nothing in the next context; the
-    result is a pure function of the arguments all the same.
+    It remembers the entries that it has made, so that an unchanged block costs almost nothing in the next context. The
+    result is still a pure function of the arguments.
     """
 
     def __init__(self) -> None:
@@ -212,12 +213,12 @@ class Projector:
         """Project a window.
 
         Args:
-            window: what the model could see.
+            window: the window to project.
             rule: where cache points go.
-            policy: hash of the policy that the rule is from.
+            policy: hash of the policy that has the rule.
             system: the system prompt, as the provider takes it.
             tools: tool schemas, as the provider takes them.
-            ephemeral: texts for the uncached tail, said as the user and kept nowhere.
+            ephemeral: texts for the uncached tail, sent as the user and stored nowhere.
         """
         whole = self._of(window)
         beside = NeutralContext(
@@ -234,17 +235,17 @@ class Projector:
         return beside.model_copy(update={"entries": tuple(whole.entries)})  # checked when they were made, once each
 
     def entries(self, window: Window) -> tuple[list[Entry], list[Item]]:
-        """Return the entries of a window, and for each the item that it shows."""
+        """Return the entries of a window, and for each entry the item that it shows."""
         whole = self._of(window)
         return [*whole.entries], [*whole.shown.items]
 
     def _of(self, window: Window) -> _Whole:
-        """Project all of a window, from the last one on where it goes on behind it."""
+        """Project a window: only its new items, where it continues the last one."""
         whole = self._whole
         if not whole.is_continued_by(window.items):
             whole = _Whole()
         new = window.items[len(whole.items) :]
-        # A call whose result is omitted goes with it: without its result it would be told as interrupted.
+        # Before the loop: a call whose result is omitted is left out too, else it would be sent as interrupted.
         whole.gone.update(i.answers for i in new if i.omitted)
         whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
         signatures = whole.signatures = whole.signatures.over(window.items)

@@ -1,6 +1,6 @@
-"""What a render did: its decisions, and sums of them as flat figures under the names of seed 004.
+"""Report a render: its decisions, and their sums as flat figures under the names of [prune_then_summarize].
 
-All of them follow from the account and the decisions of a context.
+All figures follow from the account and the decisions of a context.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Taken(Frozen):
-    """A decision that this render took: what, why, and the figures behind it."""
+    """A decision of this render: its kind, its reason and its figures."""
 
     kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
     reason: str
@@ -29,14 +29,14 @@ class Taken(Frozen):
 
 
 class OverflowCheck(Frozen):
-    """Whether a context is above what the model takes.
+    """Whether a context is above the model's limit.
 
     Attributes:
-        is_overflow: nothing is available any more.
-        current_tokens: what the request counts: system prompt, tools and messages.
-        available_tokens: what is left for further messages; never below 0 here.
+        is_overflow: whether the total is above the limit.
+        current_tokens: tokens of the request: system prompt, tools and messages.
+        available_tokens: tokens left for further messages; never below 0 here.
         model_limit: the context limit.
-        output_reserve: kept free for the answer, and for what the counter misses.
+        output_reserve: tokens kept free for the answer and for the counter's error.
     """
 
     is_overflow: bool
@@ -47,7 +47,7 @@ class OverflowCheck(Frozen):
 
 
 class PruneResult(Frozen):
-    """What was cleared of the tools' outputs, and the tokens that this saved."""
+    """The cleared tool outputs, and the tokens that this saved."""
 
     outputs_pruned: int = 0
     tokens_saved: int = 0
@@ -55,7 +55,7 @@ class PruneResult(Frozen):
 
 
 class PreparedTokens(Frozen):
-    """Tokens of the messages as a render went on; a figure is the one before it where nothing was done."""
+    """Tokens of the messages after each step of a render; a step without effect repeats the figure before it."""
 
     before: int
     after_prune: int
@@ -64,13 +64,13 @@ class PreparedTokens(Frozen):
 
 
 class Preparation(Frozen):
-    """What a render did to a context before it could be sent.
+    """The steps of a render before its context could be sent.
 
     Attributes:
         tokens: of the messages, step by step.
-        was_pruned, was_compacted: which steps did something.
-        pruned_outputs: how many tool outputs were cleared.
-        compacted_messages: how many messages a summary took the place of.
+        was_pruned, was_compacted: whether these steps had an effect.
+        pruned_outputs: number of cleared tool outputs.
+        compacted_messages: number of messages that a summary replaced.
         removed_tools: the tools whose outputs were cleared.
     """
 
@@ -83,7 +83,7 @@ class Preparation(Frozen):
 
 
 def overflow_check(bill: Account) -> OverflowCheck:
-    """Hold an account against the limit."""
+    """Compare an account with the limit."""
     return OverflowCheck(
         is_overflow=bill.available < 0,
         current_tokens=bill.sent,
@@ -94,7 +94,7 @@ def overflow_check(bill: Account) -> OverflowCheck:
 
 
 def prune_result(decisions: Sequence[Taken]) -> PruneResult:
-    """Sum up what was hidden of the tools' outputs."""
+    """Sum up the hides of tool outputs."""
     hides = [taken for taken in decisions if taken.kind == "hidden" and taken.facts.get("outputs")]
     tools = (name for taken in hides for name in str(taken.facts.get("tools", "")).split(", ") if name)
     return PruneResult(

@@ -1,0 +1,166 @@
+"""The small fields of a window as one value: all that events set besides the live items and the turns.
+
+`FoldState.after` applies an event, `Fold` holds the newest value, `Window` shows it and a snapshot stores it. To add a
+field, add it here, as a property of `Window`, and in the snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.events import ContextRendered, ConversationOpened, ModelCalled, PolicyChanged
+from timeline.events.other_payloads import (
+    CompactionFailed,
+    CompactionStarted,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+)
+from timeline.fold.stages import advanced
+from timeline.usage import CACHE_SECONDS, reported_seconds
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.events import CompactionCompleted, CompactionReverted, Payload
+    from timeline.fold.stages import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """When the provider's prompt cache was last used, as far as the log knows.
+
+    Attributes:
+        at: start of the newest successful model call; without any call, the newest recorded render.
+        ttl: seconds that the provider keeps what it cached, from the usage that it reported.
+        called: whether it is a model call, and not only a recorded render.
+    """
+
+    at: datetime
+    ttl: int
+    called: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A running compaction: the version of its `CompactionStarted`, and when another process may begin one."""
+
+    version: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A refused or failed compaction: no new try under the same policy before the visible tokens reach ``retry_at``.
+
+    Above the limit it holds only until an item is added or changed behind the event of ``version``.
+    """
+
+    reason: str
+    retry_at: int
+    policy: str = ""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded context: its event's version, its fingerprint, and whether its prompt and tools were kept.
+
+    ``prefix`` holds the hashes of system prompt and tools; None in the snapshots of an earlier version.
+    """
+
+    version: int
+    fingerprint: str
+    record: str
+    prefix: tuple[str | None, str | None] | None = None
+
+
+class FoldState(NamedTuple):
+    """The small fields of a window.
+
+    A tuple, since each model call and each recorded render changes one, and a frozen dataclass of nine fields takes
+    several times as long to change.
+
+    Attributes:
+        rounds: how many compactions completed so far.
+        setback: the last refusal or failure since the last compaction.
+        policy: hash of the policy in force, when an event set one.
+        rendered: the newest recorded context.
+        touch: the last use of the provider's cache; None before the first.
+        model: id of the model that was called last; empty where none is recorded.
+        lease: the compaction that a process is running, or abandoned without recording it.
+        hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
+        stages: the entered stages of the work, oldest first; the last one may be in progress.
+    """
+
+    rounds: int = 0
+    setback: Setback | None = None
+    policy: str | None = None
+    rendered: Recorded | None = None
+    touch: Touch | None = None
+    model: str = ""
+    lease: Lease | None = None
+    hold: str | None = None
+    stages: tuple[Stage, ...] = ()
+
+    def after(self, version: int, at: datetime, payload: Payload) -> FoldState:
+        """Return the state after an event; events that change items or nothing at all leave it as it is."""
+        match payload:
+            case CompactionStarted():
+                # An earlier lease that is still valid wins: of two processes that begin together, one goes on.
+                taken = self.lease is not None and at < self.lease.expires_at
+                return self if taken else self._replace(lease=Lease(version, payload.expires_at))
+            case CompactionFailed():
+                retry_at = payload.visible_tokens + payload.retry_after
+                setback = Setback(payload.reason, retry_at, payload.policy, version)
+                return self.without_lease(payload.lease)._replace(setback=setback)
+            case ConversationOpened():
+                return self.released()  # a fork: a compaction that runs in its parent does not concern it
+            case PolicyChanged():
+                return self._replace(policy=payload.policy, setback=None, hold=None)
+            case ContextRendered():
+                rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
+                called = self.touch is not None and self.touch.called
+                touch = self.touch if called else Touch(at, CACHE_SECONDS, called=False)
+                return self._replace(rendered=rendered, touch=touch)
+            case ModelCalled():
+                return self._replace(model=payload.model or self.model, touch=self._touched(at, payload))
+            case StageEntered() | StageApproved() | StageRewound():
+                return self._replace(stages=advanced(self.stages, version, payload))
+            case _:
+                return self
+
+    def compacted(self, payload: CompactionCompleted) -> FoldState:
+        """Return the state after a compaction, which ends setback and hold."""
+        return self._replace(rounds=max(self.rounds, payload.round), setback=None, hold=None)
+
+    def reverted(self, payload: CompactionReverted) -> FoldState:
+        """Return the state after an undo: no automatic compaction follows under the policy in force."""
+        return self._replace(hold=payload.policy, setback=None)
+
+    def without_lease(self, version: int | None) -> FoldState:
+        """Return the state without the lease of this version; a lease that replaced it meanwhile stays."""
+        return self.released() if self.lease is not None and self.lease.version == version else self
+
+    def released(self) -> FoldState:
+        """Return the state without any lease."""
+        return self._replace(lease=None)
+
+    def _touched(self, at: datetime, call: ModelCalled) -> Touch | None:
+        """Return the last use of the cache after a call. A failed call does not use the cache.
+
+        The lifetime is what the newest usage reported. The newest start counts, since calls may run side by side, and
+        be recorded in another order than they began in.
+        """
+        before = self.touch
+        if call.finish_reason == "error":
+            return before
+        began = call.started_at or at
+        newest = max(began, before.at) if before is not None and before.called else began
+        ttl = reported_seconds(call.usage) or (CACHE_SECONDS if before is None else before.ttl)
+        return Touch(newest, ttl, called=True)
+
+
+NOTHING_YET: Final = FoldState()
+"""The state before the first event."""
