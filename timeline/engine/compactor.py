@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import RangeSummary, stem
 from timeline.engine.hooks import BEFORE, Announced, call_hook
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from timeline.events.other_payloads import FailureReason
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
-    from timeline.planning.account import FixedPart
+    from timeline.planning.account import Account, FixedPart
+    from timeline.planning.plans import Refusal
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
     from timeline.ports import Summarizer, TokenCounter
@@ -110,81 +111,110 @@ class Compactor:
         """Return one for dry runs: it calls no hook, is not observed, and what it tells is told as what would be."""
         return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
 
-    async def compact(
-        self,
-        log: Log,
-        fixed: FixedPart,
-        now: datetime,
-        *,
-        step: CoveringStep,
-        reason: CompactReason,
-        instructions: str = "",
-        wait: bool = True,
-        most: int | None = None,
-        begun_with: int | None = None,
-    ) -> list[Taken]:
-        """Carry out one step of the policy on a log.
 
-        Args:
-            log: of the conversation.
-            fixed: what no compaction can free.
-            now: its time.
-            step: which one.
-            reason: why it runs.
-            instructions: what the summary should attend to.
-            wait: for a compaction that somebody else is writing.
-            most: bring the total down to this figure, instead of the policy's target.
-            begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """A log that is to become smaller: by what means, down to which figure, and why.
 
-        Raises:
-            CompactionInProgress: somebody else compacts, and ``wait`` is False.
-            CompactionRefused: nothing would be gained.
-            CompactionSuperseded: the planned range changed each time while the summary was written.
-            SummarizerFailed: no summarizer gave a usable answer.
-        """
-        with self.observer.compacting(log.fold.conversation, reason, step) as tell:
-            run = _Compaction(self, log, fixed, now, step, reason, instructions, tell, most, begun_with)
-            return await run.run(wait=wait)
+    Attributes:
+        compactor: the policy, with what carries it out.
+        log: of the conversation.
+        fixed: what no compaction can free.
+        now: the time of what is appended.
+        reason: why; a forced pass covers something, however small the context is.
+        most: bring the total down to this figure, instead of the policy's target.
+        instructions: what a summary should attend to.
+        wait: for a compaction that another writer has begun.
+    """
 
-    async def set_back(
-        self,
-        log: Log,
-        fixed: FixedPart,
-        now: datetime,
-        reason: FailureReason,
-        detail: str,
-        *,
-        lease: int | None = None,
-        cause: Cause | None = None,
-        asked: Asked | None = None,
-    ) -> None:
-        """Record a refusal or failure, unless it is the very one that is on record.
+    compactor: Compactor
+    log: Log
+    fixed: FixedPart
+    now: datetime
+    reason: CompactReason = "over_trigger"
+    most: int | None = None
+    instructions: str = ""
+    wait: bool = True
 
-        The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
-        """
-        window, policy = log.fold.window, self.policy.digest()
-        growth = retry_growth(self.policy, window.tokens)
-        known = window.setback
-        repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
-            reason,
-            window.tokens + growth,
-            policy,
-        )
-        if repeated and lease is None:
-            return
-        failed = CompactionFailed(
-            reason=reason,
-            detail=detail,
-            policy=policy,
-            visible_tokens=window.tokens,
-            retry_after=growth,
-            over_limit=account(window.items, fixed, self.policy).available < 0,
-            lease=lease,
-            cause=cause,
-            usage=None if asked is None else asked.spent,
-            unanswered=0 if asked is None else asked.unanswered,
-        )
-        await log.commit([failed], at=now)
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.compactor.policy
+
+    @property
+    def window(self) -> Window:
+        """The window of the log as it is now."""
+        return self.log.fold.window
+
+    @property
+    def limit(self) -> int:
+        """What the context is held against, in tokens."""
+        return self.policy.max_tokens if self.most is None else self.most
+
+    def account(self) -> Account:
+        """Draw up the account of the window as it is now, held against ``most`` where that is given."""
+        return account(self.window.items, self.fixed, self.policy, most=self.most)
+
+    def plan(self, step: CoveringStep) -> Plan | Refusal:
+        """Plan a step that covers something, from the window as it is now."""
+        return plan_step(step, self.window, self.fixed, self.policy, self.compactor.counter, most=self.most)
+
+
+async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[Taken]:
+    """Carry out one step of the policy that covers something.
+
+    Args:
+        pressure: the log and the terms.
+        step: the step.
+        begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
+
+    Raises:
+        CompactionInProgress: another writer compacts, and the pressure does not wait.
+        CompactionRefused: nothing would be gained.
+        CompactionSuperseded: the planned range changed each time while the summary was written.
+        SummarizerFailed: no summarizer gave a usable answer.
+    """
+    conversation = pressure.log.fold.conversation
+    with pressure.compactor.observer.compacting(conversation, pressure.reason, step) as observed:
+        return await _Compaction(pressure, step, observed, begun_with).run()
+
+
+async def set_back(
+    pressure: Pressure,
+    reason: FailureReason,
+    detail: str,
+    *,
+    lease: int | None = None,
+    cause: Cause | None = None,
+    asked: Asked | None = None,
+) -> None:
+    """Record a refusal or failure, unless it is the very one that is on record.
+
+    The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
+    """
+    window, policy = pressure.window, pressure.policy
+    growth = retry_growth(policy, window.tokens)
+    known = window.setback
+    repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
+        reason,
+        window.tokens + growth,
+        policy.digest(),
+    )
+    if repeated and lease is None:
+        return
+    failed = CompactionFailed(
+        reason=reason,
+        detail=detail,
+        policy=policy.digest(),
+        visible_tokens=window.tokens,
+        retry_after=growth,
+        over_limit=account(window.items, pressure.fixed, policy).available < 0,
+        lease=lease,
+        cause=cause,
+        usage=None if asked is None else asked.spent,
+        unanswered=0 if asked is None else asked.unanswered,
+    )
+    await pressure.log.commit([failed], at=pressure.now)
 
 
 @dataclass(slots=True)
@@ -196,25 +226,27 @@ class _Compaction:
     summaries came to so far.
     """
 
-    compactor: Compactor
-    log: Log
-    fixed: FixedPart
-    now: datetime
+    pressure: Pressure
     step: CoveringStep
-    reason: CompactReason
-    instructions: str
-    tell: Callable[[CompactionCompleted, Window, Window], None]
-    most: int | None = None
-    begun_with: int | None = None
+    observed: Callable[[CompactionCompleted, Window, Window], None]
+    begun_with: int | None
     lease: int | None = None
     own_summary: str = ""
     committed: int = 0
     before: Window | None = None
     asked: Asked = field(default_factory=Asked)
 
-    async def run(self, *, wait: bool) -> list[Taken]:
+    @property
+    def log(self) -> Log:
+        return self.pressure.log
+
+    @property
+    def compactor(self) -> Compactor:
+        return self.pressure.compactor
+
+    async def run(self) -> list[Taken]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
-        plan = await self._begin(wait=wait)
+        plan = await self._begin()
         try:
             with within(self.log, self.lease):
                 if self.compactor.hooks.on_before_compaction is not None:
@@ -231,7 +263,7 @@ class _Compaction:
                         return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:
-            await release(self.log, self.lease, error, self.now, asked=self.asked)
+            await release(self.log, self.lease, error, self.pressure.now, asked=self.asked)
             raise
         raise CompactionSuperseded(
             "The log changed inside the planned range while the summary was written. "
@@ -240,13 +272,13 @@ class _Compaction:
 
     def _is_called_off(self) -> bool:
         """Say whether somebody else took the compaction over, or what was folded was just taken back."""
-        held = self.log.fold.window.hold == self.compactor.policy.digest()
-        return not holds(self.log, self.lease) or (held and self.reason not in FORCED)
+        held = self.pressure.window.hold == self.pressure.policy.digest()
+        return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
-    async def _begin(self, *, wait: bool) -> Plan:
+    async def _begin(self) -> Plan:
         """Plan, and take the lease where a summary will be written."""
         while True:
-            at = await take_turn(self.log, self.now, wait=wait)
+            at = await take_turn(self.log, self.pressure.now, wait=self.pressure.wait)
             plan = await self._plan()
             if plan.covers is None:
                 return plan
@@ -257,16 +289,12 @@ class _Compaction:
     def _started(self, plan: Plan, expires_at: datetime) -> CompactionStarted:
         return CompactionStarted(
             expires_at=expires_at,
-            reason=self.reason,
+            reason=self.pressure.reason,
             before_tokens=plan.before_tokens if self.begun_with is None else self.begun_with,
-            limit=self._limit,
+            limit=self.pressure.limit,
             messages=len(messages(plan.covered)),
             continues=self.begun_with is not None,
         )
-
-    @property
-    def _limit(self) -> int:
-        return self.compactor.policy.max_tokens if self.most is None else self.most
 
     def _freed_before(self, plan: Plan) -> int:
         """Return what hiding freed before this, in the same compaction."""
@@ -274,16 +302,14 @@ class _Compaction:
 
     async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
-        compactor, window = self.compactor, self.log.fold.window
-        decision = plan_step(self.step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+        decision = self.pressure.plan(self.step)
         if isinstance(decision, Plan):
             return decision
         await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        own: Any = {"lease": self.lease, "cause": cause, "asked": self.asked}
-        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, **own)
+        await set_back(self.pressure, reason, detail, lease=self.lease, cause=cause, asked=self.asked)
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
@@ -292,7 +318,7 @@ class _Compaction:
             CompactionRefused: it forbade it.
         """
         hook = self.compactor.hooks.on_before_compaction
-        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.now)
+        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.now)
         if answer is Skip or isinstance(answer, Skip):
             detail = answer.reason if isinstance(answer, Skip) else ""
             await self._set_back("vetoed", detail)
@@ -302,10 +328,10 @@ class _Compaction:
 
     def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
         """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
-        number = self.log.fold.window.rounds + 1
+        number = self.pressure.window.rounds + 1
         if plan.written is not None:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
-        told = unheaded(self.own_summary, self.compactor.policy.form)
+        told = unheaded(self.own_summary, self.pressure.policy.form)
         text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
         return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
@@ -313,18 +339,18 @@ class _Compaction:
         """Turn a plan into the events that will carry it out."""
         payloads: list[Payload] = []
         if plan.covers is not None:
-            window = self.log.fold.window
+            window = self.pressure.window
             parts, who, number = self._written(plan) or await self._summarise(plan)
             completed = compaction_event(
                 window,
                 plan,
                 parts=parts,
                 written_by=who,
-                reason=self.reason,
+                reason=self.pressure.reason,
                 taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
-                policy=self.compactor.policy,
+                policy=self.pressure.policy,
                 counter=self.compactor.counter,
-                now=self.now,
+                now=self.pressure.now,
                 number=number,
             )
             own = {"lease": self.lease, "messages": len(messages(plan.covered))}
@@ -339,13 +365,13 @@ class _Compaction:
 
     def _previews(self, plan: Plan) -> Pruned:
         """Tell previews that are all that is made: where a summary is written, its own figures hold them too."""
-        pruned = Pruned(reason=self.reason, before_tokens=plan.before_tokens, limit=self._limit)
-        return as_pruned(pruned, plan.spills, self.log.fold.window, plan.before_tokens - plan.expected_tokens)
+        pruned = Pruned(reason=self.pressure.reason, before_tokens=plan.before_tokens, limit=self.pressure.limit)
+        return as_pruned(pruned, plan.spills, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
         """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
-        policy, counter = self.compactor.policy, self.compactor.counter
-        requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
+        policy, counter = self.pressure.policy, self.compactor.counter
+        requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
             parts, who = await ask(self.compactor.summarizer, requests, self.asked)
         except SummarizerFailed as failure:
@@ -366,23 +392,23 @@ class _Compaction:
     async def _wanted(self) -> Wanted:
         """Say what the step asks of its summary."""
         if not isinstance(self.step, Summarize):
-            return Wanted(instructions=self.instructions)
+            return Wanted(instructions=self.pressure.instructions)
         return Wanted(
             prompt=self.step.prompt,
             language=self.step.language,
             original_task=await self.log.first_prompt(),
-            instructions=self.instructions,
+            instructions=self.pressure.instructions,
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
         """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
 
         async def still_wanted() -> Sequence[Payload]:
-            self.committed, self.before = self.log.fold.version + 1, self.log.fold.window
+            self.committed, self.before = self.log.fold.version + 1, self.pressure.window
             return payloads if holds(self.log, self.lease) and await still_valid(self.log, plan) else ()
 
         try:
-            return await self.log.decide(still_wanted, at=self.now, snapshot=plan.covers is not None)
+            return await self.log.decide(still_wanted, at=self.pressure.now, snapshot=plan.covers is not None)
         except VersionConflict:
             return False
 
@@ -392,7 +418,7 @@ class _Compaction:
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
                 if self.before is not None:
-                    self.tell(payload, self.before, self.log.fold.window)
+                    self.observed(payload, self.before, self.pressure.window)
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
@@ -404,7 +430,7 @@ class _Compaction:
             "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
-        announced = Announced(done, self.committed, self.log, self.now)
+        announced = Announced(done, self.committed, self.log, self.pressure.now)
         await announced.tell(self.compactor.hooks)
-        boundary = await announced.mark() if self.compactor.policy.boundary else None
+        boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)

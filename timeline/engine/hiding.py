@@ -15,14 +15,11 @@ from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
-    from timeline.events import CompactReason, Payload
+    from timeline.engine.compactor import Pressure
+    from timeline.events import Payload
     from timeline.fold.window import Window
-    from timeline.log.protocol import Log
     from timeline.planning.plans import Hides
-    from timeline.policy.model import Policy
     from timeline.policy.steps import HidingStep
 
 
@@ -36,23 +33,21 @@ class Course:
     """What is told of a compaction while it goes from hiding to a summary (seed 004).
 
     Attributes:
-        reason: why it runs.
-        limit: what it is held against, in tokens.
+        pressure: why it runs, and what it is held against.
         begun_with: the messages' tokens when it began, where hiding was not enough; None while none is under way.
     """
 
-    reason: CompactReason
-    limit: int
+    pressure: Pressure
     begun_with: int | None = None
 
-    def told(self, hides: Hides, window: Window, policy: Policy, goes_on: Callable[[int], bool] = _enough) -> Hides:
+    def told(self, hides: Hides, window: Window, goes_on: Callable[[int], bool] = _enough) -> Hides:
         """Return hides that say where they stand; ``goes_on`` is asked with the tokens freed whether more follows."""
-        before = sum(costs(window.items, policy))
+        before = sum(costs(window.items, self.pressure.policy))
         pruned = Pruned(
-            reason=self.reason,
+            reason=self.pressure.reason,
             before_tokens=before if self.begun_with is None else self.begun_with,
             after_tokens=before,
-            limit=self.limit,
+            limit=self.pressure.limit,
             continues=self.begun_with is not None,
             goes_on=goes_on(hides.freed),
         )
@@ -64,59 +59,48 @@ class Course:
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
 
 
-async def hide_by_step(
-    compactor: Compactor,
-    log: Log,
-    now: datetime,
-    step: HidingStep,
-    *,
-    course: Course,
-    goes_on: Callable[[int], bool] = _enough,
-) -> list[Taken]:
+async def hide_by_step(step: HidingStep, course: Course, *, goes_on: Callable[[int], bool] = _enough) -> list[Taken]:
     """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
 
     Args:
-        compactor: of the policy.
-        log: of the conversation.
-        now: its time.
         step: which one.
         course: of the compaction that it belongs to.
         goes_on: says, given the tokens freed, whether a summary is to follow.
     """
+    pressure = course.pressure
     chosen: list[tuple[Hides, Window]] = []
 
     async def choose() -> Sequence[Payload]:
         chosen.clear()
-        window = log.fold.window
-        hides = plan_hides(step, window, compactor.policy, compactor.counter)
+        window = pressure.window
+        hides = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
         if hides is None:
             return ()
-        hides = course.told(hides, window, compactor.policy, goes_on)
+        hides = course.told(hides, window, goes_on)
         chosen.append((hides, window))
         return [hides.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
-        if await log.decide(choose, at=now):
-            taken = [hidden_by(hides, window, compactor, log) for hides, window in chosen]
+        if await pressure.log.decide(choose, at=pressure.now):
+            taken = [hidden_by(hides, window, pressure) for hides, window in chosen]
             course.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-def hidden_by(hides: Hides, window: Window, compactor: Compactor, log: Log) -> Taken:
+def hidden_by(hides: Hides, window: Window, pressure: Pressure) -> Taken:
     """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
 
     Args:
         hides: what was appended.
         window: what it was planned from.
-        compactor: whose policy it was planned under.
-        log: that it went to.
+        pressure: the policy that it was planned under, and the log that it went to.
     """
     event = hides.event
     if event.pruned is not None:
-        compactor.observer.pruned(log.fold.conversation, event.pruned)
+        pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
     tools = tools_of({stand_in.version for stand_in in event.blocks}, window)
-    before = sum(costs(window.items, compactor.policy))
+    before = sum(costs(window.items, pressure.policy))
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,

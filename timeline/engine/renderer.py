@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
+from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import relieve
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.planning.account import Account, FixedPart
     from timeline.policy.model import Policy
     from timeline.projection.reports import Taken
+    from timeline.wire.neutral import NeutralContext
 
 _MOST_KEPT_COUNTS: Final = 200
 """Counts of prompts, tools and tails that are kept from one render to the next."""
@@ -67,12 +69,17 @@ class Renderer:
         empty = account((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
-        decisions = await relieve(compactor, log, fixed, now, self.ledger)
+        decisions = await relieve(Pressure(compactor, log, fixed, now), self.ledger)
         if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
-        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=tail)
-        held = log.fold.window.hold == context.neutral.policy  # undone: reported, and not folded again
+        window = log.fold.window
+        neutral = self._projector.project(
+            window, policy.cache_points, policy=policy.digest(), system=system, tools=tools, ephemeral=tail
+        )
+        bill = self.ledger.account(window.items, fixed, policy)
+        context = _context(window, policy, neutral, bill, decisions)
+        held = window.hold == context.neutral.policy  # undone: reported, and not folded again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
@@ -113,37 +120,21 @@ class Renderer:
 
         return fixed_part(compactor.policy, count, system=system, tools=tools, ephemeral=ephemeral)
 
-    def _project(
-        self,
-        log: Log,
-        compactor: Compactor,
-        fixed: FixedPart,
-        decisions: Sequence[Taken],
-        *,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
-        ephemeral: Sequence[str],
-    ) -> RenderedContext:
-        window, policy = log.fold.window, compactor.policy
-        bill = self.ledger.account(window.items, fixed, policy)
-        return RenderedContext(
-            conversation=window.conversation,
-            version=window.version,
-            projection=PROJECTION,
-            window=window,
-            policy=policy,
-            neutral=self._projector.project(
-                window,
-                policy.cache_points,
-                policy=policy.digest(),
-                system=system,
-                tools=tools,
-                ephemeral=ephemeral,
-            ),
-            account=bill,
-            decisions=tuple(decisions),
-            overflow=bill.over_trigger,
-        )
+
+def _context(
+    window: Window, policy: Policy, neutral: NeutralContext, bill: Account, decisions: Sequence[Taken]
+) -> RenderedContext:
+    return RenderedContext(
+        conversation=window.conversation,
+        version=window.version,
+        projection=PROJECTION,
+        window=window,
+        policy=policy,
+        neutral=neutral,
+        account=bill,
+        decisions=tuple(decisions),
+        overflow=bill.over_trigger,
+    )
 
 
 def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:

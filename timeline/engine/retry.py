@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
-from timeline.planning.account import account
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
-    from timeline.log.protocol import Log
-    from timeline.planning.account import FixedPart
+    from timeline.engine.compactor import Pressure
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import Taken
     from timeline.wire.refusals import ContextLimit
@@ -64,21 +61,23 @@ async def call_with_retry(
         raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
 
 
-async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: int, now: datetime) -> list[str]:
+async def compact_to(pressure: Pressure, target: int) -> list[str]:
     """Compact until a request counts at most ``target`` tokens, or nothing more is gained; say what was done.
 
     Raises:
         CompactionSuperseded: other writers changed the range each time.
         SummarizerFailed: no summarizer gave a usable answer.
     """
-    most = target + fixed.reserved
+    pressure = replace(pressure, reason="refused", most=target + pressure.fixed.reserved)
     tried: list[str] = []
-    for _ in range(compactor.policy.attempts):
-        if account(log.fold.window.items, fixed, compactor.policy).sent <= target:
+    for _ in range(pressure.policy.attempts):
+        if pressure.account().sent <= target:
             break
-        done = await run_steps(compactor, log, fixed, now, reason="refused", most=most)
+        done = await run_steps(pressure)
         tried += [_told(taken) for taken in done.taken]
-        fixed = done.fixed  # less than before, once stages that were collapsed are told in short
+        pressure = (
+            done.pressure
+        )  # its fixed part is less than before, once stages that were collapsed are told in short
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break
