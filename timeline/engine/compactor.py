@@ -1,7 +1,7 @@
-"""Compacting a log: plan from a window, summarise outside any lock, commit against the events since the plan.
+"""Compact a log: plan from its window, write the summary outside any lock, commit if the plan is still valid.
 
-The decisions are the planner's; this module asks the summarizers and the hooks, and appends what came of it. A plan
-still holds when what came since left its range alone.
+The planner decides; this module asks the hooks and the summarizers, and appends the result. Appends may go on while the
+summary is written: a plan stays valid as long as the events since then leave its range alone.
 """
 
 from __future__ import annotations
@@ -77,11 +77,14 @@ _HARMLESS: Final = (
     PrefixChanged,
     ToolsChanged,
 )
-"""Events that leave a plan valid: they stand behind its range, or change nothing in it."""
+"""Events that leave a plan valid: they come behind its range, or change nothing in it."""
 
 
 async def still_valid(log: Log, plan: Plan) -> bool:
-    """Say whether everything since the plan stands behind its range: appends do, unless they answer a covered call."""
+    """Return whether a plan may still be committed: nothing since then changed its range.
+
+    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call.
+    """
     if log.fold.version == plan.version:
         return True
     if any(not isinstance(event.payload, _HARMLESS) for event in await log.since(plan.version)):
@@ -93,12 +96,12 @@ async def still_valid(log: Log, plan: Plan) -> bool:
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_LOGGER: Final = logging.getLogger("timeline.dry")
 _PLANS: Final = 2
-"""A plan whose range changed meanwhile is made once again (design, section 4)."""
+"""How many plans a compaction makes: one more after the range of the first one changed (design: Commit)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """All that compacting needs besides the log; ``logger`` is told of each round and each failure."""
+    """A policy and everything that carries it out; ``logger`` gets a line for each compaction and each failure."""
 
     policy: Policy
     counter: TokenCounter
@@ -108,23 +111,23 @@ class Compactor:
     logger: logging.Logger = _LOGGER
 
     def dry(self) -> Compactor:
-        """Return one for dry runs: it calls no hook, is not observed, and what it tells is told as what would be."""
+        """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry``."""
         return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """A log that is to become smaller: by what means, down to which figure, and why.
+    """A log to make smaller: by what means, down to which figure, and why.
 
     Attributes:
-        compactor: the policy, with what carries it out.
-        log: of the conversation.
-        fixed: what no compaction can free.
-        now: the time of what is appended.
-        reason: why; a forced pass covers something, however small the context is.
-        most: bring the total down to this figure, instead of the policy's target.
+        compactor: the policy and everything that carries it out.
+        log: the log of the conversation.
+        fixed: the tokens that no compaction can free.
+        now: the time of the appended events.
+        reason: why the log is compacted; a forced pass covers something, however small the context is.
+        most: the total to come down to, in tokens, instead of the policy's target.
         instructions: what a summary should attend to.
-        wait: for a compaction that another writer has begun.
+        wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
     """
 
     compactor: Compactor
@@ -148,28 +151,29 @@ class Pressure:
 
     @property
     def limit(self) -> int:
-        """What the context is held against, in tokens."""
+        """The limit of the context, in tokens: ``most`` where that is given, else the policy's."""
         return self.policy.max_tokens if self.most is None else self.most
 
     def account(self) -> Account:
-        """Draw up the account of the window as it is now, held against ``most`` where that is given."""
+        """Draw up the account of the window as it is now, with ``most`` as its limit where that is given."""
         return account(self.window.items, self.fixed, self.policy, most=self.most)
 
     def plan(self, step: CoveringStep) -> Plan | Refusal:
-        """Plan a step that covers something, from the window as it is now."""
+        """Plan a covering step from the window as it is now."""
         return plan_step(step, self.window, self.fixed, self.policy, self.compactor.counter, most=self.most)
 
 
 async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[Taken]:
-    """Carry out one step of the policy that covers something.
+    """Carry out one covering step of the policy: usually, replace the oldest blocks by a summary.
 
     Args:
-        pressure: the log and the terms.
+        pressure: the log, and how far it is to come down.
         step: the step.
-        begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
+        begun_with: the messages' tokens when this compaction began by hiding, which was not enough; None if it begins
+            here.
 
     Raises:
-        CompactionInProgress: another writer compacts, and the pressure does not wait.
+        CompactionInProgress: another writer compacts, and ``pressure.wait`` is False.
         CompactionRefused: nothing would be gained.
         CompactionSuperseded: the planned range changed each time while the summary was written.
         SummarizerFailed: no summarizer gave a usable answer.
@@ -188,9 +192,10 @@ async def set_back(
     cause: Cause | None = None,
     asked: Asked | None = None,
 ) -> None:
-    """Record a refusal or failure, unless it is the very one that is on record.
+    """Record a refusal or failure, unless the same one is on record already.
 
-    The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
+    The next try waits until the visible tokens grew by as much as a compaction has to free: a conversation that cannot
+    be compacted is not planned again at every render (design: Invariants, 3).
     """
     window, policy = pressure.window, pressure.policy
     growth = retry_growth(policy, window.tokens)
@@ -221,9 +226,15 @@ async def set_back(
 class _Compaction:
     """One compaction under way.
 
-    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
-    ``committed`` is the version of its first event once it is in the log; ``asked`` is what all requests for
-    summaries came to so far.
+    Attributes:
+        pressure, step: as `compact` got them.
+        observed: reports the committed compaction to the observer.
+        begun_with: as `compact` got it.
+        lease: the version of its own ``compaction.started``; None unless a summary is to be written.
+        own_summary: the summary that the application's hook wrote instead of the summarizer.
+        committed: the version of its first event, once that is in the log.
+        before: the window that the commit found.
+        asked: the usage of all summary requests so far.
     """
 
     pressure: Pressure
@@ -245,15 +256,19 @@ class _Compaction:
         return self.pressure.compactor
 
     async def run(self) -> list[Taken]:
-        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
+        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted.
+
+        The lease comes before the hook and the summary, which take time: no other writer pays for a second summary of
+        the same range meanwhile.
+        """
         plan = await self._begin()
         try:
             with within(self.log, self.lease):
                 if self.compactor.hooks.on_before_compaction is not None:
                     await self._ask_application(plan)
-                    plan = await self._plan()  # the split comes after the hook, which may have pinned or appended
+                    plan = await self._plan()  # planned again: the hook may have pinned or appended
                 for number in range(_PLANS):
-                    if number:
+                    if number:  # the range changed: plan anew from the log's end, unless the compaction is called off
                         await self.log.catch_up()
                         if self._is_called_off():
                             break
@@ -262,7 +277,7 @@ class _Compaction:
                     if await self._commit(plan, payloads):
                         return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
-        except BaseException as error:
+        except BaseException as error:  # release the lease on every error, or other writers wait until it expires
             await release(self.log, self.lease, error, self.pressure.now, asked=self.asked)
             raise
         raise CompactionSuperseded(
@@ -271,12 +286,15 @@ class _Compaction:
         )
 
     def _is_called_off(self) -> bool:
-        """Say whether somebody else took the compaction over, or what was folded was just taken back."""
+        """Return whether another writer took the compaction over, or an undo holds this policy since then."""
         held = self.pressure.window.hold == self.pressure.policy.digest()
         return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
     async def _begin(self) -> Plan:
-        """Plan, and take the lease where a summary will be written."""
+        """Plan, and take the lease if a summary is to be written; start over where another writer took it first.
+
+        Each try plans anew, since the other writer's compaction may have covered the range.
+        """
         while True:
             at = await take_turn(self.log, self.pressure.now, wait=self.pressure.wait)
             plan = await self._plan()
@@ -297,7 +315,7 @@ class _Compaction:
         )
 
     def _freed_before(self, plan: Plan) -> int:
-        """Return what hiding freed before this, in the same compaction."""
+        """Return the tokens that hiding freed earlier in the same compaction."""
         return 0 if self.begun_with is None else max(0, self.begun_with - plan.before_tokens)
 
     async def _plan(self) -> Plan:
@@ -315,7 +333,7 @@ class _Compaction:
         """Let the application forbid the compaction, or write its summary.
 
         Raises:
-            CompactionRefused: it forbade it.
+            CompactionRefused: the application forbade it.
         """
         hook = self.compactor.hooks.on_before_compaction
         answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.now)
@@ -327,7 +345,7 @@ class _Compaction:
             self.own_summary = repair_text(answer).strip() if shows(answer) else ""
 
     def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
-        """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
+        """Return the summary of the planner, or of the application's hook cut to the plan's caps, if any."""
         number = self.pressure.window.rounds + 1
         if plan.written is not None:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
@@ -336,7 +354,7 @@ class _Compaction:
         return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:
-        """Turn a plan into the events that will carry it out."""
+        """Turn a plan into events, asking for a summary where none is written yet."""
         payloads: list[Payload] = []
         if plan.covers is not None:
             window = self.pressure.window
@@ -355,7 +373,8 @@ class _Compaction:
             )
             own = {"lease": self.lease, "messages": len(messages(plan.covered))}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
-        elif self.lease is not None:  # what was to be covered may not be any more: nobody is to wait for a summary
+        elif self.lease is not None:
+            # Planned anew, it covers nothing: end the lease, so that no writer waits for a summary.
             detail = "only previews were left to make"
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.spills:
@@ -364,12 +383,12 @@ class _Compaction:
         return payloads
 
     def _previews(self, plan: Plan) -> Pruned:
-        """Tell previews that are all that is made: where a summary is written, its own figures hold them too."""
+        """Return the figures of previews that come without a summary; a summary's own figures include its previews."""
         pruned = Pruned(reason=self.pressure.reason, before_tokens=plan.before_tokens, limit=self.pressure.limit)
         return as_pruned(pruned, plan.spills, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
-        """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
+        """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
         requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
@@ -390,7 +409,7 @@ class _Compaction:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
 
     async def _wanted(self) -> Wanted:
-        """Say what the step asks of its summary."""
+        """Return the step's prompt, language and original task, with the caller's instructions."""
         if not isinstance(self.step, Summarize):
             return Wanted(instructions=self.pressure.instructions)
         return Wanted(
@@ -401,7 +420,11 @@ class _Compaction:
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
-        """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
+        """Append the events if the lease still counts and the plan is still valid; return whether they were appended.
+
+        Both are checked under the log's lock, right before the append: whatever came while the summary was written is
+        known by then.
+        """
 
         async def still_wanted() -> Sequence[Payload]:
             self.committed, self.before = self.log.fold.version + 1, self.pressure.window
@@ -413,7 +436,7 @@ class _Compaction:
             return False
 
     async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
-        """Call the hooks and say what was done."""
+        """Report the committed events to the observer and the hooks; return them as decisions."""
         taken: list[Taken] = []
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
@@ -425,7 +448,7 @@ class _Compaction:
         return taken
 
     async def _announce(self, done: CompactionCompleted) -> Taken:
-        """Say it in the program's log, call the hooks, and append the boundary where the policy wants one."""
+        """Log a line, call the hooks, then append the boundary event where the policy wants one."""
         self.compactor.logger.info(
             "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),

@@ -1,4 +1,8 @@
-"""Hiding as one decision: append a batch that was planned, and say what it was, with all figures of it."""
+"""Hide a batch of blocks as one decision: plan it under the log's lock, append it, report its figures.
+
+The planner chooses the blocks (`timeline.planning.hide`); a step of the policy that hides comes in through
+`hide_by_step`, and the cache clock through `timeline.engine.due_decisions`.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +34,21 @@ def _enough(freed: int) -> bool:
 
 @dataclass(slots=True)
 class Course:
-    """What is told of a compaction while it goes from hiding to a summary (seed 004).
+    """The figures of one compaction that may go from hiding to a summary.
+
+    Batches and summary are separate events; with these figures a reader of the log sees them as one compaction, with
+    one start and one end.
 
     Attributes:
-        pressure: why it runs, and what it is held against.
-        begun_with: the messages' tokens when it began, where hiding was not enough; None while none is under way.
+        pressure: the reason of the compaction, and its limit.
+        begun_with: the messages' tokens when it began, if hiding was not enough; None while no compaction is under way.
     """
 
     pressure: Pressure
     begun_with: int | None = None
 
     def told(self, hides: Hides, window: Window, goes_on: Callable[[int], bool] = _enough) -> Hides:
-        """Return hides that say where they stand; ``goes_on`` is asked with the tokens freed whether more follows."""
+        """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
         before = sum(costs(window.items, self.pressure.policy))
         pruned = Pruned(
             reason=self.pressure.reason,
@@ -55,23 +62,23 @@ class Course:
         return replace(hides, event=hides.event.model_copy(update={"pruned": filled}))
 
     def follow(self, pruned: Pruned | None) -> None:
-        """Take in what was hidden: the compaction is over, or goes on."""
+        """Take in an appended batch: the compaction goes on with its figures, or is over."""
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
 
 
 async def hide_by_step(step: HidingStep, course: Course, *, goes_on: Callable[[int], bool] = _enough) -> list[Taken]:
-    """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
+    """Carry out a step that hides blocks; return the decision, or nothing if there is nothing to hide.
 
     Args:
-        step: which one.
-        course: of the compaction that it belongs to.
-        goes_on: says, given the tokens freed, whether a summary is to follow.
+        step: the step.
+        course: the compaction that the batch belongs to.
+        goes_on: gets the freed tokens and returns whether a summary follows.
     """
     pressure = course.pressure
     chosen: list[tuple[Hides, Window]] = []
 
     async def choose() -> Sequence[Payload]:
-        chosen.clear()
+        chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
         window = pressure.window
         hides = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
         if hides is None:
@@ -89,12 +96,14 @@ async def hide_by_step(step: HidingStep, course: Course, *, goes_on: Callable[[i
 
 
 def hidden_by(hides: Hides, window: Window, pressure: Pressure) -> Taken:
-    """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
+    """Report an appended batch to the observer, and return it as a decision.
+
+    Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
 
     Args:
-        hides: what was appended.
-        window: what it was planned from.
-        pressure: the policy that it was planned under, and the log that it went to.
+        hides: the appended batch.
+        window: the window that it was planned from.
+        pressure: the policy that it was planned under, and its log.
     """
     event = hides.event
     if event.pruned is not None:

@@ -1,4 +1,8 @@
-"""The chain: one pass over a policy's steps; each looks at what the ones before it left (design, section 7)."""
+"""Run a policy's steps, one after another, until the context is small enough (design: Steps).
+
+The order is the policy's, cheapest first: hiding loses least and asks no model, a summary costs a call. Each step is
+planned from the window that the steps before it left, and runs only if that is still too large.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass did, and what kept its last step from doing anything.
+    """The result of one pass: the decisions, and the error that kept the last step from doing anything.
 
-    ``pressure`` is what goes on: its fixed part is less than before, once stages that were collapsed are told in short.
+    Attributes:
+        pressure: to go on with; its fixed part is smaller once stages were collapsed: their data in the tail is short.
+        taken: the decisions, in order.
+        failure: the refusal or failure of the last step that ran; None if it did its work.
     """
 
     pressure: Pressure
@@ -49,15 +56,15 @@ class Pass:
 async def run_steps(pressure: Pressure) -> Pass:
     """Go through the policy's steps until the context is small enough.
 
-    A step that can do nothing leaves it to the next one; when none did anything, the last refusal is recorded. A
-    policy without steps, when it is told to compact, does what seed 002 does.
+    A step that can do nothing leaves it to the next one; if none did anything, the last refusal is recorded. A policy
+    without steps, when a compaction is forced, summarises as the cut-point design does [cut_point].
     """
     return await _Chain(Pass(pressure), Course(pressure)).run()
 
 
 @dataclass(slots=True)
 class _Chain:
-    """One pass under way."""
+    """One pass under way; ``covered`` says that a step covered something, which a forced pass has to."""
 
     done: Pass
     course: Course
@@ -77,6 +84,7 @@ class _Chain:
                 more = partial(self._goes_on, steps[number:])
                 self.done.taken += await hide_by_step(step, self.course, goes_on=more)
                 continue
+            # Planned first where another step follows: a refusal goes on record only if no step did anything.
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
                 refusal = refused
@@ -87,7 +95,7 @@ class _Chain:
         return self.done
 
     async def _cover_more(self, step: CollapseStages) -> bool:
-        """Carry a step out again while it finds more: it covers one run of stages at a time."""
+        """Repeat a step that covers one run of stages at a time, while it finds more; return whether the pass ends."""
         while self._wanted() and self._refusal_of(step) is None:
             if await self._cover(step):
                 return True
@@ -96,13 +104,13 @@ class _Chain:
         return False
 
     def _wanted(self) -> bool:
-        """Say whether the next step is to run: none did anything, or what it left is still too large."""
+        """Return whether the next step is to run: nothing was done yet, or the context is still too large."""
         if not (self.covered if self.pressure.reason in FORCED else self.done.done):
             return True
         return self._too_large()
 
     def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
-        """Say whether a step that covers something is to follow on a hide that frees so many tokens."""
+        """Return whether a covering step follows on a batch that frees so many tokens: one compaction with it, then."""
         follows = any(isinstance(step, CoveringStep) for step in later)
         return follows and ((self.pressure.reason in FORCED and not self.covered) or self._too_large(freed))
 
@@ -115,7 +123,10 @@ class _Chain:
         return decision if isinstance(decision, Refusal) else None
 
     async def _cover(self, step: CoveringStep) -> bool:
-        """Carry out a step that covers something; say whether the pass ends with it."""
+        """Carry out a covering step; return whether the pass ends with it.
+
+        A veto ends it, since the application wants none; a lost race too, since the other writer works on the log.
+        """
         told = self._told_of_stages()
         try:
             self.done.taken += await compact(self.pressure, step, begun_with=self.course.begun_with)
@@ -135,7 +146,7 @@ class _Chain:
         return False
 
     def _told_of_stages(self) -> int:
-        """Count what the tail tells of the stages: in short, once the messages of a recent one gave way (seed 000)."""
+        """Count the stage data in the tail: it is short once a recent stage was collapsed (000, [priority_chain])."""
         policy, counter = self.pressure.policy, self.pressure.compactor.counter
         return scaled(counter.count(stage_data(self.pressure.window, policy.stage_data)), policy)
 

@@ -1,4 +1,8 @@
-"""Rendering: take the decisions that are due, then project what is left. What stored and storeless timelines share."""
+"""Render a context: take the decisions that are due, then project the window. `Timeline` and storeless lists share it.
+
+The account comes first, since a render without room for messages must decide nothing; the decisions come before the
+projection, since they change the window.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,11 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import NeutralContext
 
 _MOST_KEPT_COUNTS: Final = 200
-"""Counts of prompts, tools and tails that are kept from one render to the next."""
+"""How many counts of prompts, tools and tails are kept from one render to the next."""
 
 
 class Renderer:
-    """Renders the contexts of one conversation; what it remembers saves work and changes nothing.
+    """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
     Attributes:
         ledger: draws up the accounts.
@@ -54,7 +58,7 @@ class Renderer:
         ephemeral: Sequence[str],
         now: datetime,
     ) -> RenderedContext:
-        """Take the decisions that are due, through the log, and project what is left.
+        """Append the decisions that are due to the log, and project the window.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -70,7 +74,7 @@ class Renderer:
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
         decisions = await relieve(Pressure(compactor, log, fixed, now), self.ledger)
-        if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
+        if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
         window = log.fold.window
@@ -79,7 +83,7 @@ class Renderer:
         )
         bill = self.ledger.account(window.items, fixed, policy)
         context = _context(window, policy, neutral, bill, decisions)
-        held = window.hold == context.neutral.policy  # undone: reported, and not folded again
+        held = window.hold == context.neutral.policy  # after an undo: reported, not compacted again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
@@ -88,7 +92,7 @@ class Renderer:
     def next_account(
         self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
     ) -> Account:
-        """Draw up the account of the next request of a window, as `render` would.
+        """Draw up the account of a window's next request, as `render` would.
 
         Raises:
             InvalidArgument: system prompt or tools cannot be sent.
@@ -107,7 +111,7 @@ class Renderer:
         tools: Sequence[JsonValue] = (),
         ephemeral: Sequence[str] = (),
     ) -> FixedPart:
-        """Count what no compaction can free; each text once."""
+        """Count the tokens that no compaction can free; each text is counted once and remembered."""
 
         def count(text: str) -> int:
             counter = compactor.counter
@@ -138,7 +142,7 @@ def _context(
 
 
 def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:
-    """Return the texts of the uncached tail: what the policy tells of the stages, then the caller's."""
+    """Return the texts of the uncached tail: the policy's stage data, then the caller's texts."""
     told = stage_data(window, policy.stage_data)
     return [told, *ephemeral] if told else list(ephemeral)
 
@@ -146,7 +150,7 @@ def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]
 def prepared(
     system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]
 ) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
-    """Check and repair what a caller wants sent beside the log.
+    """Check and repair the caller's parts of a request: system prompt, tools and ephemeral tail.
 
     Raises:
         InvalidArgument: one of the values cannot be sent.
@@ -159,9 +163,9 @@ def prepared(
 
 
 def joined_system(system: JsonValue, most: int | None) -> JsonValue:
-    """Join the texts of a system prompt so that it has at most so many parts: each costs a place in the prefix.
+    """Join the last texts of a system prompt so that it has at most ``most`` parts: each costs a place in the prefix.
 
-    A prompt with parts that are no texts among those is left as it is.
+    A prompt is left as it is if one of the parts to join is no text.
     """
     if most is None or not isinstance(system, list) or len(system) <= most:
         return system
@@ -175,10 +179,10 @@ def joined_system(system: JsonValue, most: int | None) -> JsonValue:
 
 
 def _sendable(name: str, value: Any) -> Any:
-    """Repair a value.
+    """Repair a value for JSON.
 
     Raises:
-        InvalidArgument: it has no form in JSON.
+        InvalidArgument: the value has no form in JSON.
     """
     try:
         repaired = repair_json(value)

@@ -1,4 +1,7 @@
-"""Refused by the model for its size: the context is made smaller, and the call made once more."""
+"""Retry a call that the model refused for its size: compact the context, render it again, call once more.
+
+The token count is ours, the limit the provider's: where they differ, its refusal is the first to know.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ async def call_with_retry(
     shrink: Callable[[RenderedContext, int], Awaitable[list[str]]],
     refused: Callable[[BaseException], ContextLimit | None],
 ) -> T:
-    """Render and call; when the context is refused for its size, compact it, render and call once more.
+    """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
     Args:
         call: sends a context to the model and returns its reply.
-        render: makes the context.
-        shrink: compacts down to a size, given the refused context; says what it did.
-        refused: recognises the error.
+        render: renders the context.
+        shrink: gets the refused context and a target in tokens, compacts down to it, and returns what it did.
+        refused: returns the limit that an error reports; None for any other error, which is raised as it is.
 
     Raises:
-        ContextRefused: the smaller context was refused too, or there is no smaller one.
+        ContextRefused: the smaller context was refused too, or none could be made.
     """
     context = await render()
     try:
@@ -62,7 +65,7 @@ async def call_with_retry(
 
 
 async def compact_to(pressure: Pressure, target: int) -> list[str]:
-    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; say what was done.
+    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return what was done.
 
     Raises:
         CompactionSuperseded: other writers changed the range each time.
@@ -75,9 +78,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
             break
         done = await run_steps(pressure)
         tried += [_told(taken) for taken in done.taken]
-        pressure = (
-            done.pressure
-        )  # its fixed part is less than before, once stages that were collapsed are told in short
+        pressure = done.pressure  # its fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break
