@@ -266,7 +266,7 @@ async def addressed_block(log: Log, block: Block, at: datetime, counter: TokenCo
 
 
 async def free_id(store: EventStore, wanted: str) -> str:
-    """Return an id that is not in use: the wanted one, or the first free one among ``wanted~2``, ``wanted~3`` and so on."""
+    """Return the wanted id if it is free, else the first free one of ``wanted~2``, ``wanted~3`` and so on."""
     number, id_ = 1, wanted
     while True:
         try:
