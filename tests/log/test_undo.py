@@ -194,7 +194,7 @@ def test_a_summary_is_covered_by_whatever_supersedes_one_that_covers_it() -> Non
 async def test_without_a_compaction_there_is_nothing_to_take_back() -> None:
     """The reason says so."""
     timeline = await opened(MemoryStore(), policy=POLICY)
-    with pytest.raises(UndoUnavailable, match="none stands") as gone:
+    with pytest.raises(UndoUnavailable, match="none is in force") as gone:
         await timeline.undo_compaction(now=AT)
     assert gone.value.conversation == "c"
 
@@ -204,7 +204,7 @@ async def test_a_version_that_is_no_standing_compaction_is_refused() -> None:
     store = MemoryStore()
     timeline, _ = await compacted(store, times=2)
     first, second = await made(store)
-    with pytest.raises(UndoUnavailable, match=f"none that stands is at version 3; .* at {first}, {second}"):
+    with pytest.raises(UndoUnavailable, match=f"none in force is at version 3; .* at {first}, {second}"):
         await timeline.undo_compaction(3, now=AT)
     await timeline.undo_compaction(now=AT)
     with pytest.raises(UndoUnavailable, match=f"at version {second}; .* at {first}"):

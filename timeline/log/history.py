@@ -135,13 +135,13 @@ def versions_to_revert(
         CompactionCovered: a later one covers it, and ``cascade`` is False.
     """
     if not standing:
-        raise UndoUnavailable(conversation, "none stands; `timeline show` lists what happened")
+        raise UndoUnavailable(conversation, "none is in force; `timeline show` lists what happened")
     newest = max(standing)
     wanted = newest if version is None else version
     if wanted not in standing:
         raise UndoUnavailable(
             conversation,
-            f"none that stands is at version {wanted}; those that do are at {', '.join(map(str, standing))}",
+            f"none in force is at version {wanted}; those in force are at {', '.join(map(str, standing))}",
         )
     chain = {wanted}
     for later, covers in standing.items():
