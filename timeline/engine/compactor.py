@@ -450,7 +450,7 @@ class _Compaction:
     async def _announce(self, done: CompactionCompleted) -> Taken:
         """Log a line, call the hooks, then append the boundary event where the policy wants one."""
         self.compactor.logger.info(
-            "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
+            "conversation %s: compaction %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
         announced = Announced(done, self.committed, self.log, self.pressure.now)
