@@ -7,6 +7,7 @@ in `timeline.agent`, and everything that is decided is decided by pure functions
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
@@ -27,6 +28,7 @@ from timeline.audit.replay import find_context, rebuild_contexts, recorded_conte
 from timeline.audit.verify import verify
 from timeline.blocks import Block, CustomBlock, RangeSummary, StageDigest, parse_block, with_media
 from timeline.checks import moment
+from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import relieve
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import Course, hide_by_step
@@ -749,7 +751,7 @@ class Timeline(TimelineView):
             return await self.render(system=system, tools=tools, ephemeral=tail, now=now, record=record)
 
         async def shrink(context: RenderedContext, target: int) -> list[str]:
-            return await compact_to(self._compactor, self._log, context.account.fixed, target, moment(now, self._clock))
+            return await compact_to(self._pressure(context.account.fixed, moment(now, self._clock)), target)
 
         try:
             return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
@@ -790,7 +792,7 @@ class Timeline(TimelineView):
         if earlier is not None:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=()) from error
         now = moment(now, self._clock)
-        tried = await compact_to(self._compactor, self._log, context.account.fixed, target, now)
+        tried = await compact_to(self._pressure(context.account.fixed, now), target)
         told = context.neutral
         smaller = await self.render(
             system=told.system, tools=told.tools, ephemeral=[entry.text for entry in told.ephemeral], now=now
@@ -826,10 +828,8 @@ class Timeline(TimelineView):
         checks.text("instructions", instructions)
         await self._catch_up()
         now = moment(now, self._clock)
-        fixed = FixedPart(reserved=self._reserved)
-        done = await run_steps(
-            self._compactor, self._log, fixed, now, reason="forced", instructions=instructions, wait=wait
-        )
+        pressure = self._pressure(FixedPart(reserved=self._reserved), now)
+        done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
         if done.failure is not None and not done.done:
             raise done.failure
         return done.taken
@@ -1143,7 +1143,7 @@ class Timeline(TimelineView):
         bill = self._next_request(system, tools)
         decisions: list[Taken] = []
         if bill.over_trigger:
-            decisions = await relieve(self._compactor, self._log, bill.fixed, at, self._renderer.ledger)
+            decisions = await relieve(self._pressure(bill.fixed, at), self._renderer.ledger)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -1173,9 +1173,12 @@ class Timeline(TimelineView):
         at = moment(now, self._clock)
         await self._catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
-        course = Course("run_end", self.policy.max_tokens)
-        hides = [await hide_by_step(self._compactor, self._log, at, step, course=course) for step in steps]
+        course = Course(replace(self._pressure(FixedPart(reserved=self._reserved), at), reason="run_end"))
+        hides = [await hide_by_step(step, course) for step in steps]
         return [taken for hidden in hides for taken in hidden]
+
+    def _pressure(self, fixed: FixedPart, now: datetime) -> Pressure:
+        return Pressure(self._compactor, self._log, fixed, now)
 
     def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of the next request."""

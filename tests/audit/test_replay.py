@@ -100,7 +100,7 @@ async def test_a_context_is_found_by_the_version_of_its_event() -> None:
 
 @pytest.mark.parametrize("name", ["#0", "#6", "last~5", "2", "", "newest", "#", "last~", "-1"])
 async def test_an_unknown_context_is_a_typed_error_that_names_the_newest(name: str) -> None:
-    """The cure stands in the message, the numbers and versions are its attribute."""
+    """The cure is in the message, the numbers and versions are its attribute."""
     store = MemoryStore()
     await lively(store)
     recorded = await recorded_contexts(store, "c")

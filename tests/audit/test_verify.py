@@ -180,7 +180,7 @@ async def test_covering_failed_responses_alone_needs_no_summary() -> None:
 
 
 async def test_an_omitted_result_takes_its_call_with_it() -> None:
-    """Neither half of the pair is shown: the model is not told that the call was interrupted."""
+    """Neither half of the pair is shown: the model does not see an interrupted call."""
     store = MemoryStore()
     timeline = await opened(store)
     await timeline.append(prompt(), *exchange("a"))

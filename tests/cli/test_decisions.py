@@ -83,7 +83,7 @@ def test_several_compactions_are_named_in_a_row(run: Callable[..., Done], simula
 
 def test_nothing_to_undo_is_refused_in_one_line(run: Callable[..., Done], imported: str) -> None:
     """With what there is to look at."""
-    run("undo", imported).fails(Exit.REFUSED, "none stands", "timeline show")
+    run("undo", imported).fails(Exit.REFUSED, "none is in force", "timeline show")
     run("undo", "nope").fails(Exit.NOT_FOUND, "nope")
 
 

@@ -46,7 +46,7 @@ async def test_a_forced_compaction_runs_below_the_trigger() -> None:
 
 
 async def test_a_forced_compaction_without_gain_is_refused_and_recorded() -> None:
-    """Never a silent no-op: the typed reason is raised and stands in the log."""
+    """Never a silent no-op: the typed reason is raised and recorded in the log."""
     store = MemoryStore()
     timeline = await opened(store, policy=POLICY)
     await timeline.append(*turn(100))
@@ -104,7 +104,7 @@ async def test_above_the_limit_a_refusal_does_not_stand_in_the_way() -> None:
 
 
 async def test_a_context_above_the_trigger_and_within_the_limit_is_sent_and_reported() -> None:
-    """Nothing to compact, nothing to spill: the caller is told that it is over."""
+    """Nothing to compact, nothing to show as a preview: the context reports that it is above the trigger."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
     await timeline.append(prompt(), answer(950))
     context = await timeline.render()

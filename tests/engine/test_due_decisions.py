@@ -86,7 +86,7 @@ async def test_while_the_cache_is_warm_nothing_is_hidden() -> None:
 
 
 async def test_once_the_cache_is_cold_old_results_are_hidden_in_one_batch() -> None:
-    """One event, with the figures that made it so, and the message that tells the model."""
+    """One event, with the figures that made it so, and the notice for the model."""
     store = MemoryStore()
     timeline = await agent(store)
     context = await timeline.render(now=after(COLD))
@@ -219,7 +219,7 @@ async def test_the_model_is_told_once_that_content_is_hidden() -> None:
 
 
 async def test_the_notice_comes_again_when_it_is_no_longer_in_view() -> None:
-    """A summary that covered it told nothing of it."""
+    """A summary covered it and does not repeat it."""
     store = MemoryStore()
     timeline = await agent(store)
     await timeline.render(now=after(COLD))
@@ -254,7 +254,7 @@ async def test_the_notice_never_divides_a_response(said: int, response_id: str |
 
 
 async def test_a_notice_that_waited_is_given_once() -> None:
-    """By the first render that finds the response complete; a dry run says so, and the next one has nothing to tell."""
+    """By the first render that finds the response complete; a dry run reports it, and the next render gives none."""
     store = MemoryStore()
     timeline = await agent(store)
     await timeline.append(answer(response_id="r5"))
@@ -430,7 +430,7 @@ async def test_above_the_limit_a_lease_that_died_is_waited_for_only_once() -> No
 
 
 async def test_below_the_limit_somebody_elses_compaction_is_not_waited_for() -> None:
-    """The context still fits; the render says that it stands back."""
+    """The context still fits; the render reports the refusal."""
     store = MemoryStore()
     timeline = await opened(store, policy=policy(), summarizer=Scribe())
     await timeline.append(*turn(1_800), *turn(1_800), prompt())
@@ -445,7 +445,7 @@ async def test_below_the_limit_somebody_elses_compaction_is_not_waited_for() -> 
 
 
 async def test_hides_and_their_clock_survive_in_a_file(tmp_path: Path) -> None:
-    """Whoever opens the log again sees the same texts and the same clock, from snapshot and tail."""
+    """A process that opens the log again sees the same texts and the same clock, from snapshot and tail."""
     async with open_store(str(tmp_path / "a.db")) as store:
         timeline = await agent(store, results=9, tokens=400)
         await called(timeline, 50, cache_write_1h_tokens=1)
@@ -463,7 +463,7 @@ async def test_hides_and_their_clock_survive_in_a_file(tmp_path: Path) -> None:
 
 
 async def test_hide_and_notice_are_one_append(tmp_path: Path) -> None:
-    """They stand side by side; where the notice cannot be written, nothing is hidden."""
+    """They are neighbours in the log; where the notice cannot be written, nothing is hidden."""
     async with open_store(str(tmp_path / "a.db")) as store:
         timeline = await agent(store)
         await timeline.render(now=after(COLD))

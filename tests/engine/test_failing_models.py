@@ -101,7 +101,7 @@ async def test_where_the_policy_falls_back_the_summary_says_why(trouble: str) ->
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 async def test_where_the_policy_changes_nothing_the_log_says_why(trouble: str) -> None:
-    """The failure stands there with its cause, the messages stay, and a forced compaction works once the model does."""
+    """The failure is recorded with its cause, the messages stay, and a forced compaction works once the model does."""
     step, cause = TROUBLES[trouble]
     store = MemoryStore()
     with FakeProvider(lambda asked: step if asked.number == 0 else "- written by the model") as provider:
@@ -233,7 +233,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("step", [Hang(), HALF_ANSWERED], ids=["asked", "half answered"])
 async def test_a_process_that_is_killed_while_the_model_writes_is_taken_over_from(tmp_path: Path, step: Step) -> None:
-    """Nothing of it stands but its lease; when that has expired, another process compacts."""
+    """Nothing of it is in the log but its lease; when that has expired, another process compacts."""
     file = tmp_path / "agent.db"
     with FakeProvider(lambda asked: step if asked.number == 0 else "- written by the model") as provider:
         async with open_store(file) as store:
@@ -268,7 +268,7 @@ TOOK: Final = Usage(input_tokens=700, output_tokens=12)
 
 
 async def test_what_an_answer_took_that_could_not_be_used_is_in_the_log() -> None:
-    """Whether somebody else wrote the summary, a notice stands for it, or nothing does."""
+    """Whether another summarizer wrote the summary, a notice replaces it, or nothing does."""
     store = MemoryStore()
     with FakeProvider(EMPTY) as provider:
         for name, on_failure in (("a", "fallback"), ("b", "truncate"), ("c", "unchanged")):

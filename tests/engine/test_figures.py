@@ -1,4 +1,4 @@
-"""Seed 002's figures, drawn by renders: where the cache points stand before and after a compaction, and a split turn.
+"""Figures of the cut-point design, drawn by renders: cache points before and after a compaction, and a split turn.
 
 Turns are named as in the seed. A is the oldest, the current turn is E.
 """
@@ -25,7 +25,7 @@ async def five_turns(store: MemoryStore) -> Timeline:
 
 
 def drawing(context: RenderedContext) -> str:
-    """Draw a context as the seed does: turns in brackets, and behind a block the cache point that stands on it."""
+    """Draw a context as the seed does: turns in brackets, and behind a block its cache point."""
     points = {point.index: point.kind for point in context.cache_points}
     parts: list[str] = []
     for index, entry in enumerate(context.neutral.entries):
@@ -48,7 +48,7 @@ async def test_cache_points_before_the_compaction_of_the_figure() -> None:
 
 
 async def test_cache_points_after_the_compaction_of_the_figure() -> None:
-    """The summary stands for A to C, D and E are in view, and too few rounds are left for a pre-tail point."""
+    """The summary replaces A to C, D and E are in view, and too few rounds are left for a pre-tail point."""
     store = MemoryStore()
     timeline = await five_turns(store)
     await timeline.compact()
@@ -59,7 +59,7 @@ async def test_cache_points_after_the_compaction_of_the_figure() -> None:
 
 
 async def test_a_cut_inside_turn_c_of_the_figure() -> None:
-    """The summary stands for A, B and the prefix of C; the tail of C, D and E are in view.
+    """The summary replaces A, B and the prefix of C; the tail of C, D and E are in view.
 
     The prompt of C is carried besides, so that the tail has its question.
     """

@@ -1,4 +1,4 @@
-"""Hooks: a veto, a summary that the application writes itself, and what each of them is told."""
+"""Hooks: a veto, a summary that the application writes itself, and the facts that each hook gets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_after_a_veto_no_new_try_until_the_conversation_has_grown() -> Non
 
 
 async def test_a_veto_holds_against_a_forced_compaction_too() -> None:
-    """Whoever asked for it is told so."""
+    """The caller gets the refusal as an error."""
     timeline = await opened(MemoryStore(), policy=POLICY, hooks=saying(Skip("no"), Skip("no")))
     await timeline.append(*FULL)
     with pytest.raises(CompactionRefused) as caught:

@@ -67,7 +67,7 @@ SPEAKERS: Final = {"user", "assistant", "tool", "model"}
 
 @pytest.mark.parametrize("wire", SUMMARIZERS)
 async def test_a_summarizer_is_shown_hostile_text_inside_a_fence_that_it_cannot_close(wire: str) -> None:
-    """It stands in the user's part alone, between the only two lines of its mark."""
+    """It is in the user's part alone, between the only two lines of its mark."""
     with FakeProvider("- noted") as provider:
         timeline = await opened(MemoryStore(), policy=COMPACTING["keep_last"], summarizer=SUMMARIZERS[wire](provider))
         await timeline.append(*transcript())
@@ -81,7 +81,7 @@ async def test_a_summarizer_is_shown_hostile_text_inside_a_fence_that_it_cannot_
 
 
 def fenced(asked: Asked) -> None:
-    """Check that everything of the conversation stands inside the fence that the instructions name."""
+    """Check that everything of the conversation is inside the fence that the instructions name."""
     [(role, text)] = asked.said
     assert role == "user"
     assert EVIL not in asked.system
@@ -140,7 +140,7 @@ async def test_a_call_in_a_summary_is_text(preset: str) -> None:
 
 
 async def test_a_path_that_a_summary_made_up_is_answered_as_unknown() -> None:
-    """The model that follows it is told so, and nothing else happens."""
+    """The model that follows it gets that answer, and nothing else happens."""
     with FakeProvider(f"- noted\n{HOSTILE['a path']}") as provider:
         timeline = await compacted(provider, COMPACTING["cut_point"])
     recall = timeline.recall_tool("anthropic")

@@ -65,7 +65,7 @@ async def begun(store: EventStore) -> Timeline:
 
 
 async def start(timeline: Timeline, at: float, expires: float) -> None:
-    """Let somebody take a lease at some moment, until another one."""
+    """Let another writer take a lease at one moment, until another one."""
     started = CompactionStarted(expires_at=after(expires))
     await timeline.decide([started], at=after(at), ids=[event_id(AT)])
 
@@ -144,7 +144,7 @@ async def test_two_tasks_of_one_timeline_take_turns_too() -> None:
 
 
 async def test_a_lease_that_expired_holds_nobody_up() -> None:
-    """Whoever died under it is not waited for."""
+    """A writer that died under it is not waited for."""
     store = MemoryStore()
     timeline = await begun(store)
     await start(timeline, 0, 100)
@@ -225,7 +225,7 @@ async def test_what_was_taken_back_meanwhile_is_not_folded_after_all() -> None:
 
 
 async def test_a_forced_compaction_goes_on_after_an_undo() -> None:
-    """Whoever forces one wants it in any case."""
+    """A caller that forces one wants it in any case."""
     store = MemoryStore()
     other = await begun(store)
     await other.compact(now=AT)
@@ -257,7 +257,7 @@ async def test_a_cancelled_compaction_frees_its_lease(tmp_path: Path) -> None:
 
 
 class Interrupting(Scribe):
-    """A summarizer during whose work somebody stops the program."""
+    """A summarizer that stops the program while it works."""
 
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Stop it."""
@@ -332,7 +332,7 @@ async def test_a_compaction_that_is_cancelled_while_it_is_written_did_not_fail()
 async def test_a_lease_of_a_clock_that_is_ahead_is_waited_for_no_longer_than_a_lease_lasts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever wrote it a month ahead of us and died holds nobody up for a month."""
+    """A writer whose clock is a month ahead, and which died, blocks the others for no month."""
     monkeypatch.setattr("timeline.engine.lease.LEASE", timedelta(milliseconds=50))
     store = MemoryStore()
     timeline = await begun(store)
@@ -346,7 +346,7 @@ async def test_a_lease_of_a_clock_that_is_ahead_is_waited_for_no_longer_than_a_l
 
 @pytest.mark.parametrize("of", ["hook", "summarizer"])
 async def test_a_compaction_does_not_wait_for_itself(of: str) -> None:
-    """A hook, or a summarizer, that compacts or renders its own conversation is told that a compaction is under way."""
+    """A hook, or a summarizer, that compacts or renders its own conversation gets `CompactionInProgress`."""
     told: list[object] = []
 
     async def compact(_: object = None) -> None:

@@ -195,7 +195,7 @@ async def test_each_round_is_one_line_with_its_figures(caplog: pytest.LogCapture
     assert compaction is not None
     [line] = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
     figures = f"{compaction.before_tokens} -> {compaction.after_tokens} tokens"
-    assert line == f"conversation c: round 1: {figures} (30 messages summarised)"
+    assert line == f"conversation c: compaction 1: {figures} (30 messages summarised)"
 
 
 async def test_what_a_dry_run_would_do_is_told_under_a_name_of_its_own(caplog: pytest.LogCaptureFixture) -> None:

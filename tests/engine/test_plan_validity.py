@@ -84,7 +84,7 @@ async def test_the_result_of_a_carried_call_joins_it_behind_the_summary() -> Non
 
 
 async def test_a_late_result_of_a_covered_dead_call_goes_out_as_text() -> None:
-    """A call that the model gave up is covered; its answer stands behind the summary with its path."""
+    """A call that the model gave up is covered; its answer comes behind the summary with its path."""
     scribe = Interrupted()
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=scribe)
     await timeline.append(prompt(), call("x", response_id="m1"), answer(100, response_id="m2"), *FINISHED)

@@ -1,4 +1,4 @@
-"""A policy that is put in force: recorded, followed by every writer, and taken by whoever names none."""
+"""A policy that is put in force: recorded, followed by every writer, and used by each opener that names none."""
 
 from __future__ import annotations
 

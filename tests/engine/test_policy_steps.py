@@ -52,7 +52,7 @@ async def test_below_the_trigger_no_step_runs(name: str) -> None:
 
 
 async def test_a_hide_without_tool_outputs_names_no_tools() -> None:
-    """What is told of a decision says nothing about what it did not touch."""
+    """The facts of a decision leave out tools where none are concerned."""
     policy = policies.priority_chain(max_tokens=1_000)
     timeline = await talking(policy, *small_talk(40), prompt(500))
     stripped = (await timeline.render()).decisions[0]
@@ -90,7 +90,7 @@ async def test_the_chain_stops_as_soon_as_the_trigger_does_not_hold_any_more() -
 
 
 async def test_each_step_looks_at_what_the_one_before_it_left() -> None:
-    """The summary is measured against the context without the chitchat, and is told nothing of it."""
+    """The summary is measured against the context without the chitchat, and its request has none of it."""
     scribe = Scribe()
     blocks = [*turn(1_000), *small_talk(20), *turn(1_000), *turn(10)]
     timeline = await talking(policies.priority_chain(max_tokens=2_000), *blocks, summarizer=scribe)
@@ -126,7 +126,7 @@ async def test_what_was_dropped_can_be_read_back() -> None:
 
 
 async def test_the_prune_comes_only_after_shrunk_stage_data_was_counted() -> None:
-    """P4 tells every stage in short from now on: where that is enough, the newest messages all stay."""
+    """P4 gives every stage in short from now on: where that is enough, the newest messages all stay."""
     timeline = await talking(policies.priority_chain(max_tokens=8_000), summarizer=Mute())
     for name in ("idea", "plan", "draft"):
         await timeline.enter_stage(name)
@@ -166,7 +166,7 @@ def fifty_messages() -> list[Block]:
 
 
 async def test_fifty_messages_keep_ten() -> None:
-    """The drawing of the seed: behind the system prompt stand the summary, then the messages from [40] to [49]."""
+    """The drawing of the seed: behind the system prompt come the summary, then the messages [40] to [49]."""
     timeline = await talking(policies.keep_last(), *fifty_messages())
     await timeline.compact()
     context = await timeline.render(system="You are an agent.")
@@ -224,7 +224,7 @@ async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCa
         [taken] = await timeline.compact()
     before, after = taken.facts["before_tokens"], taken.facts["after_tokens"]
     [line] = caplog.messages
-    assert line == f"conversation c: round 1: {before} -> {after} tokens (39 messages summarised)"
+    assert line == f"conversation c: compaction 1: {before} -> {after} tokens (39 messages summarised)"
 
 
 async def test_where_all_messages_are_recent_nothing_is_done() -> None:
@@ -421,7 +421,7 @@ async def test_what_was_cleared_keeps_its_size_and_says_when() -> None:
 
 
 async def test_the_summary_is_an_answer_to_a_fixed_question() -> None:
-    """Question and answer stand before the kept turns; neither goes into the system prompt."""
+    """Question and answer come before the kept turns; neither goes into the system prompt."""
     policy = pruning(1_500)
     timeline = await talking(policy, *large_outputs())
     context = await timeline.render(system="You are an agent.")
@@ -435,7 +435,7 @@ async def test_the_summary_is_an_answer_to_a_fixed_question() -> None:
 
 
 async def test_every_message_before_the_cut_is_given_to_the_summarizer() -> None:
-    """Cleared outputs are told as they are shown; prompts and answers are all there."""
+    """Cleared outputs go out as they are shown; prompts and answers are all there."""
     scribe = Scribe()
     timeline = await talking(pruning(1_500), *large_outputs(), summarizer=scribe)
     await timeline.render()
@@ -448,7 +448,7 @@ async def test_every_message_before_the_cut_is_given_to_the_summarizer() -> None
 
 
 async def test_a_compaction_says_what_it_did() -> None:
-    """Round, tokens before and after, what was compacted, and where the summary stands."""
+    """The compaction's number, the tokens before and after, the compacted tokens, and the summary's path."""
     timeline = await talking(policies.prune_then_summarize(counter="chars4"), *large_outputs())
     [taken] = [taken for taken in await timeline.compact() if taken.kind == "compacted"]
     assert set(taken.facts) >= {"round", "before_tokens", "after_tokens", "compacted_tokens", "summary"}

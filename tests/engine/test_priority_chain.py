@@ -172,7 +172,7 @@ async def test_in_a_stage_the_oldest_messages_are_the_stages_own() -> None:
 
 
 async def test_when_no_summary_can_be_written_recent_stages_give_way() -> None:
-    """P3 fails, so P4 collapses what P2 spares, and the stages are told in short."""
+    """P3 fails, so P4 collapses what P2 spares, and the stages are given in short."""
     timeline = await open_chain(0, Mute())
     for name in ("Gagasan", "Topik"):
         await timeline.enter_stage(name.lower(), name)
@@ -192,7 +192,7 @@ async def test_when_no_summary_can_be_written_recent_stages_give_way() -> None:
 
 
 async def test_when_nothing_else_helps_the_newest_fifty_messages_stay() -> None:
-    """P5: everything before them is told by a notice."""
+    """P5: a notice replaces everything before them."""
     timeline = await open_chain(0, Mute())
     await fill_up(timeline, 120, 116_480)
     context = await timeline.render(now=AT)

@@ -1,4 +1,4 @@
-"""A context that the model refuses for its size: recognised, compacted once, and otherwise told with its figures."""
+"""A context that the model refuses for its size: recognised, compacted once, else reported with its figures."""
 
 from __future__ import annotations
 

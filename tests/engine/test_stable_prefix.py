@@ -1,4 +1,4 @@
-"""The prefix that every provider caches: system prompt and tools stay byte for byte, and a change of them is told."""
+"""The prefix that every provider caches: system prompt and tools stay byte for byte, and a change is reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYSTEM: list[Any] = [{"type": "text", "text": "You code."}, {"type": "text", "te
     ids=lambda policy: policy.name,
 )
 async def test_a_compaction_leaves_system_prompt_and_tools_byte_for_byte(policy: Policy) -> None:
-    """The summary stands among the messages, as a pair or as text: never in what every provider caches first."""
+    """The summary is among the messages, as a pair or as text: never in what every provider caches first."""
     store = MemoryStore()
     timeline = await opened(store, policy=policy, summarizer=Scribe())
     await timeline.append(*turn(500, 30))
@@ -48,7 +48,7 @@ async def test_a_compaction_leaves_system_prompt_and_tools_byte_for_byte(policy:
 
 
 async def test_a_changed_prompt_is_an_event_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """Told once, with both hashes, by a process that opened the log again too."""
+    """Reported once, with both hashes, also by a process that opened the log again."""
     store = MemoryStore()
     timeline = await opened(store)
     await timeline.append(*turn())
@@ -82,7 +82,7 @@ async def test_changed_tools_are_told_apart_from_a_changed_prompt(caplog: pytest
 
 
 async def test_a_snapshot_knows_the_prefix_of_the_newest_context() -> None:
-    """Opening behind a compaction tells a change as well."""
+    """A log that is opened behind a compaction reports a change as well."""
     store = MemoryStore()
     policy = small_policy(max_tokens=4_000, keep_recent_tokens=400)
     timeline = await opened(store, policy=policy, summarizer=Scribe())

@@ -210,7 +210,7 @@ class HalfAnswered(Scribe):
 
 
 async def test_a_cancelled_compaction_says_what_is_known_of_its_requests() -> None:
-    """What the answered one took is counted; of the one that was broken off nobody is told, and the log says so."""
+    """The usage of the answered request is counted; that of the cancelled one is unknown, and the log says so."""
     store, summarizer = MemoryStore(), HalfAnswered()
     timeline = await split(store, summarizer=summarizer)
     async with anyio.create_task_group() as group:

@@ -107,7 +107,7 @@ async def test_compaction_after_existing_summary() -> None:
 
 
 async def test_digest_includes_hidden_blocks() -> None:
-    """What was hidden when it was covered stands in the digest with its replacement text, and can be read back."""
+    """A block that was hidden when it was covered is in the digest with its replacement text, and can be read back."""
     store = MemoryStore()
     timeline = await opened(store, policy=POLICY, summarizer=Scribe())
     await timeline.append(prompt(), call("a"), result("a", 1_500), answer(1_500))
@@ -154,5 +154,5 @@ async def test_cache_points_after_render() -> None:
 
 
 def points(context: RenderedContext) -> dict[str, str]:
-    """Return the path that each cache point stands behind, by kind."""
+    """Return the path before each cache point, by kind."""
     return {p.kind: context.neutral.entries[p.index].path for p in context.cache_points}

@@ -124,7 +124,7 @@ class Wrong(Scribe):
     ended: list[str] = field(default_factory=list)
 
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """End as told."""
+        """End as the test says."""
         if self.ending is None or request.kind not in self.kinds_wrong:
             return await super().summarize(request)
         self.ended.append(request.kind)
@@ -217,7 +217,7 @@ async def test_one_request_that_ends_wrongly_covers_nothing_without_a_summary(
 async def test_two_requests_of_which_one_ends_wrongly_have_both_an_answer(
     preset: str, ending: str, kinds: tuple[str, ...], *, second_round: bool
 ) -> None:
-    """An answer to the one never stands for the other."""
+    """An answer to one request is never taken for the other's."""
     end, problem = ENDINGS[ending]
     wrong = Wrong()
     timeline = await conversation(preset, wrong, split=True, deadline=deadline_of(end))
@@ -284,7 +284,7 @@ async def test_in_a_chain_of_the_applications_the_next_one_answers_in_time() -> 
 
 
 def test_the_next_of_the_chain_answers_before_the_lease_expires() -> None:
-    """A summary that came too late would be refused where somebody else took the compaction over."""
+    """A summary that came too late would be refused where another writer took the compaction over."""
     assert LEASE.total_seconds() > SUMMARY_TIMEOUT
 
 

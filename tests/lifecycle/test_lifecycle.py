@@ -1,4 +1,4 @@
-"""The lifecycle stream: what it tells, from the log alone, live and afterwards (seed 004)."""
+"""The lifecycle stream: its events, from the log alone, live and afterwards (004)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def test_a_prune_that_is_not_enough_goes_on_to_the_summary() -> None:
 
 @pytest.mark.parametrize("forced", [True, False])
 async def test_the_reason_is_an_overflow_or_somebodys_wish(forced: bool) -> None:  # noqa: FBT001 - a case
-    """What is compacted by hand is told apart."""
+    """A compaction by hand has a reason of its own."""
     timeline = await talk(small_policy(max_tokens=4_000), *FULL)
     await (timeline.compact() if forced else timeline.render())
     start = (await told(timeline._store))[0]
@@ -243,7 +243,7 @@ async def test_a_dry_run_that_overflows_tells_nothing() -> None:
 
 
 async def test_what_is_hidden_by_hand_is_no_compaction() -> None:
-    """The stream tells what the engine decides."""
+    """The stream reports the decisions of the engine."""
     timeline = await talk(small_policy(), prompt(), *exchange("a", 50))
     await timeline.hide("tc:turn_1.a.result")
     assert await told(timeline._store) == []
@@ -261,7 +261,7 @@ async def test_outputs_that_a_run_leaves_are_told_with_its_end() -> None:
 
 
 async def test_a_log_of_before_tells_what_it_holds() -> None:
-    """What older logs lack is 0; their hides said nothing of pruning, and are not told."""
+    """What older logs lack is 0; their hides have no figures of pruning, and yield no events."""
     timeline = await talk(PRUNING, prompt(), *exchange("a", 2_500), answer(3_000), *turn(), *turn(2_500))
     await timeline.render()
     added = {"pruned", "limit", "messages", "continues", "before_tokens", "pruned_tokens", "total"}
@@ -327,7 +327,7 @@ async def test_the_phases_are_those_of_seed_004() -> None:
 
 
 async def test_an_error_ends_a_phase_and_the_next_start_takes_it_away() -> None:
-    """The banner stands until there is something newer to say."""
+    """The banner stays until something newer is to be said."""
     timeline = await talk(small_policy(max_tokens=4_000, on_failure="unchanged"), *FULL, summarizer=Mute())
     with suppress(SummarizerFailed):
         await timeline.compact()
@@ -361,7 +361,7 @@ async def test_what_this_process_appends_is_told_at_once() -> None:
 
 
 async def test_the_stream_is_the_same_live_and_afterwards_from_any_version() -> None:
-    """Whoever goes on behind a version misses nothing, and is told nothing twice."""
+    """A reader that goes on behind a version misses no event, and gets none twice."""
     timeline = await talk(small_policy(max_tokens=4_000))
     stream = follow(timeline._store, "c", interval=LONG)
     first = asyncio.ensure_future(anext(stream))
@@ -403,7 +403,7 @@ async def test_a_fork_tells_what_it_shares_under_its_parents_name() -> None:
 
 
 async def test_another_process_sees_the_same_stream(tmp_path: Path) -> None:
-    """What it appends is found by looking; there is nothing that has to be told."""
+    """A follower finds its appends by looking: no message between processes is needed."""
     code = """
 import asyncio, sys
 from timeline import Timeline, open_store, policies
@@ -460,7 +460,7 @@ async def test_leaving_the_stream_leaves_nothing_behind() -> None:
 
 
 async def test_the_stream_ends_when_the_store_is_closed(tmp_path: Path) -> None:
-    """A follower needs no cancelling; one that begins with a closed store is told so."""
+    """A follower needs no cancelling; one that begins with a closed store gets an error."""
     async with open_store(tmp_path / "agent.db") as store:
         timeline = await opened(store)
         stream = timeline.lifecycle(interval=0.01)

@@ -1,4 +1,4 @@
-"""Many writers: appends that wait together, two processes on one file, and somebody who compacts all the while."""
+"""Many writers: appends that wait together, two processes on one file, and compactions all the while."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_one_refused_append_takes_nothing_of_its_company_with_it() -> None
 
 
 async def test_a_cancelled_append_leaves_its_company_alone() -> None:
-    """Whoever writes for all may be cancelled, and so may one who waits: the others are stored all the same."""
+    """The append that writes for all may be cancelled, or one that waits: the others are stored all the same."""
     timeline = await opened(Counting())
     tasks = [asyncio.create_task(timeline.append(UserPrompt(text=f"{n}"), now=AT)) for n in range(6)]
     await anyio.lowlevel.checkpoint()

@@ -44,7 +44,7 @@ async def test_a_cancelled_task_waits_for_its_shielded_work() -> None:
 
 
 async def test_a_timeout_around_shielded_work_is_still_a_timeout() -> None:
-    """The cancellation of `asyncio.timeout` is raised where it came, so that it becomes the error it stands for."""
+    """The cancellation of `asyncio.timeout` is raised where it came, so that it becomes a `TimeoutError`."""
     begun, done = asyncio.Event(), list[str]()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):

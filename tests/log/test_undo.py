@@ -62,7 +62,7 @@ async def made(store: EventStore) -> list[int]:
 
 
 async def test_an_undone_compaction_shows_again_what_it_covered(tmp_path: Path) -> None:
-    """Every block in the state that it was in before; also for whoever opens the file again."""
+    """Every block in the state that it was in before; also when the file is opened again."""
     async with open_store(str(tmp_path / "a.db")) as store:
         timeline, [before] = await compacted(store)
         [version] = await made(store)
@@ -89,7 +89,7 @@ async def test_an_undo_is_an_event_and_the_log_keeps_the_compaction() -> None:
 
 
 async def test_what_came_after_a_compaction_stays() -> None:
-    """Blocks that were appended since stand behind what is shown again."""
+    """Blocks that were appended since come behind those that are shown again."""
     store = MemoryStore()
     timeline, [before] = await compacted(store)
     await timeline.append(*turn(50))
@@ -148,7 +148,7 @@ async def test_undone_newest_first_each_gives_back_what_it_found() -> None:
 
 
 async def test_one_that_a_later_summary_covers_cannot_go_alone() -> None:
-    """The error names the one that stands in the way; nothing is written."""
+    """The error names the later one; nothing is written."""
     store = MemoryStore()
     timeline, _ = await compacted(store, times=3)
     first, second, _ = await made(store)
@@ -194,7 +194,7 @@ def test_a_summary_is_covered_by_whatever_supersedes_one_that_covers_it() -> Non
 async def test_without_a_compaction_there_is_nothing_to_take_back() -> None:
     """The reason says so."""
     timeline = await opened(MemoryStore(), policy=POLICY)
-    with pytest.raises(UndoUnavailable, match="none stands") as gone:
+    with pytest.raises(UndoUnavailable, match="none is in force") as gone:
         await timeline.undo_compaction(now=AT)
     assert gone.value.conversation == "c"
 
@@ -204,7 +204,7 @@ async def test_a_version_that_is_no_standing_compaction_is_refused() -> None:
     store = MemoryStore()
     timeline, _ = await compacted(store, times=2)
     first, second = await made(store)
-    with pytest.raises(UndoUnavailable, match=f"none that stands is at version 3; .* at {first}, {second}"):
+    with pytest.raises(UndoUnavailable, match=f"none in force is at version 3; .* at {first}, {second}"):
         await timeline.undo_compaction(3, now=AT)
     await timeline.undo_compaction(now=AT)
     with pytest.raises(UndoUnavailable, match=f"at version {second}; .* at {first}"):
@@ -244,7 +244,7 @@ async def test_after_an_undo_nothing_is_folded_by_itself() -> None:
 
 
 async def test_on_hold_even_a_context_above_the_limit_is_only_reported() -> None:
-    """Whoever took the summary back wants to see what is there."""
+    """The caller that took the summary back wants to see what is there."""
     store = MemoryStore()
     timeline, _ = await compacted(store)
     await timeline.undo_compaction(now=AT)
@@ -344,7 +344,7 @@ async def test_an_undo_follows_another_writer(tmp_path: Path) -> None:
 
 
 async def test_two_undos_at_once_take_one_back_once() -> None:
-    """The second one finds nothing that stands."""
+    """The second one finds no compaction in force."""
     store = MemoryStore()
     first, _ = await compacted(store)
     second = await opened(store, policy=POLICY)

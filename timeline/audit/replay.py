@@ -1,7 +1,6 @@
-"""Recorded contexts: naming them, and building them again from the log as they were sent.
+"""Recorded contexts: find one by name, and build it again from the log, byte for byte as it was sent.
 
-`verify` rebuilds all of them in one pass; `rebuild_contexts` a few, from the newest snapshot on where that reaches back
-far enough.
+`verify` rebuilds all of them in one pass; `rebuild_contexts` a few, from the newest snapshot on if that is old enough.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _LAST: Final = re.compile(r"last(?:~(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class RecordedContext:
-    """A context that was recorded: its number in the conversation (from 1), and its event's version, time and payload.
+    """A recorded context: its number in the conversation (from 1), and its event's version, time and payload.
 
-    ``rendered.version`` is the version that it was projected from.
+    ``rendered.version`` is the version of the log that it was projected from.
     """
 
     number: int
@@ -65,7 +64,7 @@ def find_context(recorded: Sequence[RecordedContext], name: str) -> RecordedCont
     """Find a recorded context: by ``#3`` (its number), ``last``, ``last~1``, or the version of its event.
 
     Raises:
-        ContextNotFound: there is none of this name; the error names the newest ones.
+        ContextNotFound: no context has this name; the error lists the newest ones.
     """
     if match := _NUMBER.fullmatch(name):
         place = int(match[1]) - 1
@@ -80,14 +79,14 @@ def find_context(recorded: Sequence[RecordedContext], name: str) -> RecordedCont
 
 
 async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]) -> dict[str, str]:
-    """Return the content-addressed values that recorded contexts name, as far as the store holds them."""
+    """Return the content-addressed values that recorded contexts refer to, as far as the store holds them."""
     return await store.values(
         {h for r in rendered for h in (r.policy, r.system, r.tools, r.ephemeral) if h is not None}
     )
 
 
 async def recorded_policy(store: EventStore, rendered: ContextRendered | None) -> Policy | None:
-    """Return the policy that a context was recorded under; None where there is none, or none that can be read."""
+    """Return the policy that a context was recorded under; None without a context, or if the policy is unreadable."""
     if rendered is None:
         return None
     return _policy((await store.values([rendered.policy])).get(rendered.policy))
@@ -96,18 +95,18 @@ async def recorded_policy(store: EventStore, rendered: ContextRendered | None) -
 def rebuild(
     window: Window, rendered: ContextRendered, values: Mapping[str, str], projector: Projector
 ) -> tuple[Policy, NeutralContext]:
-    """Build a recorded context again from the window of its version; its fingerprint is the caller's to compare.
+    """Build a recorded context again from the window of its version. The caller compares the fingerprints.
 
     Args:
-        window: the fold at ``rendered.version``.
-        rendered: what was recorded.
-        values: the content-addressed values that it names.
+        window: the window at ``rendered.version``.
+        rendered: the recorded context.
+        values: the content-addressed values that it refers to.
         projector: remembers entries from one context to the next.
 
     Raises:
-        ContextUnavailable: ``reason`` says what is missing.
+        ContextUnavailable: a part is missing; ``reason`` names it.
     """
-    if not rendered.fingerprint:  # it left another store without what is redacted, see `timeline.portable.redacting`
+    if not rendered.fingerprint:  # exported without its redacted parts, see `timeline.portable.redacting`
         raise ContextUnavailable(rendered.version, "redacted")
     policy = _policy(values.get(rendered.policy))
     wanted = (rendered.system, rendered.tools, rendered.ephemeral)
@@ -132,10 +131,10 @@ def rebuild(
 async def rebuild_contexts(
     store: EventStore, conversation: str, chosen: Sequence[RecordedContext]
 ) -> list[RenderedContext]:
-    """Build recorded contexts again, byte for byte; their tokens are counted as their policies say.
+    """Build recorded contexts again, byte for byte; each one's tokens are counted with its policy's counter.
 
     Raises:
-        ContextUnavailable: one of them cannot be built, or is not what was recorded.
+        ContextUnavailable: one of them cannot be built, or differs from its record.
     """
     values = await recorded_values(store, [context.rendered for context in chosen])
     sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
@@ -170,7 +169,7 @@ def _context(
 
 
 async def _windows(store: EventStore, conversation: str, versions: Collection[int]) -> dict[int, Window]:
-    """Fold a log up to each of some versions; what lies behind the newest snapshot costs no reading of history."""
+    """Return the windows at some versions; those behind the newest snapshot are read from there on."""
     stored = await store.load_window(conversation)
     snapshot = stored.snapshot
     fold = Fold(conversation)
@@ -182,13 +181,13 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
             fold.apply(event.version, event.at, event.payload)
             if event.version in versions:
                 windows[event.version] = fold.window
-    except HistoryNeeded:  # a compaction is taken back in between: each window as it was then
+    except HistoryNeeded:  # an undo in between: fold each window by itself, as it was then
         return {version: (await fold_history(store, conversation, until=version)).window for version in versions}
     return windows
 
 
 def _policy(text: str | None) -> Policy | None:
-    """Read a recorded policy; None for one that is gone, or that a later version wrote."""
+    """Parse a recorded policy; None if it is gone, or written by a later version."""
     if text is None:
         return None
     try:

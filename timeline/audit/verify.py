@@ -1,6 +1,6 @@
-"""Verifying a conversation: every invariant over its whole log, and every recorded context built again.
+"""Verify a conversation: check every invariant over its whole log, and build every recorded context again.
 
-One pass over the events, holding one window: the cost grows with the log and with the contexts that were recorded.
+It is one pass over the events, with one window in memory: the cost grows with the log and its recorded contexts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevea
 
 
 class VerifyReport(Frozen):
-    """What a verification found: figures, and for each invariant how often it is broken (0 everywhere is ``ok``).
+    """The result of a verification: figures, and for each invariant how often it is broken; ``ok`` if none is.
 
-    ``unverifiable`` counts contexts that cannot be built again, by reason; they break nothing.
+    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant.
     """
 
     ok: bool
@@ -66,7 +66,7 @@ class VerifyReport(Frozen):
 
 
 async def verify(store: EventStore, conversation: str) -> VerifyReport:
-    """Check a conversation.
+    """Check a conversation against all invariants, and report what is broken.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -82,10 +82,11 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
         values = check.values(await recorded_values(store, recorded))
         async for event in store.read(conversation):
             if isinstance(event.payload, CompactionReverted):
+                # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
                 check.fold = await fold_history(
                     store, conversation, until=event.version - 1, without=event.payload.versions
                 )
-            check.event(event)
+            check.event(event)  # first: a context was projected from the window at its version, this event included
             for rendered in renders.get(event.version, ()):
                 check.render(rendered, values)
         check.order((await load_fold(store, conversation)).window)
@@ -115,20 +116,20 @@ class _Check:
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
 
     def values(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Leave out content-addressed values that are no longer what their address says."""
+        """Return the content-addressed values that still match their hashes; the others are problems."""
         sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
         for hash_ in values.keys() - sound.keys():
             self.problem("checksum", f"the stored value {hash_} does not match its hash")
         return sound
 
     def problem(self, invariant: str, text: str) -> None:
-        """Count a broken invariant, and keep its text while there are few."""
+        """Count a broken invariant; keep its text, up to 50 of them."""
         self.counts[invariant] += 1
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(f"{invariant}: {text}")
 
     def event(self, event: Event) -> None:
-        """Take in the next event."""
+        """Check the next event and fold it."""
         if event.version != self.fold.version + 1:
             self.problem("checksum", f"version {event.version} follows {self.fold.version}")
         block = appended_block(event.payload)
@@ -157,7 +158,7 @@ class _Check:
                     self.problem("recall", f"a replacement names version {stand_in.version}, which holds no block")
 
     def _compaction(self, before: Window, payload: CompactionCompleted) -> None:
-        """Coverage and progress of one compaction (design, invariants 1 and 3)."""
+        """Check coverage and progress of one compaction (design: Invariants, 1 and 3)."""
         ranges, path = payload.covers.ranges, payload.block.path
         if any(a[1] >= b[0] for a, b in pairwise(ranges)) or any(a > b for a, b in ranges):
             self.problem("coverage", f"{path}: its ranges {ranges} are not disjoint and rising")
@@ -179,9 +180,10 @@ class _Check:
             self.problem("recall", f"{path}: its digest names {unknown!r}, which no block has")
 
     def _summary(self, before: Window, payload: CompactionCompleted) -> None:
-        """Name a compaction that covers what the model was shown behind a summary that nobody wrote.
+        """Report a compaction without a written summary that covers blocks which the model was shown.
 
-        The event's own ``none_due`` is not believed: whether a summary was due is derived again from the window.
+        Whether a summary was due is derived from the window again, instead of read from the event's ``none_due``: a
+        wrong event is what this check is for.
         """
         if payload.written_by.summarizer != NOBODY or payload.source != "engine":
             return
@@ -198,7 +200,7 @@ class _Check:
             )
 
     def render(self, rendered: ContextRendered, values: Mapping[str, str]) -> None:
-        """Build a recorded context again, and hold it against its fingerprint and the context before it."""
+        """Build a recorded context again, and compare it with its fingerprint and with the context before it."""
         self.renders += 1
         window = self.fold.window
         try:
@@ -212,7 +214,7 @@ class _Check:
         self._prefix(rendered, neutral)
 
     def _pairing(self, window: Window, neutral: NeutralContext) -> None:
-        """No result without its call, no call without the result that exists (design, invariant 2)."""
+        """Check that no result is shown without its call, nor a call without its result (design: Invariants, 2)."""
         shown = {entry.path: entry for entry in neutral.entries}
         for item in window.items:
             if not isinstance(item.block, ToolResult) or item.block.path not in shown or item.answers is None:
@@ -226,7 +228,7 @@ class _Check:
                 self.problem("pairing", f"{item.block.path} is shown without its result")
 
     def _prefix(self, rendered: ContextRendered, neutral: NeutralContext) -> None:
-        """A render without a decision changes nothing before the previous tail (design, invariant 8)."""
+        """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8)."""
         key = (rendered.system, rendered.tools)
         if self.before is not None and self.before[0] == key:
             earlier = self.before[1]
@@ -236,7 +238,10 @@ class _Check:
         self.before = (key, neutral.entries)
 
     def order(self, window: Window) -> None:
-        """The window of snapshot and tail projects like the full fold's (design, invariant 7), and nothing is lost."""
+        """Check that snapshot and tail project like the full fold (design: Invariants, 7), and that no block is lost.
+
+        A block is lost if it is neither in the window, nor covered, nor the summary of an undone compaction.
+        """
         mine, _ = Projector().entries(self.fold.window)
         stored, _ = Projector().entries(window)
         if [e.canonical for e in mine] != [e.canonical for e in stored]:
@@ -248,7 +253,7 @@ class _Check:
                 self.problem("coverage", f"{path} is neither in the window nor covered")
 
     def report(self) -> VerifyReport:
-        """Sum up."""
+        """Return the report of all checks."""
         return VerifyReport(
             ok=not any(self.counts.values()),
             conversation=self.fold.conversation,

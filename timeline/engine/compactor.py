@@ -1,7 +1,7 @@
-"""Compacting a log: plan from a window, summarise outside any lock, commit against the events since the plan.
+"""Compact a log: plan from its window, write the summary outside any lock, commit if the plan is still valid.
 
-The decisions are the planner's; this module asks the summarizers and the hooks, and appends what came of it. A plan
-still holds when what came since left its range alone.
+The planner decides; this module asks the hooks and the summarizers, and appends the result. Appends may go on while the
+summary is written: a plan stays valid as long as the events since then leave its range alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import RangeSummary, stem
 from timeline.engine.hooks import BEFORE, Announced, call_hook
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from timeline.events.other_payloads import FailureReason
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
-    from timeline.planning.account import FixedPart
+    from timeline.planning.account import Account, FixedPart
+    from timeline.planning.plans import Refusal
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
     from timeline.ports import Summarizer, TokenCounter
@@ -76,11 +77,14 @@ _HARMLESS: Final = (
     PrefixChanged,
     ToolsChanged,
 )
-"""Events that leave a plan valid: they stand behind its range, or change nothing in it."""
+"""Events that leave a plan valid: they come behind its range, or change nothing in it."""
 
 
 async def still_valid(log: Log, plan: Plan) -> bool:
-    """Say whether everything since the plan stands behind its range: appends do, unless they answer a covered call."""
+    """Return whether a plan may still be committed: nothing since then changed its range.
+
+    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call.
+    """
     if log.fold.version == plan.version:
         return True
     if any(not isinstance(event.payload, _HARMLESS) for event in await log.since(plan.version)):
@@ -92,12 +96,12 @@ async def still_valid(log: Log, plan: Plan) -> bool:
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_LOGGER: Final = logging.getLogger("timeline.dry")
 _PLANS: Final = 2
-"""A plan whose range changed meanwhile is made once again (design, section 4)."""
+"""How many plans a compaction makes: one more after the range of the first one changed (design: Commit)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """All that compacting needs besides the log; ``logger`` is told of each round and each failure."""
+    """A policy and everything that carries it out; ``logger`` gets a line for each compaction and each failure."""
 
     policy: Policy
     counter: TokenCounter
@@ -107,121 +111,164 @@ class Compactor:
     logger: logging.Logger = _LOGGER
 
     def dry(self) -> Compactor:
-        """Return one for dry runs: it calls no hook, is not observed, and what it tells is told as what would be."""
+        """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry``."""
         return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
 
-    async def compact(
-        self,
-        log: Log,
-        fixed: FixedPart,
-        now: datetime,
-        *,
-        step: CoveringStep,
-        reason: CompactReason,
-        instructions: str = "",
-        wait: bool = True,
-        most: int | None = None,
-        begun_with: int | None = None,
-    ) -> list[Taken]:
-        """Carry out one step of the policy on a log.
 
-        Args:
-            log: of the conversation.
-            fixed: what no compaction can free.
-            now: its time.
-            step: which one.
-            reason: why it runs.
-            instructions: what the summary should attend to.
-            wait: for a compaction that somebody else is writing.
-            most: bring the total down to this figure, instead of the policy's target.
-            begun_with: the messages' tokens before hiding that was not enough, where this goes on from it.
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """A log to make smaller: by what means, down to which figure, and why.
 
-        Raises:
-            CompactionInProgress: somebody else compacts, and ``wait`` is False.
-            CompactionRefused: nothing would be gained.
-            CompactionSuperseded: the planned range changed each time while the summary was written.
-            SummarizerFailed: no summarizer gave a usable answer.
-        """
-        with self.observer.compacting(log.fold.conversation, reason, step) as tell:
-            run = _Compaction(self, log, fixed, now, step, reason, instructions, tell, most, begun_with)
-            return await run.run(wait=wait)
-
-    async def set_back(
-        self,
-        log: Log,
-        fixed: FixedPart,
-        now: datetime,
-        reason: FailureReason,
-        detail: str,
-        *,
-        lease: int | None = None,
-        cause: Cause | None = None,
-        asked: Asked | None = None,
-    ) -> None:
-        """Record a refusal or failure, unless it is the very one that is on record.
-
-        The next try waits until the visible tokens grew by what a compaction has to free (design, invariant 3).
-        """
-        window, policy = log.fold.window, self.policy.digest()
-        growth = retry_growth(self.policy, window.tokens)
-        known = window.setback
-        repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
-            reason,
-            window.tokens + growth,
-            policy,
-        )
-        if repeated and lease is None:
-            return
-        failed = CompactionFailed(
-            reason=reason,
-            detail=detail,
-            policy=policy,
-            visible_tokens=window.tokens,
-            retry_after=growth,
-            over_limit=account(window.items, fixed, self.policy).available < 0,
-            lease=lease,
-            cause=cause,
-            usage=None if asked is None else asked.spent,
-            unanswered=0 if asked is None else asked.unanswered,
-        )
-        await log.commit([failed], at=now)
-
-
-@dataclass(slots=True)
-class _Compaction:
-    """One compaction under way.
-
-    ``lease`` is its own once a summary is being written; ``own_summary`` is what the application wrote instead;
-    ``committed`` is the version of its first event once it is in the log; ``asked`` is what all requests for
-    summaries came to so far.
+    Attributes:
+        compactor: the policy and everything that carries it out.
+        log: the log of the conversation.
+        fixed: the tokens that no compaction can free.
+        now: the time of the appended events.
+        reason: why the log is compacted; a forced pass covers something, however small the context is.
+        most: the total to come down to, in tokens, instead of the policy's target.
+        instructions: what a summary should attend to.
+        wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
     """
 
     compactor: Compactor
     log: Log
     fixed: FixedPart
     now: datetime
-    step: CoveringStep
-    reason: CompactReason
-    instructions: str
-    tell: Callable[[CompactionCompleted, Window, Window], None]
+    reason: CompactReason = "over_trigger"
     most: int | None = None
-    begun_with: int | None = None
+    instructions: str = ""
+    wait: bool = True
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.compactor.policy
+
+    @property
+    def window(self) -> Window:
+        """The window of the log as it is now."""
+        return self.log.fold.window
+
+    @property
+    def limit(self) -> int:
+        """The limit of the context, in tokens: ``most`` where that is given, else the policy's."""
+        return self.policy.max_tokens if self.most is None else self.most
+
+    def account(self) -> Account:
+        """Draw up the account of the window as it is now, with ``most`` as its limit where that is given."""
+        return account(self.window.items, self.fixed, self.policy, most=self.most)
+
+    def plan(self, step: CoveringStep) -> Plan | Refusal:
+        """Plan a covering step from the window as it is now."""
+        return plan_step(step, self.window, self.fixed, self.policy, self.compactor.counter, most=self.most)
+
+
+async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[Taken]:
+    """Carry out one covering step of the policy: usually, replace the oldest blocks by a summary.
+
+    Args:
+        pressure: the log, and how far it is to come down.
+        step: the step.
+        begun_with: the messages' tokens when this compaction began by hiding, which was not enough; None if it begins
+            here.
+
+    Raises:
+        CompactionInProgress: another writer compacts, and ``pressure.wait`` is False.
+        CompactionRefused: nothing would be gained.
+        CompactionSuperseded: the planned range changed each time while the summary was written.
+        SummarizerFailed: no summarizer gave a usable answer.
+    """
+    conversation = pressure.log.fold.conversation
+    with pressure.compactor.observer.compacting(conversation, pressure.reason, step) as observed:
+        return await _Compaction(pressure, step, observed, begun_with).run()
+
+
+async def set_back(
+    pressure: Pressure,
+    reason: FailureReason,
+    detail: str,
+    *,
+    lease: int | None = None,
+    cause: Cause | None = None,
+    asked: Asked | None = None,
+) -> None:
+    """Record a refusal or failure, unless the same one is on record already.
+
+    The next try waits until the visible tokens grew by as much as a compaction has to free: a conversation that cannot
+    be compacted is not planned again at every render (design: Invariants, 3).
+    """
+    window, policy = pressure.window, pressure.policy
+    growth = retry_growth(policy, window.tokens)
+    known = window.setback
+    repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
+        reason,
+        window.tokens + growth,
+        policy.digest(),
+    )
+    if repeated and lease is None:
+        return
+    failed = CompactionFailed(
+        reason=reason,
+        detail=detail,
+        policy=policy.digest(),
+        visible_tokens=window.tokens,
+        retry_after=growth,
+        over_limit=account(window.items, pressure.fixed, policy).available < 0,
+        lease=lease,
+        cause=cause,
+        usage=None if asked is None else asked.spent,
+        unanswered=0 if asked is None else asked.unanswered,
+    )
+    await pressure.log.commit([failed], at=pressure.now)
+
+
+@dataclass(slots=True)
+class _Compaction:
+    """One compaction under way.
+
+    Attributes:
+        pressure, step: as `compact` got them.
+        observed: reports the committed compaction to the observer.
+        begun_with: as `compact` got it.
+        lease: the version of its own ``compaction.started``; None unless a summary is to be written.
+        own_summary: the summary that the application's hook wrote instead of the summarizer.
+        committed: the version of its first event, once that is in the log.
+        before: the window that the commit found.
+        asked: the usage of all summary requests so far.
+    """
+
+    pressure: Pressure
+    step: CoveringStep
+    observed: Callable[[CompactionCompleted, Window, Window], None]
+    begun_with: int | None
     lease: int | None = None
     own_summary: str = ""
     committed: int = 0
     before: Window | None = None
     asked: Asked = field(default_factory=Asked)
 
-    async def run(self, *, wait: bool) -> list[Taken]:
-        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted."""
-        plan = await self._begin(wait=wait)
+    @property
+    def log(self) -> Log:
+        return self.pressure.log
+
+    @property
+    def compactor(self) -> Compactor:
+        return self.pressure.compactor
+
+    async def run(self) -> list[Taken]:
+        """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted.
+
+        The lease comes before the hook and the summary, which take time: no other writer pays for a second summary of
+        the same range meanwhile.
+        """
+        plan = await self._begin()
         try:
             with within(self.log, self.lease):
                 if self.compactor.hooks.on_before_compaction is not None:
                     await self._ask_application(plan)
-                    plan = await self._plan()  # the split comes after the hook, which may have pinned or appended
+                    plan = await self._plan()  # planned again: the hook may have pinned or appended
                 for number in range(_PLANS):
-                    if number:
+                    if number:  # the range changed: plan anew from the log's end, unless the compaction is called off
                         await self.log.catch_up()
                         if self._is_called_off():
                             break
@@ -230,8 +277,8 @@ class _Compaction:
                     if await self._commit(plan, payloads):
                         return await self._report(payloads)
             await self._set_back("superseded", "the range changed while its summary was written")
-        except BaseException as error:
-            await release(self.log, self.lease, error, self.now, asked=self.asked)
+        except BaseException as error:  # release the lease on every error, or other writers wait until it expires
+            await release(self.log, self.lease, error, self.pressure.now, asked=self.asked)
             raise
         raise CompactionSuperseded(
             "The log changed inside the planned range while the summary was written. "
@@ -239,14 +286,17 @@ class _Compaction:
         )
 
     def _is_called_off(self) -> bool:
-        """Say whether somebody else took the compaction over, or what was folded was just taken back."""
-        held = self.log.fold.window.is_held_under(self.compactor.policy.digest())
-        return not holds(self.log, self.lease) or (held and self.reason not in FORCED)
+        """Return whether another writer took the compaction over, or an undo holds this policy since then."""
+        held = self.pressure.window.is_held_under(self.pressure.policy.digest())
+        return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
-    async def _begin(self, *, wait: bool) -> Plan:
-        """Plan, and take the lease where a summary will be written."""
+    async def _begin(self) -> Plan:
+        """Plan, and take the lease if a summary is to be written; start over where another writer took it first.
+
+        Each try plans anew, since the other writer's compaction may have covered the range.
+        """
         while True:
-            at = await take_turn(self.log, self.now, wait=wait)
+            at = await take_turn(self.log, self.pressure.now, wait=self.pressure.wait)
             plan = await self._plan()
             if plan.covers is None:
                 return plan
@@ -257,42 +307,36 @@ class _Compaction:
     def _started(self, plan: Plan, expires_at: datetime) -> CompactionStarted:
         return CompactionStarted(
             expires_at=expires_at,
-            reason=self.reason,
+            reason=self.pressure.reason,
             before_tokens=plan.before_tokens if self.begun_with is None else self.begun_with,
-            limit=self._limit,
+            limit=self.pressure.limit,
             messages=len(messages(plan.covered)),
             continues=self.begun_with is not None,
         )
 
-    @property
-    def _limit(self) -> int:
-        return self.compactor.policy.max_tokens if self.most is None else self.most
-
     def _freed_before(self, plan: Plan) -> int:
-        """Return what hiding freed before this, in the same compaction."""
+        """Return the tokens that hiding freed earlier in the same compaction."""
         return 0 if self.begun_with is None else max(0, self.begun_with - plan.before_tokens)
 
     async def _plan(self) -> Plan:
         """Plan, or record the refusal and raise it."""
-        compactor, window = self.compactor, self.log.fold.window
-        decision = plan_step(self.step, window, self.fixed, compactor.policy, compactor.counter, most=self.most)
+        decision = self.pressure.plan(self.step)
         if isinstance(decision, Plan):
             return decision
         await self._set_back(decision.reason, str(decision.facts))
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        own: Any = {"lease": self.lease, "cause": cause, "asked": self.asked}
-        await self.compactor.set_back(self.log, self.fixed, self.now, reason, detail, **own)
+        await set_back(self.pressure, reason, detail, lease=self.lease, cause=cause, asked=self.asked)
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
 
         Raises:
-            CompactionRefused: it forbade it.
+            CompactionRefused: the application forbade it.
         """
         hook = self.compactor.hooks.on_before_compaction
-        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.now)
+        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.now)
         if answer is Skip or isinstance(answer, Skip):
             detail = answer.reason if isinstance(answer, Skip) else ""
             await self._set_back("vetoed", detail)
@@ -301,35 +345,36 @@ class _Compaction:
             self.own_summary = repair_text(answer).strip() if shows(answer) else ""
 
     def _written(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int] | None:
-        """Return the summary that planning knows, or the application wrote, cut to the plan's caps; else None."""
-        number = self.log.fold.window.rounds + 1
+        """Return the summary of the planner, or of the application's hook cut to the plan's caps, if any."""
+        number = self.pressure.window.rounds + 1
         if plan.written is not None:
             return plan.written, WrittenBy(summarizer=plan.written_by), number
-        told = unheaded(self.own_summary, self.compactor.policy.form)
+        told = unheaded(self.own_summary, self.pressure.policy.form)
         text = self.compactor.counter.truncate(told, plan.caps.history + plan.caps.turn_prefix)
         return (SummaryParts(history=text), WrittenBy(summarizer=BEFORE), number) if text else None
 
     async def _carry_out(self, plan: Plan) -> list[Payload]:
-        """Turn a plan into the events that will carry it out."""
+        """Turn a plan into events, asking for a summary where none is written yet."""
         payloads: list[Payload] = []
         if plan.covers is not None:
-            window = self.log.fold.window
+            window = self.pressure.window
             parts, who, number = self._written(plan) or await self._summarise(plan)
             completed = compaction_event(
                 window,
                 plan,
                 parts=parts,
                 written_by=who,
-                reason=self.reason,
+                reason=self.pressure.reason,
                 taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
-                policy=self.compactor.policy,
+                policy=self.pressure.policy,
                 counter=self.compactor.counter,
-                now=self.now,
+                now=self.pressure.now,
                 number=number,
             )
             own = {"lease": self.lease, "messages": len(messages(plan.covered))}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
-        elif self.lease is not None:  # what was to be covered may not be any more: nobody is to wait for a summary
+        elif self.lease is not None:
+            # Planned anew, it covers nothing: end the lease, so that no writer waits for a summary.
             detail = "only previews were left to make"
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.spills:
@@ -338,14 +383,14 @@ class _Compaction:
         return payloads
 
     def _previews(self, plan: Plan) -> Pruned:
-        """Tell previews that are all that is made: where a summary is written, its own figures hold them too."""
-        pruned = Pruned(reason=self.reason, before_tokens=plan.before_tokens, limit=self._limit)
-        return as_pruned(pruned, plan.spills, self.log.fold.window, plan.before_tokens - plan.expected_tokens)
+        """Return the figures of previews that come without a summary; a summary's own figures include its previews."""
+        pruned = Pruned(reason=self.pressure.reason, before_tokens=plan.before_tokens, limit=self.pressure.limit)
+        return as_pruned(pruned, plan.spills, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
-        """Ask for a plan's summary; where the policy says so, a notice stands in for one that could not be written."""
-        policy, counter = self.compactor.policy, self.compactor.counter
-        requests = summary_requests(self.log.fold.window, plan, counter, await self._wanted())
+        """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
+        policy, counter = self.pressure.policy, self.compactor.counter
+        requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
             parts, who = await ask(self.compactor.summarizer, requests, self.asked)
         except SummarizerFailed as failure:
@@ -364,47 +409,51 @@ class _Compaction:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
 
     async def _wanted(self) -> Wanted:
-        """Say what the step asks of its summary."""
+        """Return the step's prompt, language and original task, with the caller's instructions."""
         if not isinstance(self.step, Summarize):
-            return Wanted(instructions=self.instructions)
+            return Wanted(instructions=self.pressure.instructions)
         return Wanted(
             prompt=self.step.prompt,
             language=self.step.language,
             original_task=await self.log.first_prompt(),
-            instructions=self.instructions,
+            instructions=self.pressure.instructions,
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
-        """Append at the log's end when the lease counts and nothing since the plan touched its range; else say no."""
+        """Append the events if the lease still counts and the plan is still valid; return whether they were appended.
+
+        Both are checked under the log's lock, right before the append: whatever came while the summary was written is
+        known by then.
+        """
 
         async def still_wanted() -> Sequence[Payload]:
-            self.committed, self.before = self.log.fold.version + 1, self.log.fold.window
+            self.committed, self.before = self.log.fold.version + 1, self.pressure.window
             return payloads if holds(self.log, self.lease) and await still_valid(self.log, plan) else ()
 
         try:
-            return await self.log.decide(still_wanted, at=self.now, snapshot=plan.covers is not None)
+            return await self.log.decide(still_wanted, at=self.pressure.now, snapshot=plan.covers is not None)
         except VersionConflict:
             return False
 
     async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
-        """Call the hooks and say what was done."""
+        """Report the committed events to the observer and the hooks; return them as decisions."""
         taken: list[Taken] = []
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
                 if self.before is not None:
-                    self.tell(payload, self.before, self.log.fold.window)
+                    self.observed(payload, self.before, self.pressure.window)
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
                 taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
         return taken
 
     async def _announce(self, done: CompactionCompleted) -> Taken:
-        """Say it in the program's log, call the hooks, and append the boundary where the policy wants one."""
+        """Log a line, call the hooks, then append the boundary event where the policy wants one."""
         self.compactor.logger.info(
-            "conversation %s: round %d: %d -> %d tokens (%d messages summarised)",
+            "conversation %s: compaction %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
-        announced = Announced(done, self.committed, self.log, self.now)
+        announced = Announced(done, self.committed, self.log, self.pressure.now)
         await announced.tell(self.compactor.hooks)
-        boundary = await announced.mark() if self.compactor.policy.boundary else None
+        boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)

@@ -1,15 +1,20 @@
-"""The one pass of a render: hide what the cache clock allows, then compact what is still too large (design, section 6).
+"""Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
-(1) The cache is cold: hide; a policy that folds early goes on to the summary. (2) Above the trigger: hide under
-pressure, where the policy does that and it frees enough. (3) Still above the target: compact.
+1. The cache is cold: hide; a policy with ``fold_when_cold`` may compact at once, too.
+2. Above the trigger: hide with a warm cache, where the policy allows it and it frees enough.
+3. Still too large: compact.
+
+Hiding comes first because it costs nothing: it may spare the summary (design: Hiding).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
+from timeline.engine.compactor import set_back
 from timeline.engine.hiding import Course, hidden_by
 from timeline.engine.lease import take_turn
 from timeline.engine.policy_steps import run_steps
@@ -29,25 +34,27 @@ from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
+    from timeline.engine.compactor import Pressure
     from timeline.events import CompactReason, Payload
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.log.protocol import Log
-    from timeline.planning.account import Account, FixedPart, Ledger
+    from timeline.planning.account import Account, Ledger
     from timeline.planning.cache_clock import Cold
     from timeline.policy.model import Hiding
 
 
-async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> list[Taken]:
-    """Bring a context down where it is due; refusals and failures are recorded and returned, not raised.
+async def relieve(pressure: Pressure, ledger: Ledger) -> list[Taken]:
+    """Hide and compact as far as it is due; return the decisions. Refusals and failures are recorded, not raised.
 
-    A compaction that leaves the log above the trigger is followed by another one, or by its refusal, at once: the
-    next render then has nothing left to decide.
+    Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded: the
+    next render then has nothing left to decide, and keeps the prefix.
+
+    Args:
+        pressure: the log of the render; the reason is set here.
+        ledger: draws up the accounts.
     """
-    relief = _Relief(compactor, log, fixed, now, ledger)
+    relief = _Relief(pressure, ledger)
     if relief.policy.hiding is not None:
         await relief.hide(relief.policy.hiding)
     await relief.fold()
@@ -55,91 +62,100 @@ async def relieve(compactor: Compactor, log: Log, fixed: FixedPart, now: datetim
 
 
 class _Relief:
-    """One pass under way."""
+    """One pass under way.
 
-    def __init__(self, compactor: Compactor, log: Log, fixed: FixedPart, now: datetime, ledger: Ledger) -> None:
-        self.compactor, self.policy = compactor, compactor.policy
-        self.log, self.fixed, self.now, self.ledger = log, fixed, now, ledger
+    ``pressed`` says that blocks were hidden with a warm cache. A compaction then follows down to the target.
+    """
+
+    def __init__(self, pressure: Pressure, ledger: Ledger) -> None:
+        self.pressure, self.ledger = pressure, ledger
+        self.log, self.policy, self.counter = pressure.log, pressure.policy, pressure.compactor.counter
         self.taken: list[Taken] = []
-        self.cold: Cold | None = coldness(log.fold.window, self.policy, now)
+        self.cold: Cold | None = coldness(pressure.window, self.policy, pressure.now)
         self.pressed = False
 
     @property
     def account(self) -> Account:
         """The account of the window as it is now."""
-        return self.ledger.account(self.log.fold.window.items, self.fixed, self.policy)
+        return self.ledger.account(self.pressure.window.items, self.pressure.fixed, self.policy)
 
     @property
     def _setback(self) -> Setback | None:
-        """The refusal or failure on record that holds for this policy."""
-        setback = self.log.fold.window.setback
+        """The refusal or failure on record, if it is this policy's."""
+        setback = self.pressure.window.setback
         return setback if setback is not None and setback.policy == self.policy.digest() else None
 
     async def hide(self, hiding: Hiding) -> None:
-        """Hide what the clock, or the pressure, allows: one batch each; then tell what could not be told before."""
+        """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.
+
+        Cold goes first: the prefix is written anew anyway, so that batch is free, and may spare the one under pressure.
+        """
         if self.cold is not None:
             await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
         if hiding.pressure_minimum is not None and self.account.over_trigger:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
-        if owes_notice(self.log.fold.window):  # asked here, too: a render that decides nothing waits for no lock
+        if owes_notice(self.pressure.window):  # checked before the lock, too: a render without decisions takes none
             await self._tell()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
         chosen: list[tuple[Hides, Window]] = []
-        course = Course("cold" if reason == "cold" else "over_trigger", self.policy.max_tokens)
+        course = Course(replace(self.pressure, reason="cold" if reason == "cold" else "over_trigger"))
 
         async def choose() -> Sequence[Payload]:
             chosen.clear()
-            window = self.log.fold.window
-            plan = plan_hide(window, self.policy, hiding, self.compactor.counter, least=least)
+            window = self.pressure.window
+            plan = plan_hide(window, self.policy, hiding, self.counter, least=least)
             if plan is None:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
-            hides = course.told(Hides(hidden, plan.freed), window, self.policy)
+            hides = course.told(Hides(hidden, plan.freed), window)
             chosen.append((hides, window))
             return [hides.event, await self._notice()] if needs_notice(window) else [hides.event]
 
         with suppress(VersionConflict):  # then it is left to the next render
-            if await self.log.decide(choose, at=self.now):
-                self.taken += [hidden_by(hides, window, self.compactor, self.log) for hides, window in chosen]
+            if await self.log.decide(choose, at=self.pressure.now):
+                self.taken += [hidden_by(hides, window, self.pressure) for hides, window in chosen]
                 return True
         return False
 
     async def _tell(self) -> None:
-        """Give the message about a hide that came while the model was speaking."""
+        """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
         async def choose() -> Sequence[Payload]:
-            return [await self._notice()] if owes_notice(self.log.fold.window) else ()
+            return [await self._notice()] if owes_notice(self.pressure.window) else ()
 
         with suppress(VersionConflict):  # then it is left to the next render
-            if await self.log.decide(choose, at=self.now):
+            if await self.log.decide(choose, at=self.pressure.now):
                 self.taken.append(Taken(kind="told", reason="hidden"))
 
     async def _notice(self) -> Payload:
-        """Return the message that tells the model about hiding."""
+        """Return the notice for the model: content is hidden, and how to read it back."""
         message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
-        return await addressed_block(self.log, message, self.now, self.compactor.counter)
+        return await addressed_block(self.log, message, self.pressure.now, self.counter)
 
     async def fold(self) -> None:
-        """Compact until it is no longer due, or not worth it."""
+        """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
+
+        It waits for another writer's compaction before its own, since that may leave nothing to do.
+        """
         left = self.policy.attempts
         while left:
             reason = self._due()
             if reason is None or self._stands_back():
                 return
             if await self._others():
-                continue  # what somebody else did is no attempt of ours
+                continue  # another writer's compaction is no attempt of this one
             left -= 1
             if not await self._compact(reason):
                 return
         if self._due() is not None and self._setback is None:
             detail = f"still due after {len(self.taken)} decisions"
-            await self.compactor.set_back(self.log, self.fixed, self.now, "no_progress", detail)
+            await set_back(self.pressure, "no_progress", detail)
 
     def _due(self) -> CompactReason | None:
-        """Say why a compaction is due, if it is."""
+        """Return the reason for a compaction; None if none is due."""
         if not self.policy.automatic:
             return None
         due, share = self.account, self.policy.fold_when_cold
@@ -150,14 +166,18 @@ class _Relief:
         return None
 
     def _folded(self) -> bool:
-        """Say whether a summary was written since the cache was last used: once for each time that it goes cold."""
-        summary, touch = self.log.fold.window.summary, self.log.fold.window.touch
+        """Return whether a summary was written since the cache was last used: one is enough each time it goes cold."""
+        summary, touch = self.pressure.window.summary, self.pressure.window.touch
         written = None if summary is None else summary.block.at
         return written is not None and touch is not None and written > touch.at
 
     def _stands_back(self) -> bool:
-        """Say whether what was refused or taken back before still binds this policy."""
-        window, due = self.log.fold.window, self.account
+        """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
+
+        An undo holds until a compaction is forced. A refusal or failure holds until the messages grew enough; above the
+        limit, only until a block is new or shown differently, since without a compaction the render fails.
+        """
+        window, due = self.pressure.window, self.account
         if window.is_held_under(self.policy.digest()):
             facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
             self.taken.append(Taken(kind="held", reason="undone", facts=facts))
@@ -174,21 +194,22 @@ class _Relief:
         return stands
 
     async def _others(self) -> bool:
-        """Above the limit, wait for somebody else's compaction; say whether there was one."""
-        lease = self.log.fold.window.lease
-        if lease is None or self.now >= lease.expires_at or self.account.total <= self.account.limit:
+        """Above the limit, wait for another writer's compaction; return whether there was one, and it ended."""
+        lease = self.pressure.window.lease
+        if lease is None or self.pressure.now >= lease.expires_at or self.account.total <= self.account.limit:
             return False
         try:
-            self.now = await take_turn(self.log, self.now, wait=True)  # an expired lease is waited for only once
-        except CompactionInProgress:  # it is a hook of that compaction that renders here
+            now = await take_turn(self.log, self.pressure.now, wait=True)
+        except CompactionInProgress:  # a hook of that very compaction renders here: it would wait for itself
             return False
-        return self.log.fold.window.lease is None
+        self.pressure = replace(self.pressure, now=now)  # past an expired lease's end: no second wait for it
+        return self.pressure.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:
-        """Go through the policy's steps once; say whether anything was done."""
+        """Run the policy's steps once and take in the decisions; return whether anything was done."""
         wait = self.account.total > self.account.limit
-        done = await run_steps(self.compactor, self.log, self.fixed, self.now, reason=reason, wait=wait)
-        self.taken, self.fixed = self.taken + done.taken, done.fixed
+        done = await run_steps(replace(self.pressure, reason=reason, wait=wait))
+        self.taken, self.pressure = self.taken + done.taken, done.pressure
         match done.failure:
             case CompactionInProgress() as busy:
                 facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}

@@ -1,6 +1,6 @@
-"""Equipment: what an application brings to its timeline, and what becomes of it under a policy.
+"""The application's own parts of a timeline: summarizer, hooks, counter and observer, and the compactor made of them.
 
-The policy in force may change while a conversation goes on; what the application brought stays.
+They stay the same while a conversation goes on; the policy in force may change, and each policy gets its compactor.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What an application brought.
+    """The application's parts of a timeline.
 
     Attributes:
-        summarizer: asked first; None leaves it to the extractive one.
+        summarizer: asked first; None uses the extractive summarizer alone.
         hooks: called around compactions.
-        counter: counts tokens; None leaves it to the policy.
+        counter: counts tokens; None uses the policy's counter.
         observer: watches renders and compactions.
         summary_timeout: seconds that a summarizer has for one request.
     """
@@ -41,12 +41,12 @@ class Equipment:
     summary_timeout: float = SUMMARY_TIMEOUT
 
     def under(self, policy: Policy) -> Compactor:
-        """Return what compacts under a policy."""
+        """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
         return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
 
     def _chain(self, policy: Policy) -> Summarizer:
-        """Put the extractive summarizer behind the own one, where the policy wants it: it always answers."""
+        """Chain the extractive summarizer, which always answers, behind the application's, if the policy says so."""
         from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
         extractive = summarizers.ExtractiveSummarizer()
@@ -60,15 +60,15 @@ class Equipment:
 
 
 def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:
-    """Take the form's heading off a history that its author began with it; what is left then may be nothing."""
+    """Remove the form's heading from a history that begins with it, since it is added later; nothing may be left."""
     return unheaded(text, form) if request.kind == "history" else text
 
 
 async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:
-    """Return the policy that a log says is in force, by its hash; None where it says nothing.
+    """Return the policy in force, by the hash that the log recorded; None where the log names no policy.
 
     Raises:
-        InvalidPolicy: its text is not in the store, or of a later version of this library.
+        InvalidPolicy: the policy's text is not in the store, or is of a later version of this library.
         StoreError: the store cannot be read.
     """
     if hash_ is None:

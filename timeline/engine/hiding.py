@@ -1,4 +1,8 @@
-"""Hiding as one decision: append a batch that was planned, and say what it was, with all figures of it."""
+"""Hide a batch of blocks as one decision: plan it under the log's lock, append it, report its figures.
+
+The planner chooses the blocks (`timeline.planning.hide`); a step of the policy that hides comes in through
+`hide_by_step`, and the cache clock through `timeline.engine.due_decisions`.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,11 @@ from timeline.projection.reports import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
-    from timeline.events import CompactReason, Payload
+    from timeline.engine.compactor import Pressure
+    from timeline.events import Payload
     from timeline.fold.window import Window
-    from timeline.log.protocol import Log
     from timeline.planning.plans import Hides
-    from timeline.policy.model import Policy
     from timeline.policy.steps import HidingStep
 
 
@@ -33,26 +34,27 @@ def _enough(freed: int) -> bool:
 
 @dataclass(slots=True)
 class Course:
-    """What is told of a compaction while it goes from hiding to a summary (seed 004).
+    """The figures of one compaction that may go from hiding to a summary.
+
+    Batches and summary are separate events; with these figures a reader of the log sees them as one compaction, with
+    one start and one end.
 
     Attributes:
-        reason: why it runs.
-        limit: what it is held against, in tokens.
-        begun_with: the messages' tokens when it began, where hiding was not enough; None while none is under way.
+        pressure: the reason of the compaction, and its limit.
+        begun_with: the messages' tokens when it began, if hiding was not enough; None while no compaction is under way.
     """
 
-    reason: CompactReason
-    limit: int
+    pressure: Pressure
     begun_with: int | None = None
 
-    def told(self, hides: Hides, window: Window, policy: Policy, goes_on: Callable[[int], bool] = _enough) -> Hides:
-        """Return hides that say where they stand; ``goes_on`` is asked with the tokens freed whether more follows."""
-        before = sum(costs(window.items, policy))
+    def told(self, hides: Hides, window: Window, goes_on: Callable[[int], bool] = _enough) -> Hides:
+        """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
+        before = sum(costs(window.items, self.pressure.policy))
         pruned = Pruned(
-            reason=self.reason,
+            reason=self.pressure.reason,
             before_tokens=before if self.begun_with is None else self.begun_with,
             after_tokens=before,
-            limit=self.limit,
+            limit=self.pressure.limit,
             continues=self.begun_with is not None,
             goes_on=goes_on(hides.freed),
         )
@@ -60,63 +62,54 @@ class Course:
         return replace(hides, event=hides.event.model_copy(update={"pruned": filled}))
 
     def follow(self, pruned: Pruned | None) -> None:
-        """Take in what was hidden: the compaction is over, or goes on."""
+        """Take in an appended batch: the compaction goes on with its figures, or is over."""
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
 
 
-async def hide_by_step(
-    compactor: Compactor,
-    log: Log,
-    now: datetime,
-    step: HidingStep,
-    *,
-    course: Course,
-    goes_on: Callable[[int], bool] = _enough,
-) -> list[Taken]:
-    """Carry out a step that hides blocks; return what was done, nothing where nothing is to hide.
+async def hide_by_step(step: HidingStep, course: Course, *, goes_on: Callable[[int], bool] = _enough) -> list[Taken]:
+    """Carry out a step that hides blocks; return the decision, or nothing if there is nothing to hide.
 
     Args:
-        compactor: of the policy.
-        log: of the conversation.
-        now: its time.
-        step: which one.
-        course: of the compaction that it belongs to.
-        goes_on: says, given the tokens freed, whether a summary is to follow.
+        step: the step.
+        course: the compaction that the batch belongs to.
+        goes_on: gets the freed tokens and returns whether a summary follows.
     """
+    pressure = course.pressure
     chosen: list[tuple[Hides, Window]] = []
 
     async def choose() -> Sequence[Payload]:
-        chosen.clear()
-        window = log.fold.window
-        hides = plan_hides(step, window, compactor.policy, compactor.counter)
+        chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
+        window = pressure.window
+        hides = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
         if hides is None:
             return ()
-        hides = course.told(hides, window, compactor.policy, goes_on)
+        hides = course.told(hides, window, goes_on)
         chosen.append((hides, window))
         return [hides.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
-        if await log.decide(choose, at=now):
-            taken = [hidden_by(hides, window, compactor, log) for hides, window in chosen]
+        if await pressure.log.decide(choose, at=pressure.now):
+            taken = [hidden_by(hides, window, pressure) for hides, window in chosen]
             course.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-def hidden_by(hides: Hides, window: Window, compactor: Compactor, log: Log) -> Taken:
-    """Tell a decision to hide: the event's own figures, the messages' tokens before and after, the tools' outputs.
+def hidden_by(hides: Hides, window: Window, pressure: Pressure) -> Taken:
+    """Report an appended batch to the observer, and return it as a decision.
+
+    Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
 
     Args:
-        hides: what was appended.
-        window: what it was planned from.
-        compactor: whose policy it was planned under.
-        log: that it went to.
+        hides: the appended batch.
+        window: the window that it was planned from.
+        pressure: the policy that it was planned under, and its log.
     """
     event = hides.event
     if event.pruned is not None:
-        compactor.observer.pruned(log.fold.conversation, event.pruned)
+        pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
     tools = tools_of({stand_in.version for stand_in in event.blocks}, window)
-    before = sum(costs(window.items, compactor.policy))
+    before = sum(costs(window.items, pressure.policy))
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,

@@ -1,4 +1,8 @@
-"""What the application is told around a compaction: its hooks, and the boundary event (seeds 002 and 003)."""
+"""Call the application's hooks around a compaction, and mark its place in the log with a boundary event.
+
+The hooks are those of the cut-point design [cut_point] (002), the boundary and its place behind the hooks those of
+keep-ratio (003).
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ BEFORE: Final = "on_before_compaction"
 
 
 async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log: Log, now: datetime) -> object:
-    """Await a hook of the application; an error in it is recorded, never fatal (seed 002, hooks).
+    """Await a hook and return its answer; an error in it is recorded, never fatal (002, hooks).
 
     Args:
-        hook: what the application gave, if anything.
-        name: of the hook.
-        facts: what it is told; a copy, which it may keep and change.
-        log: of the conversation.
-        now: its time.
+        hook: the application's function; None answers None.
+        name: the hook's name, for the record of an error.
+        facts: passed to the hook as a copy, which it may keep and change.
+        log: gets the record of an error.
+        now: the time of that record.
     """
     if hook is None:
         return None
@@ -43,13 +47,15 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A compaction that is in the log, and is told: hooks first, then the boundary (seed 003).
+    """A committed compaction to announce: to the hooks first, then by the boundary in the log (003).
+
+    In this order whatever a hook appends comes before the boundary, which ends the compaction.
 
     Attributes:
-        done: its event.
-        version: of that event.
-        log: that it stands in.
-        now: the time of what is appended for it.
+        done: the compaction's event.
+        version: that event's version.
+        log: the log that holds it.
+        now: the time of the events appended for it.
     """
 
     done: CompactionCompleted
@@ -58,7 +64,7 @@ class Announced:
     now: datetime
 
     async def tell(self, hooks: Hooks) -> None:
-        """Tell the hooks that come after a compaction."""
+        """Call ``on_after_compaction``, then ``on_session_start``."""
         done, sizes = self.done, self._sizes()
         after = {**sizes, "compacted_tokens": done.compacted_tokens}
         await call_hook(hooks.on_after_compaction, "on_after_compaction", after, self.log, self.now)
@@ -82,7 +88,7 @@ class Announced:
         return await self.log.commit([boundary], at=self.now)
 
     def taken(self, boundary: int | None) -> Taken:
-        """Return the decision as a render reports it; ``boundary`` is the version of that event, if there is one."""
+        """Return the decision for a render's report; ``boundary`` is the boundary event's version, if any."""
         done = self.done
         detail: dict[str, int | str] = {"round": done.round, **self._sizes(), "compacted_tokens": done.compacted_tokens}
         detail |= {"messages": done.messages, "summary": done.block.path}

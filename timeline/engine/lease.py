@@ -1,8 +1,8 @@
-"""The lease of a compaction: one at a time writes a summary, and one that died holds nobody up for long.
+"""The lease of a compaction: one writer at a time writes a summary, and one that died blocks the others for 2 minutes.
 
-The lease is an event, ``compaction.started``: its version is the fencing token that whatever ends the compaction names.
-The fold decides who holds it, so that all writers agree: a start while another's lease runs is void, one after its
-expiry takes over, and what was written under a lease that was taken over ends nothing.
+The lease is an event, ``compaction.started``, and its version the fencing token: the event that ends the compaction
+names it. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is void; a
+start after that lease expired takes over, and an end under the old lease is ignored.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
 
 LEASE: Final = timedelta(seconds=120)
-"""How long a summary may take before somebody else may begin one."""
+"""How long a summary may take before another writer may begin one."""
 _POLL: Final = 0.1
-"""Seconds between two looks at a log that somebody else is compacting."""
+"""Seconds between two looks at a log that another writer is compacting."""
 
 
 _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default=frozenset())
-"""Leases of the compactions that this very code runs in: that of a hook, or of a summarizer."""
+"""Leases of the compactions that the current task runs in, as code of a hook or a summarizer does."""
 
 
 _UNTOLD: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
-"""Ends of compactions that the store could not take: nobody works under these leases any more."""
+"""Ends of compactions that the store could not record: no one works under these leases any more."""
 
 
 async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
-    """Wait until nobody else compacts; return the moment at which one's own lease may begin.
+    """Wait until no other writer compacts; return the time from which a lease of one's own may run.
 
-    No lease is waited for longer than a lease lasts, whatever its writer's clock said.
+    It waits for no lease longer than a lease lasts, even if its writer's clock is ahead.
 
     Raises:
-        CompactionInProgress: somebody does, and ``wait`` is False; or it is the compaction that waits for the caller.
+        CompactionInProgress: another writer compacts and ``wait`` is False, or the caller is a hook or summarizer of
+            the compaction in progress, and would wait for itself.
         StoreError: an earlier compaction's end could not be recorded, and still cannot.
     """
     if (untold := _UNTOLD.get(log)) is not None:
@@ -68,7 +69,7 @@ async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
 
 @contextmanager
 def within(log: Log, lease: int | None) -> Iterator[None]:
-    """Let what runs in here know that the lease is its own, so that it does not wait for itself."""
+    """Mark a lease as one's own for the code in this block: a hook that compacts must not wait for itself."""
     own = _OWN.set(_OWN.get() if lease is None else _OWN.get() | {(log.fold.conversation, lease)})
     try:
         yield
@@ -77,11 +78,15 @@ def within(log: Log, lease: int | None) -> Iterator[None]:
 
 
 async def begin(log: Log, at: datetime, started: Callable[[datetime], CompactionStarted]) -> int | None:
-    """Ask for the lease; return its version, or None where somebody else was faster.
+    """Ask for the lease; return its version, or None if another writer was faster.
 
-    ``started`` makes its event, given the moment at which it expires.
+    A cancellation waits until the append is over, and releases the lease: otherwise a lease could be in the log whose
+    version no one knows, and which no one could release.
 
-    A cancellation comes through afterwards: whoever holds a lease knows of it, and can give it back.
+    Args:
+        log: the log of the conversation.
+        at: the time of the event; the lease runs from here.
+        started: makes the event, given the time at which the lease expires.
     """
     versions: list[int] = []
 
@@ -98,7 +103,7 @@ async def begin(log: Log, at: datetime, started: Callable[[datetime], Compaction
 
 
 def holds(log: Log, lease: int | None) -> bool:
-    """Say whether a lease still counts; what needs none holds it always."""
+    """Return whether a lease still counts; always True for None, a compaction that needs no lease."""
     current = log.fold.window.lease
     return lease is None or (current is not None and current.version == lease)
 
@@ -106,12 +111,17 @@ def holds(log: Log, lease: int | None) -> bool:
 async def release(
     log: Log, lease: int | None, error: BaseException, now: datetime, *, asked: Asked | None = None
 ) -> None:
-    """Give a lease back that an error or a cancellation ended, out of reach of the cancellation itself.
+    """Give a lease back after an error or a cancellation, shielded from that cancellation.
 
-    ``asked`` is what its requests for summaries came to.
+    Where the store cannot record it now, for example on a full disk, this log's next compaction records it; for all
+    other writers the lease expires by itself.
 
-    Where the store cannot record that now, a full disk for example, it is done when this log is next compacted; for
-    everybody else the lease expires by itself.
+    Args:
+        log: the log of the conversation.
+        lease: the lease's version; None, or one that no longer counts, does nothing.
+        error: why the compaction ended; it is recorded.
+        now: the time of the record.
+        asked: the usage of its summary requests, which is recorded too.
     """
     if lease is None or not holds(log, lease):
         return
@@ -132,6 +142,6 @@ async def release(
 
 async def _tell(log: Log, failed: CompactionFailed, now: datetime) -> None:
     async def still_held() -> Sequence[CompactionFailed]:
-        return [failed] if holds(log, failed.lease) else []  # not where the compaction itself was written just then
+        return [failed] if holds(log, failed.lease) else []  # a commit just then has ended the lease itself
 
     await log.decide(still_held, at=now)

@@ -1,11 +1,16 @@
-"""The chain: one pass over a policy's steps; each looks at what the ones before it left (design, section 7)."""
+"""Run a policy's steps, one after another, until the context is small enough (design: Steps).
+
+The order is the policy's, cheapest first: hiding loses least and asks no model, a summary costs a call. Each step is
+planned from the window that the steps before it left, and runs only if that is still too large.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from timeline.engine.compactor import compact, set_back
 from timeline.engine.hiding import Course, hide_by_step
 from timeline.errors import (
     CompactionError,
@@ -15,32 +20,30 @@ from timeline.errors import (
     SummarizerFailed,
 )
 from timeline.events import FORCED
-from timeline.planning.account import account, scaled
+from timeline.planning.account import scaled
 from timeline.planning.collapse_stages import stage_data
-from timeline.planning.plan_step import plan_step
 from timeline.planning.plans import Refusal
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
-    from timeline.events import CompactReason
-    from timeline.log.protocol import Log
-    from timeline.planning.account import FixedPart
+    from timeline.engine.compactor import Pressure
     from timeline.policy.steps import Step
     from timeline.projection.reports import Taken
 
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass did, and what kept its last step from doing anything.
+    """The result of one pass: the decisions, and the error that kept the last step from doing anything.
 
-    ``fixed`` is what no compaction can free: less than before, once stages that were collapsed are told in short.
+    Attributes:
+        pressure: to go on with; its fixed part is smaller once stages were collapsed: their data in the tail is short.
+        taken: the decisions, in order.
+        failure: the refusal or failure of the last step that ran; None if it did its work.
     """
 
-    fixed: FixedPart
+    pressure: Pressure
     taken: list[Taken] = field(default_factory=list)
     failure: CompactionError | None = None
 
@@ -50,63 +53,38 @@ class Pass:
         return bool(self.taken)
 
 
-async def run_steps(
-    compactor: Compactor,
-    log: Log,
-    fixed: FixedPart,
-    now: datetime,
-    *,
-    reason: CompactReason,
-    instructions: str = "",
-    wait: bool = True,
-    most: int | None = None,
-) -> Pass:
+async def run_steps(pressure: Pressure) -> Pass:
     """Go through the policy's steps until the context is small enough.
 
-    A step that can do nothing leaves it to the next one; when none did anything, the last refusal is recorded. A
-    policy without steps, when it is told to compact, does what seed 002 does.
-
-    Args:
-        compactor: carries out the steps that cover something.
-        log: of the conversation.
-        fixed: what no compaction can free.
-        now: its time.
-        reason: why; a forced pass covers something, however small the context is.
-        instructions: what a summary should attend to.
-        wait: for a compaction that somebody else is writing.
-        most: bring the total down to this figure, instead of the policy's target.
+    A step that can do nothing leaves it to the next one; if none did anything, the last refusal is recorded. A policy
+    without steps, when a compaction is forced, summarises as the cut-point design does [cut_point].
     """
-    course = Course(reason, compactor.policy.max_tokens if most is None else most)
-    return await _Chain(compactor, log, Pass(fixed), now, reason, instructions, wait, most, course).run()
+    return await _Chain(Pass(pressure), Course(pressure)).run()
 
 
 @dataclass(slots=True)
 class _Chain:
-    """One pass under way."""
+    """One pass under way; ``covered`` says that a step covered something, which a forced pass has to."""
 
-    compactor: Compactor
-    log: Log
     done: Pass
-    now: datetime
-    reason: CompactReason
-    instructions: str
-    wait: bool
-    most: int | None
     course: Course
     covered: bool = False
 
+    @property
+    def pressure(self) -> Pressure:
+        return self.done.pressure
+
     async def run(self) -> Pass:
-        steps = self.compactor.policy.steps or (Summarize(),)
+        steps = self.pressure.policy.steps or (Summarize(),)
         refusal: Refusal | None = None
         for number, step in enumerate(steps, start=1):
             if not self._wanted():
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
                 more = partial(self._goes_on, steps[number:])
-                self.done.taken += await hide_by_step(
-                    self.compactor, self.log, self.now, step, course=self.course, goes_on=more
-                )
+                self.done.taken += await hide_by_step(step, self.course, goes_on=more)
                 continue
+            # Planned first where another step follows: a refusal goes on record only if no step did anything.
             refused = self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
                 refusal = refused
@@ -117,7 +95,7 @@ class _Chain:
         return self.done
 
     async def _cover_more(self, step: CollapseStages) -> bool:
-        """Carry a step out again while it finds more: it covers one run of stages at a time."""
+        """Repeat a step that covers one run of stages at a time, while it finds more; return whether the pass ends."""
         while self._wanted() and self._refusal_of(step) is None:
             if await self._cover(step):
                 return True
@@ -126,61 +104,54 @@ class _Chain:
         return False
 
     def _wanted(self) -> bool:
-        """Say whether the next step is to run: none did anything, or what it left is still too large."""
-        if not (self.covered if self.reason in FORCED else self.done.done):
+        """Return whether the next step is to run: nothing was done yet, or the context is still too large."""
+        if not (self.covered if self.pressure.reason in FORCED else self.done.done):
             return True
         return self._too_large()
 
     def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
-        """Say whether a step that covers something is to follow on a hide that frees so many tokens."""
+        """Return whether a covering step follows on a batch that frees so many tokens: one compaction with it, then."""
         follows = any(isinstance(step, CoveringStep) for step in later)
-        return follows and ((self.reason in FORCED and not self.covered) or self._too_large(freed))
+        return follows and ((self.pressure.reason in FORCED and not self.covered) or self._too_large(freed))
 
     def _too_large(self, freed: int = 0) -> bool:
-        left = account(self.log.fold.window.items, self.done.fixed, self.compactor.policy, most=self.most)
+        left = self.pressure.account()
         return left.total - freed > left.target
 
     def _refusal_of(self, step: CoveringStep) -> Refusal | None:
-        compactor, window = self.compactor, self.log.fold.window
-        decision = plan_step(step, window, self.done.fixed, compactor.policy, compactor.counter, most=self.most)
+        decision = self.pressure.plan(step)
         return decision if isinstance(decision, Refusal) else None
 
     async def _cover(self, step: CoveringStep) -> bool:
-        """Carry out a step that covers something; say whether the pass ends with it."""
+        """Carry out a covering step; return whether the pass ends with it.
+
+        A veto ends it, since the application wants none; a lost race too, since the other writer works on the log.
+        """
         told = self._told_of_stages()
         try:
-            self.done.taken += await self.compactor.compact(
-                self.log,
-                self.done.fixed,
-                self.now,
-                step=step,
-                reason=self.reason,
-                instructions=self.instructions,
-                wait=self.wait,
-                most=self.most,
-                begun_with=self.course.begun_with,
-            )
+            self.done.taken += await compact(self.pressure, step, begun_with=self.course.begun_with)
         except CompactionRefused as refused:
             self.done.failure = refused
             return refused.reason == "vetoed"
         except SummarizerFailed as failed:
             self.done.failure = failed
-            return self.compactor.policy.on_failure != "next_step"
+            return self.pressure.policy.on_failure != "next_step"
         except (CompactionInProgress, CompactionSuperseded) as failed:
             self.done.failure = failed
             return True
         self.covered, self.done.failure, self.course.begun_with = True, None, None
-        left = max(0, self.done.fixed.ephemeral - told + self._told_of_stages())
-        self.done.fixed = self.done.fixed.model_copy(update={"ephemeral": left})
+        left = max(0, self.pressure.fixed.ephemeral - told + self._told_of_stages())
+        fixed = self.pressure.fixed.model_copy(update={"ephemeral": left})
+        self.done.pressure = replace(self.pressure, fixed=fixed)
         return False
 
     def _told_of_stages(self) -> int:
-        """Count what the tail tells of the stages: in short, once the messages of a recent one gave way (seed 000)."""
-        policy, counter = self.compactor.policy, self.compactor.counter
-        return scaled(counter.count(stage_data(self.log.fold.window, policy.stage_data)), policy)
+        """Count the stage data in the tail: it is short once a recent stage was collapsed (000, [priority_chain])."""
+        policy, counter = self.pressure.policy, self.pressure.compactor.counter
+        return scaled(counter.count(stage_data(self.pressure.window, policy.stage_data)), policy)
 
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""
-        why = refusal or Refusal("nothing_to_cover", {"messages": self.log.fold.window.tokens})
-        await self.compactor.set_back(self.log, self.done.fixed, self.now, why.reason, str(why.facts))
+        why = refusal or Refusal("nothing_to_cover", {"messages": self.pressure.window.tokens})
+        await set_back(self.pressure, why.reason, str(why.facts))
         self.done.failure = CompactionRefused(why.reason, why.facts)

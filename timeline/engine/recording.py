@@ -1,4 +1,7 @@
-"""What a recorded render appends: the context's event, with what changed before it; or that it was refused."""
+"""Events of a recorded render: the context, a changed prefix before it, or the refusal in its place.
+
+They are what replay needs to build the context again, and what a reader of the log sees of it.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,15 @@ _LOG: Final = logging.getLogger("timeline")
 def context_events(
     context: RenderedContext, known: Recorded | None, record: Literal["full", "hash"]
 ) -> tuple[list[Payload], Mapping[str, str]]:
-    """Return what is needed to build a context again: its events, and the values that they refer to by hash.
+    """Return the events that record a context, and the values that they name by hash: enough to build it again.
 
-    Where system prompt or tools are not those of the recorded context before, an event says so, and a warning: every
-    provider caches by prefix, so that a changed one is paid for in full (seed 004, gap 8).
+    If system prompt or tools differ from the previous recorded context, an event and a warning come first: every
+    provider caches by prefix, and bills a changed one in full (004, gap 8).
 
     Args:
-        context: what was rendered.
-        known: the recorded context before it.
-        record: ``"hash"`` keeps no prompt, tools and tail.
+        context: the rendered context.
+        known: the recorded context before it, if there is one.
+        record: ``"full"``, or ``"hash"`` to store system prompt, tools and tail by their hashes only.
     """
     neutral = context.neutral
     texts = {
@@ -62,7 +65,7 @@ def context_events(
 
 
 def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverflowed:
-    """Return what is recorded of a render that was refused, for whoever follows the log."""
+    """Return the event of a refused render: followers of the log see the overflow, not only the caller."""
     return ContextOverflowed(
         tokens=refusal.account["total"],
         limit=refusal.account["limit"],
@@ -71,7 +74,7 @@ def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverfl
 
 
 def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:
-    """Say what stands before all messages and is not what it was."""
+    """Return an event for each part before the messages, system prompt and tools, that changed; log a warning each."""
     if known is None or known.prefix is None:
         return []
     changes: list[Payload] = []

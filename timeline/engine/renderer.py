@@ -1,10 +1,15 @@
-"""Rendering: take the decisions that are due, then project what is left. What stored and storeless timelines share."""
+"""Render a context: take the decisions that are due, then project the window. `Timeline` and storeless lists share it.
+
+The account comes first, since a render without room for messages must decide nothing; the decisions come before the
+projection, since they change the window.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
+from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import relieve
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
@@ -25,13 +30,14 @@ if TYPE_CHECKING:
     from timeline.planning.account import Account, FixedPart
     from timeline.policy.model import Policy
     from timeline.projection.reports import Taken
+    from timeline.wire.neutral import NeutralContext
 
 _MOST_KEPT_COUNTS: Final = 200
-"""Counts of prompts, tools and tails that are kept from one render to the next."""
+"""How many counts of prompts, tools and tails are kept from one render to the next."""
 
 
 class Renderer:
-    """Renders the contexts of one conversation; what it remembers saves work and changes nothing.
+    """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
     Attributes:
         ledger: draws up the accounts.
@@ -52,7 +58,7 @@ class Renderer:
         ephemeral: Sequence[str],
         now: datetime,
     ) -> RenderedContext:
-        """Take the decisions that are due, through the log, and project what is left.
+        """Append the decisions that are due to the log, and project the window.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -67,12 +73,17 @@ class Renderer:
         empty = account((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
-        decisions = await relieve(compactor, log, fixed, now, self.ledger)
-        if decisions and policy.stage_data is not None:  # stages that were collapsed are told in short
+        decisions = await relieve(Pressure(compactor, log, fixed, now), self.ledger)
+        if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
-        context = self._project(log, compactor, fixed, decisions, system=system, tools=tools, ephemeral=tail)
-        held = log.fold.window.is_held_under(context.neutral.policy)  # undone: reported, and not folded again
+        window = log.fold.window
+        neutral = self._projector.project(
+            window, policy.cache_points, policy=policy.digest(), system=system, tools=tools, ephemeral=tail
+        )
+        bill = self.ledger.account(window.items, fixed, policy)
+        context = _context(window, policy, neutral, bill, decisions)
+        held = window.is_held_under(context.neutral.policy)  # after an undo: reported, not compacted again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])
@@ -81,7 +92,7 @@ class Renderer:
     def next_account(
         self, window: Window, compactor: Compactor, *, system: JsonValue, tools: Sequence[JsonValue]
     ) -> Account:
-        """Draw up the account of the next request of a window, as `render` would.
+        """Draw up the account of a window's next request, as `render` would.
 
         Raises:
             InvalidArgument: system prompt or tools cannot be sent.
@@ -100,7 +111,7 @@ class Renderer:
         tools: Sequence[JsonValue] = (),
         ephemeral: Sequence[str] = (),
     ) -> FixedPart:
-        """Count what no compaction can free; each text once."""
+        """Count the tokens that no compaction can free; each text is counted once and remembered."""
 
         def count(text: str) -> int:
             counter = compactor.counter
@@ -113,41 +124,25 @@ class Renderer:
 
         return fixed_part(compactor.policy, count, system=system, tools=tools, ephemeral=ephemeral)
 
-    def _project(
-        self,
-        log: Log,
-        compactor: Compactor,
-        fixed: FixedPart,
-        decisions: Sequence[Taken],
-        *,
-        system: JsonValue,
-        tools: Sequence[JsonValue],
-        ephemeral: Sequence[str],
-    ) -> RenderedContext:
-        window, policy = log.fold.window, compactor.policy
-        bill = self.ledger.account(window.items, fixed, policy)
-        return RenderedContext(
-            conversation=window.conversation,
-            version=window.version,
-            projection=PROJECTION,
-            window=window,
-            policy=policy,
-            neutral=self._projector.project(
-                window,
-                policy.cache_points,
-                policy=policy.digest(),
-                system=system,
-                tools=tools,
-                ephemeral=ephemeral,
-            ),
-            account=bill,
-            decisions=tuple(decisions),
-            overflow=bill.over_trigger,
-        )
+
+def _context(
+    window: Window, policy: Policy, neutral: NeutralContext, bill: Account, decisions: Sequence[Taken]
+) -> RenderedContext:
+    return RenderedContext(
+        conversation=window.conversation,
+        version=window.version,
+        projection=PROJECTION,
+        window=window,
+        policy=policy,
+        neutral=neutral,
+        account=bill,
+        decisions=tuple(decisions),
+        overflow=bill.over_trigger,
+    )
 
 
 def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:
-    """Return the texts of the uncached tail: what the policy tells of the stages, then the caller's."""
+    """Return the texts of the uncached tail: the policy's stage data, then the caller's texts."""
     told = stage_data(window, policy.stage_data)
     return [told, *ephemeral] if told else list(ephemeral)
 
@@ -155,7 +150,7 @@ def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]
 def prepared(
     system: JsonValue, tools: Sequence[JsonValue], ephemeral: Sequence[str]
 ) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
-    """Check and repair what a caller wants sent beside the log.
+    """Check and repair the caller's parts of a request: system prompt, tools and ephemeral tail.
 
     Raises:
         InvalidArgument: one of the values cannot be sent.
@@ -168,9 +163,9 @@ def prepared(
 
 
 def joined_system(system: JsonValue, most: int | None) -> JsonValue:
-    """Join the texts of a system prompt so that it has at most so many parts: each costs a place in the prefix.
+    """Join the last texts of a system prompt so that it has at most ``most`` parts: each costs a place in the prefix.
 
-    A prompt with parts that are no texts among those is left as it is.
+    A prompt is left as it is if one of the parts to join is no text.
     """
     if most is None or not isinstance(system, list) or len(system) <= most:
         return system
@@ -184,10 +179,10 @@ def joined_system(system: JsonValue, most: int | None) -> JsonValue:
 
 
 def _sendable(name: str, value: Any) -> Any:
-    """Repair a value.
+    """Repair a value for JSON.
 
     Raises:
-        InvalidArgument: it has no form in JSON.
+        InvalidArgument: the value has no form in JSON.
     """
     try:
         repaired = repair_json(value)

@@ -1,20 +1,20 @@
-"""Refused by the model for its size: the context is made smaller, and the call made once more."""
+"""Retry a call that the model refused for its size: compact the context, render it again, call once more.
+
+The token count is ours, the limit the provider's: where they differ, its refusal is the first to know.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import CompactionRefused, ContextRefused
-from timeline.planning.account import account
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from datetime import datetime
 
-    from timeline.engine.compactor import Compactor
-    from timeline.log.protocol import Log
-    from timeline.planning.account import FixedPart
+    from timeline.engine.compactor import Pressure
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import Taken
     from timeline.wire.refusals import ContextLimit
@@ -29,16 +29,16 @@ async def call_with_retry(
     shrink: Callable[[RenderedContext, int], Awaitable[list[str]]],
     refused: Callable[[BaseException], ContextLimit | None],
 ) -> T:
-    """Render and call; when the context is refused for its size, compact it, render and call once more.
+    """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
     Args:
         call: sends a context to the model and returns its reply.
-        render: makes the context.
-        shrink: compacts down to a size, given the refused context; says what it did.
-        refused: recognises the error.
+        render: renders the context.
+        shrink: gets the refused context and a target in tokens, compacts down to it, and returns what it did.
+        refused: returns the limit that an error reports; None for any other error, which is raised as it is.
 
     Raises:
-        ContextRefused: the smaller context was refused too, or there is no smaller one.
+        ContextRefused: the smaller context was refused too, or none could be made.
     """
     context = await render()
     try:
@@ -64,21 +64,21 @@ async def call_with_retry(
         raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
 
 
-async def compact_to(compactor: Compactor, log: Log, fixed: FixedPart, target: int, now: datetime) -> list[str]:
-    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; say what was done.
+async def compact_to(pressure: Pressure, target: int) -> list[str]:
+    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return what was done.
 
     Raises:
         CompactionSuperseded: other writers changed the range each time.
         SummarizerFailed: no summarizer gave a usable answer.
     """
-    most = target + fixed.reserved
+    pressure = replace(pressure, reason="refused", most=target + pressure.fixed.reserved)
     tried: list[str] = []
-    for _ in range(compactor.policy.attempts):
-        if account(log.fold.window.items, fixed, compactor.policy).sent <= target:
+    for _ in range(pressure.policy.attempts):
+        if pressure.account().sent <= target:
             break
-        done = await run_steps(compactor, log, fixed, now, reason="refused", most=most)
+        done = await run_steps(pressure)
         tried += [_told(taken) for taken in done.taken]
-        fixed = done.fixed  # less than before, once stages that were collapsed are told in short
+        pressure = done.pressure  # its fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break

@@ -1,4 +1,7 @@
-"""Asking for the summaries of one compaction: both parts at the same time, and one answer for each request."""
+"""Ask for the summary of one compaction: both of its parts at the same time, one answer each.
+
+No lock is held here. This is where a compaction spends its time, and appends go on meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,34 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Asked:
-    """What the requests of one compaction came to so far, also for the record of one that is broken off.
+    """The usage of one compaction's requests so far; a compaction that is broken off records it, too.
 
     Attributes:
-        spent: what all answers that came were reported to have taken, used or not; None where nobody reported any.
-        unanswered: how many requests were broken off. A provider may well count them, and tells their usage to nobody:
-            it stands in the answer that never came.
+        spent: the usage of all answers that came, used or not; None if none reported any.
+        unanswered: how many requests were broken off. A provider may well charge for them, but reports usage only with
+            the answer, which never came.
     """
 
     spent: Usage | None = None
     unanswered: int = 0
 
     def answered(self, usage: Usage | None) -> None:
-        """Take in that a request was answered, by an error too."""
+        """Count an answer, also an error, with its usage."""
         self.spent = total_usage((self.spent, usage))
         self.unanswered -= 1
 
 
 async def ask(summarizer: Summarizer, requests: Requests, asked: Asked) -> tuple[SummaryParts, WrittenBy]:
-    """Ask for the parts of a summary; this is where time passes, and no lock is held.
+    """Ask for the parts of a summary; return them with their author.
 
     Args:
-        summarizer: who is asked; it judges its own answers, as `FallbackSummarizer` does.
-        requests: what about.
+        summarizer: gets the requests; it judges its own answers, as `FallbackSummarizer` does.
+        requests: the requests for the history, the turn's prefix, or both.
         asked: counts each request and each answer.
 
     Raises:
-        SummarizerFailed: a request has no usable answer. The other one is broken off.
-        BaseException: one of `SIGNALS`, which end the program; in no group.
+        SummarizerFailed: a request has no usable answer. The other request is cancelled.
+        BaseException: one of `SIGNALS`, which end the program; raised by itself, not in an exception group.
     """
     due = [request for request in (requests.history, requests.turn_prefix) if request is not None]
     answers: dict[str, Summary] = {}

@@ -1,8 +1,8 @@
-"""The lifecycle stream: what happens to contexts, live and from any point of the log (seed 004).
+"""Follow what happens to contexts, live or from any point of the log: renders, hiding, compactions, overflows (004).
 
-The stream is told from the log. Nothing is queued: whoever reads slowly reads later from the log, and whoever comes
-back goes on behind the version, or the position, that was read last. Events of one conversation come by version, events
-of a whole store by position.
+The stream is derived from the log, and nothing is queued: a slow reader reads from the log later, and a reader that
+comes back goes on behind the last version, or position, that it read. Events of one conversation are ordered by
+version, events of a whole store by position.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ __all__ = [
 ]
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks at what other processes appended."""
+"""Seconds between two looks for the appends of other processes."""
 _PAGE: Final = 200
 
 
 class _Source(Protocol):
-    """Where the log's events come from: one conversation, or all."""
+    """Where events of the log come from: one conversation, or all of a store."""
 
     @property
     def conversation(self) -> str | None:
-        """Which conversation; None for all."""
+        """The conversation's id; None for all."""
         ...
 
     async def end(self) -> int:
-        """Return where the log ends now."""
+        """Return the place of the newest event: a version, or a position."""
         ...
 
     def read(self, after: int, until: int) -> AsyncIterator[Event]:
-        """Read what tells something behind a place; ``until`` is where the log ended before."""
+        """Read the events of `TYPES` behind a place; ``until`` is a known end of the log."""
         ...
 
     def place(self, event: Event) -> int:
@@ -96,7 +96,7 @@ class _All:
         return await self._store.head()
 
     def read(self, after: int, until: int) -> AsyncIterator[Event]:
-        del until  # what came since is told now, and not again: it is behind what was read last
+        del until  # newer events may come along: the next read begins behind them
         return self._store.read_all(after=after, types=TYPES, page=_PAGE)
 
     def place(self, event: Event) -> int:
@@ -108,22 +108,22 @@ def follow(
 ) -> AsyncIterator[LifecycleEvent]:
     """Follow what happens to the contexts of a conversation, or of all conversations of a store.
 
-    The stream goes on until it is closed, or the store is: then it ends. Leaving it costs nothing: it has no task and
-    no queue. What this process appends through a `Timeline` is told at once. For what comes by other ways, the end of
-    the log is looked up each ``interval``, which costs one look-up of an index, however long the log is.
+    The stream ends when it is closed, or the store is. Leaving it costs nothing: it has no task and no queue. Appends
+    of this process through a `Timeline` come at once. For appends of other processes it looks up the end of the log
+    every ``interval``, at the cost of one index look-up, however long the log is.
 
-    Several events may come of one version: begin again behind a version when all of it was dealt with.
+    One version may yield several events: go on behind a version only when all of them are done.
 
     Args:
-        store: where they live.
-        conversation: only this one; by version, and a fork's with what it shares with its parent. All of them, by
-            position, unless given.
-        after: begin behind this version, or this position where no conversation is named; 0 is the beginning. What is
-            appended after the first step of the iteration, unless given.
-        interval: seconds between two looks.
+        store: the store of the conversations.
+        conversation: follow only this one, by version; a fork's stream includes the past that it shares with its
+            parent. All conversations, by position, unless given.
+        after: begin behind this version, or this position if no conversation is given; 0 is the beginning. Unless
+            given, the stream begins with the first append after the first step of the iteration.
+        interval: seconds between two looks at the log.
 
     Raises:
-        InvalidArgument: one of them is no such number.
+        InvalidArgument: ``after`` is no version, or ``interval`` no number of seconds.
         ConversationNotFound: there is no such conversation.
         StoreError: the store cannot be read.
     """
@@ -132,15 +132,15 @@ def follow(
 
 
 def recorded(store: EventStore, conversation: str | None = None, *, after: int = 0) -> AsyncIterator[LifecycleEvent]:
-    """Tell what happened to the contexts up to now, and end: the beginning of what `follow` tells.
+    """Read what happened to the contexts up to now, and end: the same events as `follow` yields, without waiting.
 
     Args:
-        store: where they live.
-        conversation: only this one; all of them unless given.
-        after: begin behind this version, or this position where no conversation is named.
+        store: the store of the conversations.
+        conversation: read only this one; all of them unless given.
+        after: begin behind this version, or this position if no conversation is given.
 
     Raises:
-        InvalidArgument: it is no such number.
+        InvalidArgument: ``after`` is no version.
         ConversationNotFound: there is no such conversation.
         StoreError: the store cannot be read.
     """
@@ -190,8 +190,10 @@ async def _follow(
 
 
 async def _later_end(store: EventStore, source: _Source, place: int, interval: float) -> int:
-    """Return where the log ends, at once where that is behind a place, else after a sleep."""
-    with sleeper(store, source.conversation, TYPES) as here:  # known before it looks: nothing comes in between
+    """Return the end of the log, at once if it is behind a place, else the old one after a sleep or a wake-up."""
+    with sleeper(
+        store, source.conversation, TYPES
+    ) as here:  # before the look: an append right after it wakes the sleeper
         end = await source.end()
         if end <= place:
             await here.sleep(interval)
@@ -199,14 +201,16 @@ async def _later_end(store: EventStore, source: _Source, place: int, interval: f
 
 
 async def _page(source: _Source, after: int, end: int) -> tuple[list[Event], int]:
-    """Read a page of events; return them, and the place to go on behind."""
+    """Read a page of events; return them with the place behind which to go on."""
     events: list[Event] = []
     reading = source.read(after, end)
     async for event in reading:
         events.append(event)
         if len(events) == _PAGE:
             break
-    if (aclose := getattr(reading, "aclose", None)) is not None:  # what is left half read holds nothing here
+    if (
+        aclose := getattr(reading, "aclose", None)
+    ) is not None:  # a reading left half way would hold the store's resources
         await aclose()
     if len(events) == _PAGE:
         return events, source.place(events[-1])

@@ -1,7 +1,8 @@
-"""What happens to a conversation's context, as typed events for whoever watches it (seed 004).
+"""Events of the lifecycle stream: what happens to a conversation's context, typed, for front ends and monitoring.
 
-Each is told from one event of the log alone, so that another process, or a reader tomorrow, is told the same. Names and
-fields are those of seed 004. Tokens are counted by the policy's counter; a figure is 0 where an older log lacks it.
+Each is derived from one event of the log alone, so that another process, or a later reader, gets the same. Names and
+fields are those of prune-then-summarize (004). Tokens are counted by the policy's counter; a figure is 0 where an older
+log lacks it.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ TYPES: Final = frozenset(
         "context.overflowed",
     }
 )
-"""Types of the log's events that tell something here."""
+"""Types of the log's events that lifecycle events are derived from."""
 
 LifecycleReason: TypeAlias = Literal["overflow", "manual", "cold", "run_end", "imported"]
-"""Why: too large for the policy or the model; told to; the cache went cold; a run ended; recorded by another client."""
+"""Why: too large for the policy or the model, asked for, the cache went cold, a run ended, another client's record."""
 
 _REASONS: Final[dict[CompactReason, LifecycleReason]] = {
     "over_trigger": "overflow",
@@ -49,26 +50,26 @@ _REASONS: Final[dict[CompactReason, LifecycleReason]] = {
     "imported": "imported",
 }
 _SAID: Final[dict[FailureReason, str]] = {
-    "nothing_to_cover": "There is nothing that a summary could take the place of.",
-    "no_progress": "A compaction would not free enough.",
+    "nothing_to_cover": "There is nothing that a summary could replace.",
+    "no_progress": "A compaction would free too little.",
     "vetoed": "The application forbade it.",
     "superseded": "The conversation changed while its summary was written.",
     "summarizer": "No summarizer gave a usable answer.",
     "cancelled": "It was cancelled.",
-    "failed": "It broke off.",
+    "failed": "It ended with an error.",
 }
 _TRANSIENT: Final = frozenset({"superseded", "summarizer", "cancelled", "failed"})
 _HELPLESS: Final = frozenset({"nothing_to_cover", "no_progress"})
 
 
 class Happened(Frozen):
-    """What every event of the stream says of itself.
+    """The fields that all events of the stream have.
 
     Attributes:
-        conversation: the conversation; of what a fork shares with its parent, the parent.
-        version: of the log's event that tells it. Several may come of one version.
-        position: of that event in the whole store.
-        at: its time, in UTC.
+        conversation: the conversation's id; the parent's for the past that a fork shares with it.
+        version: version of the log's event that this one is derived from. One version may yield several events.
+        position: position of that event in the whole store.
+        at: time of that event, in UTC.
     """
 
     conversation: str
@@ -81,8 +82,8 @@ class CompactionStartEvent(Happened):
     """A compaction begins.
 
     Attributes:
-        tokens_before: of the conversation's messages as shown, without system prompt, tools and reserves.
-        model_limit: what they are held against: the policy's limit, or what a model that refused them takes, in tokens.
+        tokens_before: tokens of the messages as shown, without system prompt, tools and reserves.
+        model_limit: the policy's limit, or that of the model that refused the context, in tokens.
         reason: why it begins.
     """
 
@@ -92,7 +93,7 @@ class CompactionStartEvent(Happened):
     reason: LifecycleReason
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         return f"Compacting ({self.reason}): {self.tokens_before:,} tokens, limit {self.model_limit:,}"
 
 
@@ -100,8 +101,8 @@ class CompactionPruneEvent(Happened):
     """Blocks were hidden, mostly old outputs of tools.
 
     Attributes:
-        outputs_pruned: how many tools' results.
-        tokens_saved: by all that was hidden.
+        outputs_pruned: how many tool results were hidden.
+        tokens_saved: tokens saved by all hidden blocks.
         pruned_tools: the tools' names, each once.
     """
 
@@ -111,7 +112,7 @@ class CompactionPruneEvent(Happened):
     pruned_tools: tuple[str, ...]
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         tools = f" of {', '.join(self.pruned_tools)}" if self.pruned_tools else ""
         return f"Pruned: {self.outputs_pruned} tool outputs{tools}, {self.tokens_saved:,} tokens saved"
 
@@ -120,14 +121,14 @@ class CompactionSummarizeEvent(Happened):
     """A summary is being written.
 
     Attributes:
-        messages_count: how many messages it is to take the place of.
+        messages_count: how many messages it is to replace.
     """
 
     type: Literal["compaction-summarize"] = "compaction-summarize"
     messages_count: int
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         return f"Summarizing: {self.messages_count} messages"
 
 
@@ -135,15 +136,15 @@ class CompactionCompleteEvent(Happened):
     """A compaction is over: it hid something, or covered something with a summary, or both.
 
     Attributes:
-        tokens_before, tokens_after: of the messages as shown.
-        percent_saved: of the tokens before, 0 to 100.
-        messages_compacted: how many messages the summary took the place of.
-        was_pruned: whether something was hidden.
+        tokens_before, tokens_after: tokens of the messages as shown.
+        percent_saved: share of the tokens before that was saved, 0 to 100.
+        messages_compacted: how many messages the summary replaced.
+        was_pruned: whether blocks were hidden.
         was_summarized: whether a summary was written.
-        summary: its text; None without one.
-        summary_path: where it can be read.
-        reason: why it began.
-        round: 1 for a conversation's first summary, 2 for the next …; 0 without one.
+        summary: the summary's text; None without one.
+        summary_path: the summary's path; None without one.
+        reason: why the compaction began.
+        round: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
     """
 
     type: Literal["compaction-complete"] = "compaction-complete"
@@ -159,7 +160,7 @@ class CompactionCompleteEvent(Happened):
     round: int = 0
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         how = " and ".join(
             word for word, done in (("pruned", self.was_pruned), ("summarized", self.was_summarized)) if done
         )
@@ -171,10 +172,10 @@ class CompactionErrorEvent(Happened):
     """A compaction was refused, or failed; the messages are as they were.
 
     Attributes:
-        error: what happened, for people.
-        reason: the same, in one word.
-        can_retry: another try may do better: it failed by chance, and was not refused.
-        suggest_new_session: the context is above the limit, and nothing makes it smaller.
+        error: what happened, as a text for people.
+        reason: what happened, as a constant.
+        can_retry: whether another try may succeed: the compaction failed by chance, and was not refused.
+        suggest_new_session: whether the context is above the limit, and nothing makes it smaller.
     """
 
     type: Literal["compaction-error"] = "compaction-error"
@@ -184,19 +185,19 @@ class CompactionErrorEvent(Happened):
     suggest_new_session: bool
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         cure = "start a new session" if self.suggest_new_session else "try again" if self.can_retry else ""
         return f"Not compacted ({self.reason}): {self.error}" + (f" [{cure}]" if cure else "")
 
 
 class ContextOverflowEvent(Happened):
-    """A context was refused: it is above the limit, and nothing makes it smaller. Somebody has to act.
+    """A context was refused: it is above the limit, and nothing makes it smaller. The application has to act.
 
     Attributes:
-        current_tokens: all that was held against the limit: system prompt, tools, messages and reserves; without
-            messages where these are not the reason.
-        limit: in tokens.
-        percent_used: of the limit; above 100, save where the fixed part is the reason: that is refused from the trigger
+        current_tokens: tokens of system prompt, tools, messages and reserves; without the messages if the reason is
+            ``fixed_part``.
+        limit: the policy's limit in tokens.
+        percent_used: percent of the limit. It is above 100, but for ``fixed_part``: that is refused from the trigger
             on, since it leaves no room for a summary and the newest messages.
         reason: ``messages``, or ``fixed_part``: system prompt, tools and reserves alone leave no room.
     """
@@ -208,7 +209,7 @@ class ContextOverflowEvent(Happened):
     reason: OverflowReason = "messages"
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         what = ", without any messages" if self.reason == "fixed_part" else ""
         return f"Overflow: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){what}"
 
@@ -217,12 +218,12 @@ class ContextUsageEvent(Happened):
     """A context was rendered: how full it is.
 
     Attributes:
-        current_tokens: all that is held against the limit: system prompt, tools, messages and reserves.
-        limit: in tokens.
-        percent_used: of the limit, 0 to 100.
-        is_warning: above 80 %.
-        is_critical: above 95 %.
-        over_trigger: above the policy's trigger still: nothing more could be freed, but it may be sent.
+        current_tokens: tokens of system prompt, tools, messages and reserves.
+        limit: the policy's limit in tokens.
+        percent_used: percent of the limit, 0 to 100.
+        is_warning: whether that is above 80 %.
+        is_critical: whether that is above 95 %.
+        over_trigger: whether it is above the policy's trigger still: no more could be freed, but it may be sent.
     """
 
     type: Literal["context-usage"] = "context-usage"
@@ -234,7 +235,7 @@ class ContextUsageEvent(Happened):
     over_trigger: bool
 
     def line(self) -> str:
-        """Tell it in one line."""
+        """Return the event as one line of text."""
         mark = " critical" if self.is_critical else " warning" if self.is_warning else ""
         return f"Usage: {self.current_tokens:,} of {self.limit:,} tokens ({self.percent_used:.0f} %){mark}"
 
@@ -253,7 +254,7 @@ LifecycleEvent: TypeAlias = Annotated[
 
 
 def lifecycle_of(event: Event) -> list[LifecycleEvent]:
-    """Tell what an event of the log means for the context, in order; nothing for most."""
+    """Derive the lifecycle events of one event of the log, in order; most events have none."""
     own: dict[str, Any] = {
         "conversation": event.conversation,
         "version": event.version,
@@ -332,7 +333,7 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
 
 def _failed(failed: CompactionFailed, own: dict[str, Any]) -> CompactionErrorEvent:
     said = _SAID[failed.reason]
-    tells = failed.detail and failed.reason not in _HELPLESS  # the planner's figures are nothing for people
+    tells = failed.detail and failed.reason not in _HELPLESS  # the planner's figures are not for people
     return CompactionErrorEvent(
         **own,
         error=f"{said} {failed.detail}" if tells else said,

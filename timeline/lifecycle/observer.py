@@ -1,7 +1,7 @@
-"""Watching a timeline at work: a port whose default looks away. Tracing is a composition with it, not part of the core.
+"""Observer of a timeline at work: the port that tracing plugs in to, so that the core knows no tracer.
 
-A hook of the application is asked something, or told that something is over. An observer stands around the work: what
-it enters before is left after, by whatever way, so that a tracer's span holds what happens inside.
+Hooks run before and after a compaction, and may change it. An observer's context managers run around the work: they are
+entered before and left after it, also by an error, so that a tracer's span holds everything that happens inside.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Sees what a timeline does, and changes nothing. Override what is of interest; nothing here may raise.
+    """Sees what a timeline does, and changes nothing: override the methods of interest. None of them may raise.
 
-    Dry runs, and renders of a past, are not observed; what they ask a summarizer is.
+    Dry runs and renders of the past are not observed, but their requests to a summarizer are.
     """
 
     def rendering(self, conversation: str) -> AbstractContextManager[Callable[[RenderedContext], None]]:
-        """Stand around a recorded render, from before its decisions until it is recorded.
+        """Enter a recorded render: from before its decisions until it is recorded.
 
-        What is entered is called with the context; not where the render is refused.
+        Returns:
+            A context manager. Entering it gives a function, which is called with the context unless the render is
+            refused.
         """
         del conversation
         return nullcontext(_look_away)
@@ -36,19 +38,20 @@ class Observer:
     def compacting(
         self, conversation: str, reason: CompactReason, step: CoveringStep
     ) -> AbstractContextManager[Callable[[CompactionCompleted, Window, Window], None]]:
-        """Stand around one step of a policy that covers something, from planning to the last hook.
+        """Enter one covering step of a policy: from its planning to the last hook.
 
-        What is entered is called with the compaction, once it is in the log, and the windows right before and behind
-        it; not where it was refused, failed, or made previews only.
+        Returns:
+            A context manager. Entering it gives a function, which is called with the committed compaction and the
+            windows right before and after it; not if the compaction was refused, failed, or made previews only.
         """
         del conversation, reason, step
         return nullcontext(_look_away)
 
     def pruned(self, conversation: str, pruned: Pruned) -> None:
-        """Learn that blocks were hidden: by the cache clock, under pressure, or by a step of the policy."""
+        """Take note of hidden blocks: by the cache clock, under pressure, or by a step of the policy."""
 
     def asking(self, summarizer: Summarizer) -> Summarizer:
-        """Return what is asked in place of the application's summarizer: itself, or something around it."""
+        """Return the summarizer to use for the application's: itself, or a wrapper around it."""
         return summarizer
 
 

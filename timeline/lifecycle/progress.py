@@ -1,4 +1,4 @@
-"""What an interface shows of compactions: the state that follows from the lifecycle stream (seed 004)."""
+"""Progress of compactions, for an interface: a state that each event of the lifecycle stream moves on (004)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Phase: TypeAlias = Literal["idle", "pruning", "summarizing", "complete"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a conversation stands. Begin with `Progress()`, and take in each event of its stream with `after`.
+    """The state of a conversation's compactions. Begin with `Progress()`, and move on with `after` at each event.
 
     Attributes:
-        phase: ``idle`` before the first compaction and after one that failed, ``complete`` after one that did not.
-        tokens_before: of the newest compaction, in tokens of the messages; None before there was one.
-        tokens_after: the same, of what it left so far.
-        percent_saved: of the tokens before, 0 to 100, so far.
-        error: what the newest compaction met; None once another one begins.
-        usage: of the newest context.
-        overflow: the newest context was refused; None once one was rendered again.
-        compactions: how many were completed in what was taken in.
+        phase: ``idle`` before the first compaction and after a failed one, ``complete`` after a successful one.
+        tokens_before: the messages' tokens before the newest compaction; None before the first one.
+        tokens_after: the messages' tokens after it, so far.
+        percent_saved: share of the tokens before that it saved so far, 0 to 100.
+        error: the newest compaction's refusal or failure; None once another one begins.
+        usage: the usage of the newest context.
+        overflow: the refusal of the newest context; None once one is rendered again.
+        compactions: how many compactions were completed in the events so far.
     """
 
     phase: Phase = "idle"
@@ -47,11 +47,11 @@ class Progress:
 
     @property
     def status(self) -> Literal["compacting"] | None:
-        """What the agent is doing, as far as its context tells: compacting, or something that is not known here."""
+        """``compacting`` while a compaction runs; None otherwise: the stream reports nothing else of the agent."""
         return "compacting" if self.phase in {"pruning", "summarizing"} else None
 
     def after(self, event: LifecycleEvent) -> Progress:
-        """Return where the conversation stands after an event."""
+        """Return the state after an event."""
         match event:
             case CompactionStartEvent():
                 return replace(
@@ -83,6 +83,6 @@ class Progress:
             case ContextOverflowEvent():
                 return replace(self, overflow=event)
             case ContextUsageEvent():
-                # A pass that hid something and could do no more says so by rendering.
+                # After hiding, a refused summary may leave no event: the render ends the compaction.
                 over = self.phase == "pruning"
                 return replace(self, phase="complete" if over else self.phase, usage=event, overflow=None)

@@ -1,1 +1,1 @@
-"""The log as a running agent holds it: appends, the fold kept in step, dry runs, the whole history."""
+"""The log of a conversation in a running agent: appends, its fold, dry runs, history, wake-ups of followers."""

@@ -1,7 +1,7 @@
-"""Appends that wait for one another: the first one writes for all that came meanwhile (decision 10).
+"""Queue of appends: the first one writes for all that came meanwhile, in one transaction (design: The log).
 
-Those that wait are woken together. Queued at the lock, each would take a turn of the event loop for nothing but to
-learn that its append is written.
+The waiting appends are woken together. Queued at the lock, each would take a turn of the event loop only to learn that
+its append is written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Draft
 
 _MOST_TOGETHER: Final = 256
-"""How many appends one of them writes for besides its own."""
+"""How many other appends one append may write together with its own."""
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """An append that waits for its turn, and what became of it."""
+    """An append that waits for its turn, and its result: blocks or an error."""
 
     drafts: Sequence[Draft]
     counter: str
@@ -40,7 +40,7 @@ class _Waiting:
         return self.blocks is not None or self.error is not None
 
     async def sleep(self) -> None:
-        """Wait until the append was written, or it is this one's turn to write."""
+        """Wait until another append wrote this one, or it is this one's turn to write."""
         # Not anyio's event, which costs more than all the rest of waiting.
         self.turn = asyncio.get_running_loop().create_future()
         await self.turn
@@ -60,7 +60,7 @@ class Together:
 
     Args:
         write: addresses drafts, appends them in one transaction and returns their blocks.
-        lock: held by whoever writes to the log; decisions and appends take turns at it.
+        lock: the log's; decisions and appends take turns at it.
     """
 
     def __init__(self, write: Callable[[Sequence[Draft], str], Awaitable[list[Block]]], lock: anyio.Lock) -> None:
@@ -70,10 +70,10 @@ class Together:
         self._writing = False
 
     async def append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
-        """Append drafts, alone or in company; return the blocks as stored.
+        """Append drafts, alone or together with others; return the blocks as stored.
 
         Raises:
-            TimelineError: what `write` raises for these drafts alone.
+            TimelineError: the error of `write` for these drafts alone.
         """
         own = _Waiting(drafts, counter)
         try:
@@ -84,17 +84,17 @@ class Together:
                 else:
                     await self._write_all(own)
         finally:
-            self._waiting.pop(own, None)  # it was cancelled, or whoever wrote for it failed
+            self._waiting.pop(own, None)  # it was cancelled, or the append that wrote for it failed
             if not self._writing:
                 self._wake_next()
         return own.result()
 
     async def _write_all(self, own: _Waiting) -> None:
-        """Write what waits, when the lock is free; all that are in it are woken, whatever became of them."""
+        """Write the waiting appends once the lock is free, then wake them; after an error they try again."""
         self._writing = True
         together: list[_Waiting] = []
         try:
-            async with self._lock:
+            async with self._lock:  # taken first: the queue grows until it is this append's turn
                 del self._waiting[own]
                 together = [own, *list(self._waiting)[:_MOST_TOGETHER]]
                 for each in together[1:]:
@@ -106,12 +106,12 @@ class Together:
                 each.wake()
 
     async def _write_for(self, together: Sequence[_Waiting]) -> None:
-        """Write appends in one; where that is refused, each by itself, so that each has its own answer."""
+        """Write appends in one transaction; if that is refused, each in its own, so that each gets its own error."""
         own = together[0]
         if len(together) == 1:
             own.blocks = await self._write(own.drafts, own.counter)
         else:
-            # The company must not lose its append to the cancellation of the one that writes for all.
+            # Shielded: the others must not lose their appends to the cancellation of the one that writes for all.
             await shielded(self._at_once(together))
 
     async def _at_once(self, together: Sequence[_Waiting]) -> None:

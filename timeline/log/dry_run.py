@@ -1,4 +1,4 @@
-"""A log for dry runs: it takes the very same decisions as a stored one, shows the same bytes, and writes nothing."""
+"""Logs for dry runs: the same decisions and the same bytes as a stored log, and nothing is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FoldedLog:
-    """A log that only pretends to append: it folds what is decided, and keeps nothing."""
+    """A log without a store: an append goes into its fold only."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
@@ -27,11 +27,11 @@ class FoldedLog:
 
     @property
     def fold(self) -> Fold:
-        """The fold of the log and of what this dry run would have appended."""
+        """The fold of the log, and of the events that this dry run would have appended."""
         return self._fold
 
     async def catch_up(self) -> None:
-        """Stay where the dry run began; a compaction that it would wait for counts as given up."""
+        """Stay where the dry run began; release another writer's lease, whose end would never come here."""
         self._fold.release()
 
     async def since(self, version: int) -> list[Event]:
@@ -44,7 +44,7 @@ class FoldedLog:
         return {path for path in self._paths if path.startswith(tuple(stems))}
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with."""
+        """Return the text of the conversation's first prompt."""
         items = self._fold.window.items
         return next((i.block.text for i in items if type(i.block) is UserPrompt and i.block.text.strip()), None)
 
@@ -67,14 +67,14 @@ class FoldedLog:
         return first
 
     async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
-        """Fold what is chosen; say whether anything was."""
+        """Fold the chosen events; return whether there were any."""
         payloads = await choose()
         await self.commit(payloads, at=at, snapshot=snapshot)
         return bool(payloads)
 
 
 class DryLog(FoldedLog):
-    """A log that goes on from a store's without writing to it: for ``record=False``, and for the past."""
+    """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past."""
 
     def __init__(self, store: EventStore, fold: Fold) -> None:
         super().__init__(fold)
@@ -85,5 +85,5 @@ class DryLog(FoldedLog):
         return await super().paths_taken(stems) | await self._store.paths_taken(self._fold.conversation, stems)
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with."""
+        """Return the text of the conversation's first prompt."""
         return await first_prompt(self._store, self._fold.conversation)

@@ -1,8 +1,8 @@
-"""The whole history of a conversation: the past, forks, and compactions that are taken back.
+"""Fold a conversation from its stored events: from the snapshot, at a past version, or without compactions undone.
 
-A running agent folds from its snapshot on, and never looks back. Looking back reads the log from its first version: its
-cost is the history's. Compactions are taken back newest first: what one whose summary a later one covers brings back
-would lie inside a covered range.
+A running agent folds from its snapshot on. The past, a fork and an undo read the log from its first version, so they
+cost as much as the history is long. Compactions are undone newest first: if a later summary covers an earlier one, the
+earlier one's blocks would come back inside a covered range.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 _BEGINNING: Final = 16
-"""Events of a page where only the beginning of a log is wanted."""
+"""Events of a page when only the beginning of a log is read."""
 
 
 async def load_fold(store: EventStore, conversation: str) -> Fold:
-    """Fold a conversation from its snapshot on; its cost does not depend on the history before the window.
+    """Fold a conversation from its snapshot on: the cost is that of the window, not of the history before it.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -34,14 +34,14 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     stored = await store.load_window(conversation)
     try:
         return restore(conversation, stored.snapshot, stored.events)
-    except HistoryNeeded:  # taken back by a writer that took no snapshot with it
+    except HistoryNeeded:  # an undo came without a snapshot: the blocks that it brings back are not at hand
         return await fold_history(store, conversation)
 
 
 async def first_prompt(store: EventStore, conversation: str) -> str | None:
-    """Return the text of the first prompt of a log, covered or not: the task that all the rest is about (seed 001).
+    """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
 
-    It is looked up rather than kept: the beginning of a log is near at hand, and what was erased there is not repeated.
+    It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
     """
     async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
@@ -51,7 +51,7 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
 
 
 async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
-    """Return the versions of the compactions that were taken back, up to a version of the log."""
+    """Return the versions of the compactions that were undone, up to a version of the log."""
     versions: set[int] = set()
     async for event in store.read(conversation, until=until, types=["compaction.reverted"]):
         if isinstance(event.payload, CompactionReverted):
@@ -67,8 +67,8 @@ async def fold_history(
     Args:
         store: where it lives.
         conversation: its id.
-        until: the last version to take in; all of them unless given.
-        without: versions of compactions to leave out, besides those that were taken back by then.
+        until: the last version to fold; all of them unless given.
+        without: versions of compactions to leave out, besides those that were undone by then.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -84,7 +84,7 @@ async def fold_history(
 
 
 async def check_version(store: EventStore, conversation: str, version: int) -> None:
-    """Refuse a version that the log has not come to.
+    """Check that the log has a version.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -110,7 +110,7 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
 
 
 async def standing_compactions(store: EventStore, conversation: str) -> dict[int, Covers]:
-    """Return what each compaction that was not taken back covers, by its version, oldest first."""
+    """Return the ranges of each compaction in force, by its version, oldest first; undone ones are left out."""
     reverted = await reverted_versions(store, conversation)
     return {
         event.version: event.payload.covers
@@ -122,26 +122,26 @@ async def standing_compactions(store: EventStore, conversation: str) -> dict[int
 def versions_to_revert(
     conversation: str, standing: Mapping[int, Covers], version: int | None, *, cascade: bool
 ) -> list[int]:
-    """Return the compactions to take back, newest first: the newest one, or the one that is named.
+    """Return the versions of the compactions to undo, newest first: the newest one, or the one at ``version``.
 
     Args:
-        conversation: for the messages.
-        standing: what each compaction that stands covers, oldest first.
-        version: of the compaction; the newest unless given.
-        cascade: take the later ones that cover it back too.
+        conversation: named in the errors.
+        standing: the ranges of each compaction in force, oldest first (`standing_compactions`).
+        version: the compaction's version; the newest unless given.
+        cascade: undo the later compactions that cover it, too.
 
     Raises:
-        UndoUnavailable: there is no such compaction, or it was taken back already.
+        UndoUnavailable: there is no such compaction, or it was undone already.
         CompactionCovered: a later one covers it, and ``cascade`` is False.
     """
     if not standing:
-        raise UndoUnavailable(conversation, "none stands; `timeline show` lists what happened")
+        raise UndoUnavailable(conversation, "none is in force; `timeline show` lists what happened")
     newest = max(standing)
     wanted = newest if version is None else version
     if wanted not in standing:
         raise UndoUnavailable(
             conversation,
-            f"none that stands is at version {wanted}; those that do are at {', '.join(map(str, standing))}",
+            f"none in force is at version {wanted}; those in force are at {', '.join(map(str, standing))}",
         )
     chain = {wanted}
     for later, covers in standing.items():

@@ -1,4 +1,7 @@
-"""What a log is to those who decide upon it: `StoredLog` writes, `DryLog` only folds."""
+"""The log as the engine sees it: the `Log` protocol, its drafts and its decisions.
+
+`StoredLog` writes to a store, `DryLog` only folds: a dry run goes through the same code, and decides the same.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ if TYPE_CHECKING:
 
 
 Decision: TypeAlias = Callable[[], Awaitable[Sequence["Payload"]]]
-"""Chooses what to append; nothing where nothing is due any more."""
+"""Chooses the events to append, from the log as it is then; none if nothing is due any more."""
 
 
 class Draft(NamedTuple):
-    """An event before it has its place: either a block with its count, or another payload."""
+    """An event without a path or version yet: either a block with its token count, or another payload."""
 
     id: UUID
     at: datetime
@@ -30,15 +33,15 @@ class Draft(NamedTuple):
 
 
 class Log(Protocol):
-    """What a render or a compaction needs of a log."""
+    """A conversation's log, as renders and compactions use it."""
 
     @property
     def fold(self) -> Fold:
-        """The fold of all that is known of the log."""
+        """The fold of the log, as far as it was read."""
         ...
 
     async def catch_up(self) -> None:
-        """Take in what other writers appended."""
+        """Fold the events that other writers appended."""
         ...
 
     async def since(self, version: int) -> list[Event]:
@@ -50,7 +53,7 @@ class Log(Protocol):
         ...
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with, see `timeline.log.history.first_prompt`."""
+        """Return the text of the conversation's first prompt, see `timeline.log.history.first_prompt`."""
         ...
 
     async def commit(
@@ -62,7 +65,7 @@ class Log(Protocol):
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
     ) -> int:
-        """Append payloads in one transaction, at ``expected`` or wherever the log ends; return the first's version.
+        """Append payloads in one transaction, at ``expected`` or at the log's end; return the first one's version.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -70,9 +73,10 @@ class Log(Protocol):
         ...
 
     async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
-        """Append what is chosen from the log as it is then, before this timeline appends anything else; False: nothing.
+        """Choose events from the log and append them under one lock; return whether any were appended.
 
-        Whoever chooses may look at the log, but not append to it, and is asked again where another process was faster.
+        ``choose`` runs under the log's lock: no append of this process comes between its look at the log and its own
+        events. It may read the log but not append to it, and runs again when another process was faster.
 
         Raises:
             VersionConflict: other processes were faster each time.

@@ -1,7 +1,7 @@
-"""The log as a running agent holds it: the store's end of a conversation and the fold of it, kept in step.
+"""A conversation's log in a store, with its fold kept in step: `StoredLog`, which all writers of this process use.
 
-`StoredLog` writes; `DryLog` (timeline.dry) only folds, so that a dry run takes the very same decisions. Both commit
-whole batches: the fold moves when the store has acknowledged, or not at all.
+An append goes to the store first and into the fold second: the fold moves when the store has acknowledged the whole
+batch, or not at all. Where another process appended first, the log follows it and tries again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore, Snapshot, TokenCounter
 
 _TRIES: Final = 200
-"""How often an append follows another writer before it gives up: a second or so against one that never pauses."""
+"""How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
 
 class StoredLog:
-    """The log of one conversation in a store. One at a time appends; a reader of ``fold.window`` never waits."""
+    """The log of one conversation in a store. Appends take turns; a reader of ``fold.window`` never waits."""
 
     def __init__(self, store: EventStore, fold: Fold) -> None:
         self._store = store
@@ -59,10 +59,10 @@ class StoredLog:
     async def begin_fork(
         cls, store: EventStore, fold: Fold, conversation: str, opened: ConversationOpened, at: datetime
     ) -> StoredLog:
-        """Open a fork: a conversation whose events go on behind those that a fold of its parent took in.
+        """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
 
         Raises:
-            VersionConflict: there is a conversation of that id.
+            VersionConflict: the id is in use.
         """
         twin = fold.copy(conversation)
         twin.apply(fold.version + 1, at, opened)
@@ -72,15 +72,15 @@ class StoredLog:
 
     @property
     def fold(self) -> Fold:
-        """The fold of all that is known of the log."""
+        """The fold of the log, as far as it was read."""
         return self._fold
 
     def dry(self) -> DryLog:
-        """Return a log that goes on from here without writing anything."""
+        """Return a log for a dry run, which goes on from here and writes nothing."""
         return DryLog(self._store, self._fold.copy())
 
     async def catch_up(self) -> None:
-        """Take in what other writers appended."""
+        """Fold the events that other writers appended."""
         async with self._lock:
             await self._follow()
 
@@ -93,18 +93,18 @@ class StoredLog:
         return await self._store.paths_taken(self._fold.conversation, stems)
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with."""
+        """Return the text of the conversation's first prompt."""
         return await first_prompt(self._store, self._fold.conversation)
 
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.
 
-        Appends that wait for one another are written together. A path that covered history holds, or another writer's
-        append, costs another try with what is now known. Drafts whose ids are in the log already, as the same append,
-        are not written again.
+        Appends that wait for one another are written together. If covered history already uses a path, or another
+        writer appended first, it tries again with what it knows then. Drafts whose ids the log already holds, as the
+        same append, are not written again.
 
         Raises:
-            PathTaken: a block brings a path of its own that is in use.
+            PathTaken: a block came with a path of its own, which is in use.
             StoreError: the store refused; nothing was written.
         """
         return await self._together.append(drafts, counter)
@@ -121,7 +121,7 @@ class StoredLog:
             except VersionConflict:
                 await self._follow()
             except PathTaken as error:
-                if error.path in own_paths:
+                if error.path in own_paths:  # the caller's choice: no other path would do
                     raise
                 taken = next(b for b in addressed if b.path == error.path)
                 avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
@@ -141,9 +141,9 @@ class StoredLog:
         snapshot: bool = False,
         ids: Sequence[UUID] = (),
     ) -> int:
-        """Append payloads in one transaction, at ``expected`` or wherever the log ends; with ``ids``, under these.
+        """Append payloads in one transaction, at ``expected`` or at the log's end; return the first one's version.
 
-        Returns the version of the first one.
+        The events get ``ids``, one each, where these are given.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -160,9 +160,10 @@ class StoredLog:
         raise _busy(self._fold.conversation)
 
     async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
-        """Append what is chosen from the log as it is then, before this timeline appends anything else; False: nothing.
+        """Choose events from the log and append them under one lock; return whether any were appended.
 
-        Whoever chooses may look at the log, but not append to it, and is asked again where another process was faster.
+        ``choose`` runs under the lock: no append of this process comes between its look at the log and its own events.
+        It may read the log but not append to it, and runs again when another process was faster.
 
         Raises:
             VersionConflict: other processes were faster each time.
@@ -193,9 +194,9 @@ class StoredLog:
         return appended.first_version
 
     async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:
-        """Take the compactions back that are chosen from the log as it is, and go on from it without them.
+        """Undo the compactions that ``choose`` names, go on without them, and return their versions.
 
-        Returns their versions. Whoever chooses is asked again where another process was faster.
+        ``choose`` runs under the lock, on a log that is up to date, and again when another process was faster.
 
         Raises:
             VersionConflict: other processes were faster each time.
@@ -216,6 +217,7 @@ class StoredLog:
     async def _revert(self, reverted: CompactionReverted, at: datetime) -> None:
         last = self._fold.version
         event = NewEvent(id=event_id(at), at=at, payload=reverted)
+        # Folded before the append: the new snapshot goes along with it, so that no reader has to read the whole log.
         fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
@@ -230,7 +232,7 @@ class StoredLog:
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
-    """Put the addressed blocks back where their drafts stand."""
+    """Return an event for each draft, in order, with the addressed blocks in the places of theirs."""
     placed = iter(addressed)
     return [
         new_event(draft.id, utc(draft.at), draft.payload or block_appended(next(placed), draft.tokens, counter))
@@ -244,7 +246,7 @@ def _apply(fold: Fold, events: Sequence[NewEvent]) -> None:
 
 
 def _snapshot_ahead(fold: Fold, events: Sequence[NewEvent]) -> Snapshot:
-    """Take the snapshot of what the fold will be once the events are in the log."""
+    """Take the snapshot of the fold as it will be once the events are in the log."""
     ahead = fold.copy()
     _apply(ahead, events)
     return take_snapshot(ahead)
@@ -257,14 +259,14 @@ def _busy(conversation: str) -> StoreLocked:
 
 
 async def addressed_block(log: Log, block: Block, at: datetime, counter: TokenCounter) -> Payload:
-    """Return the event of a text that a decision brings along, addressed as the log is now: its path is free in all."""
+    """Return the event of a block that comes with a decision, with a path that is free in the whole log."""
     taken = await log.paths_taken([stem(block, log.fold.turns.turn_for(block))])
     (addressed,) = log.fold.address([(block, at)], avoid=taken)
     return block_appended(addressed, counter.count(addressed.countable()), counter.name)
 
 
 async def free_id(store: EventStore, wanted: str) -> str:
-    """Return the first id of a new conversation that is not in use."""
+    """Return the wanted id if it is free, else the first free one of ``wanted~2``, ``wanted~3`` and so on."""
     number, id_ = 1, wanted
     while True:
         try:

@@ -1,8 +1,7 @@
-"""Work that no cancellation divides.
+"""Run work to its end even if the caller is cancelled: `shielded`.
 
-A shielded scope of anyio holds back the cancellations of anyio's scopes only: `asyncio.timeout`, `asyncio.wait_for` and
-a task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). Work in a task of its own is out of their
-reach too.
+A shielded anyio scope holds back only the cancellations of anyio's scopes: `asyncio.timeout`, `asyncio.wait_for` and a
+task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). They do not reach work in a task of its own.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ T = TypeVar("T")
 
 
 async def shielded(work: Coroutine[Any, Any, T]) -> T:
-    """Carry work out to its end, whoever is cancelled meanwhile, and return its result.
+    """Run work to its end and return its result, also if the calling task is cancelled meanwhile.
 
-    A task that is cancelled goes on waiting for the work. A cancellation of the task itself is raised when the work is
-    done; one of an anyio scope comes through at the next await.
+    The cancelled task waits for the work. A cancellation of the task itself is raised when the work is done; that of an
+    anyio scope is raised at the next await.
 
     Raises:
-        asyncio.CancelledError: the task was cancelled meanwhile; its cause is what the work raised, if it did.
+        asyncio.CancelledError: the task was cancelled meanwhile; its cause is the work's error, if it raised one.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

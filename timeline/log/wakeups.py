@@ -1,7 +1,7 @@
-"""Waking those who follow a log: an append in this process tells them at once, without their asking.
+"""Wake the followers of a log when this process appends to it, so that they need not poll for that.
 
-It costs an append nothing as long as nobody waits: one look at an empty table. What other processes append tells nobody
-here; a follower looks for that itself.
+Without followers it costs an append one look at an empty table. Appends of other processes wake no follower: it has to
+look for them itself.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _Key = tuple[int, str | None]
 
 
 class Sleeper:
-    """A follower that waits for news of a conversation, or of a whole store.
+    """A follower that waits for events of a conversation, or of a whole store.
 
     Attributes:
-        types: of the events that wake it.
+        types: the types of the events that wake it.
     """
 
     def __init__(self, store: EventStore, types: Collection[str]) -> None:
         self.types = types
-        self._store = store  # held, so that its id, by which it is found, is no other store's meanwhile
+        self._store = store  # held: the table's key is its id, which a collected store would leave to another
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until somebody wakes it, or the time is over."""
+        """Wait for a wake-up, at most for so many seconds."""
         with anyio.move_on_after(seconds):
             await self._woken.wait()
 
     def wake(self) -> None:
-        """End its sleep, from whatever thread."""
+        """End its sleep; may be called from any thread."""
         try:
             own = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -49,18 +49,18 @@ class Sleeper:
         if own:
             self._woken.set()
         else:
-            with suppress(RuntimeError):  # its loop is closed: nobody sleeps any more
+            with suppress(RuntimeError):  # its loop is closed: it sleeps no more
                 self._loop.call_soon_threadsafe(self._woken.set)
 
 
 _ASLEEP: Final[dict[_Key, set[Sleeper]]] = {}
 _LOCK: Final = Lock()
-"""Around every change of the table: each thread may have a loop of its own, and followers in it."""
+"""Held around each change of the table: threads with event loops of their own have followers in it, too."""
 
 
 @contextmanager
 def sleeper(store: EventStore, conversation: str | None, types: Collection[str]) -> Iterator[Sleeper]:
-    """Wait for events of some types: of one conversation, or of all of the store where none is named."""
+    """Enter a sleeper for events of some types: of one conversation, or of the whole store if None."""
     one, key = Sleeper(store, types), (id(store), conversation)
     with _LOCK:
         _ASLEEP.setdefault(key, set()).add(one)
@@ -75,7 +75,7 @@ def sleeper(store: EventStore, conversation: str | None, types: Collection[str])
 
 
 def announce(store: EventStore, conversation: str, events: Sequence[NewEvent]) -> None:
-    """Wake the followers that wait for such events."""
+    """Wake the followers that wait for events of these types."""
     if not _ASLEEP:
         return
     happened = {event.type for event in events}
