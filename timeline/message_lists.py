@@ -171,6 +171,16 @@ async def compact_messages(
         InvalidBlock: one of the messages is no message.
         ContextOverflow: the list is above the limit and cannot be made smaller.
         BudgetImpossible: system prompt, tools and reserves leave no room at all.
+
+    Example:
+        ```python
+        from timeline import compact_messages, policies
+
+        history = [{"role": "user", "content": f"Write card {number}. " * 200} for number in range(40)]
+        result = await compact_messages(history, policies.cut_point(max_tokens=16_000))
+        assert result.changed
+        assert len(result.messages) < 40
+        ```
     """
     checks.of_kind("policy", policy, Policy, "is a policy, such as policies.keep_last()")
     at = moment(now, SystemClock())

@@ -371,6 +371,17 @@ class Hooks:
         on_session_start: is called next, when the conversation goes on from a summary (seed 003): given ``{source,
             conversation, summary, round, before_tokens, after_tokens}``, where ``source`` is ``"compact"`` and
             ``summary`` the path; what it returns is ignored.
+
+    Example:
+        ```python
+        from timeline import Hooks, Skip, Timeline, open_store
+
+        async def before(facts):  # {"before_tokens": …}
+            return Skip("a deploy is running")
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards", hooks=Hooks(on_before_compaction=before))
+        ```
     """
 
     on_before_compaction: Hook | None = field(default=None)

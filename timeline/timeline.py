@@ -131,6 +131,17 @@ class Timeline(TimelineView):
 
     Attributes:
         id: of the conversation.
+
+    Example:
+        ```python
+        from timeline import Timeline, open_store
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append_messages([{"role": "user", "content": "Build a flashcard app."}])
+        context = await timeline.render(system="You are a coding agent.")
+        print(context.to_anthropic())  # the request: {"system": …, "messages": […]}
+        ```
     """
 
     _log: StoredLog
@@ -187,6 +198,16 @@ class Timeline(TimelineView):
             InvalidPolicy: none is given, and the one in force cannot be read.
             InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
             StoreError: the store cannot be read or written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            async with open_store("memory://") as store:
+                policy = policies.balanced(model="claude-opus-5")
+                timeline = await Timeline.open(store, "cards", policy=policy, title="A flashcard app")
+                assert (timeline.id, timeline.version) == ("cards", 1)
+            ```
         """
         checks.parts(store, policy, summarizer, hooks, counter)
         if observer is not None:
@@ -220,6 +241,17 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: it is no policy.
             StoreError: the store refused; the policy is what it was.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.use_policy(policies.keep_last(max_tokens=80_000))
+            again = await Timeline.open(store, "cards")
+            assert again.policy == timeline.policy
+            ```
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
         at = moment(now, self._clock)
@@ -257,6 +289,17 @@ class Timeline(TimelineView):
         Raises:
             HistoryUnavailable: the log does not hold that version.
             InvalidArgument: it is no version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            past = await timeline.at(1)
+            assert (len(past.window.items), len(timeline.window.items)) == (0, 1)
+            ```
         """
         checks.version_number("version", version)
         fold = await fold_past(self._store, self.id, version)
@@ -283,6 +326,18 @@ class Timeline(TimelineView):
             HistoryUnavailable: the log does not hold that version.
             VersionConflict: there is a conversation of that id.
             InvalidArgument: ``at`` is no version, or the id no text.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            branch = await timeline.fork()
+            await branch.append({"type": "user.prompt", "text": "Build it in Rust instead."})
+            assert (branch.id, len(timeline.window.items)) == ("cards.fork-2", 1)
+            ```
         """
         checks.text("title", title)
         if at is not None:
@@ -305,7 +360,20 @@ class Timeline(TimelineView):
             return type(self)(log, self._store, self._clock, self._equipment, self.policy)
 
     async def verify(self) -> VerifyReport:
-        """Check every invariant over the whole log, and rebuild every recorded context."""
+        """Check every invariant over the whole log, and rebuild every recorded context.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.render()
+            report = await timeline.verify()
+            assert report.ok
+            ```
+        """
         return await verify(self._store, self.id)
 
     async def diff(
@@ -323,6 +391,19 @@ class Timeline(TimelineView):
             ContextUnavailable: one of them cannot be built again.
             InvalidPolicy: there is no such wire format.
             InvalidArgument: ``wires`` is no list.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            for text in ("Build a flashcard app.", "In Rust."):
+                await timeline.append({"type": "user.prompt", "text": text})
+                await timeline.render()
+            change = await timeline.diff("last~1", "last")
+            assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
+            ```
         """
         checks.texts("wires", wires)
         recorded = await recorded_contexts(self._store, self.id)
@@ -378,6 +459,18 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: one of them is no such number.
             StoreError: the store cannot be read.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.render()
+            async for event in timeline.lifecycle(after=0):
+                print(event.type)  # context-usage
+                break
+            ```
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
@@ -396,6 +489,17 @@ class Timeline(TimelineView):
             InvalidBlock: a block does not hold; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+            from timeline.blocks import UserPrompt
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append(UserPrompt(text="Build a flashcard app."))
+            assert (prompt.path, prompt.turn_id) == ("ar:turn_1.user.prompt", "turn_1")
+            ```
         """
         at = moment(now, self._clock)
         checked = [parse_block(block) for block in blocks]
@@ -447,6 +551,18 @@ class Timeline(TimelineView):
             InvalidBlock: one of them is no message; nothing was written.
             InvalidArgument: there is no such form, or the keys do not name each of them.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            history = [{"role": "user", "content": "Build a flashcard app."}]
+            [prompt] = await timeline.append_messages(history, keys=["message-1"])
+            history.append({"role": "assistant", "content": "It is built."})
+            [answer] = await timeline.append_messages(history, keys=["message-1", "message-2"])
+            ```
         """
         at = moment(now, self._clock)
         checks.listed("messages", messages)
@@ -483,6 +599,17 @@ class Timeline(TimelineView):
         Raises:
             InvalidArgument: the text or the question is blank, or ``keep`` is something else.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.inject("The disk is almost full.")
+            assert "almost full" in str((await timeline.render()).to_anthropic())
+            assert "almost full" not in str((await timeline.render()).to_anthropic())
+            ```
         """
         checks.choice("keep", keep, ("nowhere", "pair"))
         checks.text("text", text)
@@ -509,6 +636,18 @@ class Timeline(TimelineView):
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            choice = {"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
+            reply = {"id": "chatcmpl-1", "model": "gpt-4o", "choices": [choice]}  # or the SDK's object
+            [answer] = await timeline.record(reply)
+            assert answer.text == "Hello."
+            ```
         """
         at = moment(now, self._clock)
         return await self._record_response(read_response(reply, unnamed=str(event_id(at))), started_at, at)
@@ -526,6 +665,19 @@ class Timeline(TimelineView):
             stream: of Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
             started_at: when the request was sent.
             now: the time of the blocks; the moment of recording unless given.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            async def stream():  # as client.chat.completions.create(..., stream=True) returns
+                yield {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hello."}}]}
+            async with timeline.recording(stream()) as events:
+                texts = [event["choices"][0]["delta"]["content"] async for event in events]
+            assert events.blocks[0].text == "Hello."
+            ```
         """
         at = moment(now, self._clock)
 
@@ -595,6 +747,18 @@ class Timeline(TimelineView):
         Raises:
             InvalidPolicy: there is no such wire.
             InvalidArgument: ``max_tokens`` is no number of tokens.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            recall = timeline.recall_tool("anthropic")  # recall.schema goes into the request's tools
+            answer = await recall.handle({"path": "ar:turn_1.user.prompt"})
+            assert answer.endswith("Build a flashcard app.")
+            ```
         """
         if max_tokens is not None:
             checks.positive("max_tokens", max_tokens)
@@ -680,6 +844,18 @@ class Timeline(TimelineView):
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
             InvalidArgument: one of the arguments is something else, or has no form in JSON.
             StoreError: the store refused.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            context = await timeline.render(system="You are a coding agent.")
+            request = context.to_anthropic()
+            assert request["messages"][0]["role"] == "user"
+            ```
         """
         checks.choice("record", record, ("full", "hash", True, False))
         checks.texts("ephemeral", ephemeral)
@@ -738,6 +914,18 @@ class Timeline(TimelineView):
         Raises:
             ContextRefused: the smaller context was refused too, or none could be made.
             ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            async def ask(context):  # await client.messages.create(model=…, **context.to_anthropic())
+                return f"{len(context.blocks)} blocks were sent"
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
+            ```
         """
         checks.choice("record", record, ("full", "hash"))
         checks.texts("ephemeral", ephemeral)
@@ -822,6 +1010,19 @@ class Timeline(TimelineView):
             CompactionSuperseded: other writers changed the range each time.
             SummarizerFailed: no summarizer gave a usable answer.
             InvalidArgument: the instructions are no text.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            policy = policies.cut_point(max_tokens=4_000)
+            timeline = await Timeline.open(store, "cards", policy=policy)
+            for number in range(4):
+                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
+            [compacted] = await timeline.compact(instructions="Keep the names of the cards.")
+            assert compacted.kind == "compacted"
+            ```
         """
         checks.text("instructions", instructions)
         await self._catch_up()
@@ -852,6 +1053,19 @@ class Timeline(TimelineView):
             UndoUnavailable: no such compaction stands, or its originals are gone.
             CompactionCovered: a later one covers it, and ``cascade`` is False.
             InvalidArgument: ``version`` is no version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            policy = policies.cut_point(max_tokens=4_000)
+            timeline = await Timeline.open(store, "cards", policy=policy)
+            for number in range(4):
+                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
+            await timeline.compact()
+            [version] = await timeline.undo_compaction()  # all four prompts are shown again
+            ```
         """
         if version is not None:
             checks.version_number("version", version)
@@ -883,6 +1097,18 @@ class Timeline(TimelineView):
             BlockNotFound: the conversation has no such block.
             BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
             InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append({"type": "user.prompt", "text": "Build a flashcard app. " * 50})
+            await timeline.hide(prompt.path, text="[a long prompt]")
+            assert "[a long prompt]" in str((await timeline.render()).to_anthropic())
+            await timeline.reveal(prompt.path)
+            ```
         """
         checks.choice("mode", mode, ("replace", "omit"))
         if text is not None:
@@ -907,6 +1133,17 @@ class Timeline(TimelineView):
         Raises:
             BlockNotFound: the conversation has no such block.
             BlockProtected: it is a summary, or a summary covers it.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.pin(prompt.path)
+            assert timeline.window.items[0].pinned
+            ```
         """
         await self._decide_about(path, now, pin)
 
@@ -948,6 +1185,16 @@ class Timeline(TimelineView):
             StageRefused: another stage is going on, or this one is approved already.
             InvalidArgument: the name is blank, or one of both is no text.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            stage = await timeline.enter_stage("topic", "The topic")
+            assert (stage.label, stage.approval) == ("The topic", None)
+            ```
         """
         checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
         checks.text_of("label", label, DECISION_CHARACTERS)
@@ -988,6 +1235,18 @@ class Timeline(TimelineView):
             StageRefused: no stage is going on.
             InvalidArgument: a text is too long or missing, or a list is none.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.enter_stage("topic")
+            await timeline.append({"type": "user.prompt", "text": "Flashcards in schools."})
+            stage = await timeline.approve_stage(decision="Spaced repetition in schools")
+            assert stage.approval.count == 1
+            ```
         """
         checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
         checks.text_of("short", short, SHORT_CHARACTERS)
@@ -1085,6 +1344,18 @@ class Timeline(TimelineView):
             wire: the form of the loop's messages.
             system: the system prompt that the loop sends beside them; counted, and recorded with each context.
             tools: the tool schemas that it sends; the same.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            hook = timeline.step_hook("openai_chat", system="You are a coding agent.")
+            step = await hook.prepare_step(messages=[{"role": "user", "content": "Build a flashcard app."}])
+            request = step["messages"]  # what the loop sends; then: await hook.on_step_finish(reply)
+            assert len(timeline.window.items) == 1
+            ```
         """
         return StepHook(
             self,
@@ -1156,7 +1427,18 @@ class Timeline(TimelineView):
         )
 
     def run(self) -> AbstractAsyncContextManager[None]:
-        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""
+        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            async with timeline.run():
+                await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            ```
+        """
         return until_the_end(self.end_run)
 
     async def end_run(self, *, now: datetime | None = None) -> list[Taken]:

@@ -95,6 +95,17 @@ class TimelineView:
 
         Raises:
             BlockNotFound: the conversation has no such path.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            block = await timeline.read("ar:turn_1.user.prompt")
+            assert block.text == "Build a flashcard app."
+            ```
         """
         event = await self._store.find(self.id, path)
         block = None if event is None else appended_block(event.payload)

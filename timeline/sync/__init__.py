@@ -3,6 +3,16 @@
 A store that is opened here runs an event loop in a thread of its own; every call is carried out there, from whatever
 thread it comes. Signatures and docstrings are those of the asynchronous methods, whose bodies are the only ones.
 Summarizers and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
+
+Example:
+    ```python
+    from timeline import sync
+
+    with sync.open_store("memory://") as store:
+        timeline = sync.Timeline.open(store, "cards")
+        timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+        print(timeline.render().to_openai_chat())
+    ```
 """
 
 from __future__ import annotations
