@@ -1,7 +1,7 @@
-"""`Timeline`: one conversation of a store. It does the I/O, reads the clock, and holds the log of what is decided.
+"""`Timeline`: the conversation that an application works with: append to it, render it, compact it, look back.
 
-Its methods check their arguments and hand on: what a render does is in `timeline.engine`, what a loop of an agent asks
-in `timeline.agent`, and everything that is decided is decided by pure functions in `timeline.planning`.
+Its methods check their arguments, read the clock and hand over: `timeline.engine` renders and compacts,
+`timeline.agent` serves an agent's loop, and the pure functions of `timeline.planning` make the decisions.
 """
 
 from __future__ import annotations
@@ -112,25 +112,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Record: TypeAlias = Literal["full", "hash"] | bool
-"""How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
+"""How to record a render: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 _THREAD_CHARACTERS: Final = 1_000_000
-"""Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
+"""Texts longer than this together are counted in a thread: slower, but they would block the loop for 0.1 seconds."""
 _MOST_RECALLED: Final = 4_000
 _CALIBRATED_EVENTS: Final = 2_000
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 DECISION_CHARACTERS: Final = 200
 SHORT_CHARACTERS: Final = 280
 DETAILED_CHARACTERS: Final = 1_000
-"""Characters of what an approval says (seed 000: the memory digest's entries, and both texts of formatStageData)."""
+"""Characters of an approval's texts, as in the priority-chain design [priority_chain]: decision, short, detailed."""
 _NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
-"""Blocks that are no message of the conversation."""
+"""Types of blocks that are not messages of the conversation."""
 
 
 class Timeline(TimelineView):
-    """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
+    """One conversation of a store. Open it with `Timeline.open`; one store serves many open timelines.
 
     Attributes:
-        id: of the conversation.
+        id: the conversation's id.
 
     Example:
         ```python
@@ -146,7 +146,7 @@ class Timeline(TimelineView):
 
     _log: StoredLog
     _injected: tuple[str, ...] = ()
-    """Texts for the tail of the next recorded render."""
+    """Injected texts that the next recorded render sends in its tail."""
 
     def __init__(self, log: StoredLog, store: EventStore, clock: Clock, equipment: Equipment, policy: Policy) -> None:
         super().__init__(log, store, equipment.under(policy), clock)
@@ -177,26 +177,27 @@ class Timeline(TimelineView):
         """Open a conversation, or begin it.
 
         Args:
-            store: where it lives; the caller closes it.
-            conversation: its id.
-            policy: the one that `use_policy` put in force here unless given, or else `policies.balanced()`.
-            summarizer: asked first; the extractive one answers when it fails, and when none is given.
-            hooks: functions of the application around compactions.
-            clock: where ``now`` comes from when a call gives none.
-            counter: counts tokens; the policy's own unless given.
+            store: holds the conversation; the caller closes it.
+            conversation: id of the conversation.
+            policy: when and how to compact. By default the policy that `use_policy` put in force here last, or else
+                `policies.balanced()`.
+            summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
+            hooks: functions of the application to call around compactions.
+            clock: gives the time of every call without ``now``; the system's clock by default.
+            counter: counts tokens; the policy's counter by default.
             observer: watches renders and compactions, for traces and metrics.
-            summary_timeout: seconds that ``summarizer`` has for one request. At its end the request is cancelled, and
-                the next of the chain answers; the default is 10 seconds less than the lease of a compaction.
-            title: of a new conversation.
-            parent: where a new conversation comes from.
-            source: the format that a new conversation was recorded in.
-            now: the moment of a new conversation's first event.
-            create: begin the conversation when the store does not hold it.
+            summary_timeout: seconds that ``summarizer`` has for one request. Then the request is cancelled, and the
+                next summarizer of the chain answers. The default is 10 seconds less than the lease of a compaction.
+            title: title of a new conversation.
+            parent: the conversation that a new one comes from.
+            source: format of the recording that a new conversation is imported from.
+            now: time of a new conversation's first event.
+            create: begin the conversation if the store does not hold it.
 
         Raises:
-            ConversationNotFound: ``create`` is False and there is no such conversation.
-            InvalidPolicy: none is given, and the one in force cannot be read.
-            InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
+            ConversationNotFound: ``create`` is False, and the store has no such conversation.
+            InvalidPolicy: no policy is given, and the one in force cannot be read.
+            InvalidArgument: an argument has the wrong type, such as a path instead of a store.
             StoreError: the store cannot be read or written.
 
         Example:
@@ -230,17 +231,18 @@ class Timeline(TimelineView):
         return cls(log, store, clock, equipment, policy)
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
-        """Put a policy in force from now on: here, and wherever the conversation is opened without naming one.
+        """Put a policy in force from now on: here, and for everyone who opens the conversation without a policy.
 
-        It is recorded with its whole text. What an undo holds back, and what was refused, is tried again under it.
+        The log records the whole text of the policy. Under a new policy, automatic compactions that an undo held back,
+        or that were refused, are tried again.
 
         Args:
-            policy: the new one; what is in force already is not recorded again.
-            now: its time.
+            policy: the new policy; the one in force already is not recorded again.
+            now: time of the change.
 
         Raises:
-            InvalidArgument: it is no policy.
-            StoreError: the store refused; the policy is what it was.
+            InvalidArgument: ``policy`` is not a policy.
+            StoreError: the store refused; the old policy stays in force.
 
         Example:
             ```python
@@ -263,7 +265,7 @@ class Timeline(TimelineView):
         self._compactor = self._equipment.under(policy)
 
     async def catch_up(self) -> None:
-        """Take in what other writers appended; renders and decisions do so by themselves.
+        """Read what other writers appended since; renders and decisions do so by themselves.
 
         Raises:
             StoreError: the store cannot be read.
@@ -271,7 +273,7 @@ class Timeline(TimelineView):
         await self._catch_up()
 
     async def _catch_up(self) -> None:
-        """Take in what other writers appended; where one put another policy in force, follow."""
+        """Read what other writers appended, and use the policy that the newest of them put in force."""
         await self._log.catch_up()
         known = self.window.policy
         if known != self._known_policy:
@@ -282,13 +284,13 @@ class Timeline(TimelineView):
     # Looking at it: its past, its proof, its state
 
     async def at(self, version: int) -> TimelineView:
-        """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.
+        """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
-        The cost is that of reading the log up to there.
+        The cost is that of reading the log up to that version.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
-            InvalidArgument: it is no version.
+            InvalidArgument: ``version`` is not a version.
 
         Example:
             ```python
@@ -311,21 +313,21 @@ class Timeline(TimelineView):
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
     ) -> Self:
-        """Begin a conversation that goes on from this one at a version, and shares its past.
+        """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and nothing that happens here later shows there.
+        summaries stay valid, and the fork never shows what happens here later.
 
         Args:
-            at: the last version that both share; the newest unless given.
-            conversation: id of the fork; ``<id>.fork-<version>`` unless given.
-            title: of the fork.
-            now: its time.
+            at: the last shared version; the newest by default.
+            conversation: id of the fork; ``<id>.fork-<version>`` by default.
+            title: title of the fork.
+            now: time of its first event.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
-            VersionConflict: there is a conversation of that id.
-            InvalidArgument: ``at`` is no version, or the id no text.
+            VersionConflict: the store already has a conversation of that id.
+            InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text.
 
         Example:
             ```python
@@ -344,7 +346,7 @@ class Timeline(TimelineView):
             checks.version_number("at", at)
         if conversation is not None:
             checks.text("conversation", conversation)
-        await self._log.catch_up()
+        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
@@ -356,7 +358,7 @@ class Timeline(TimelineView):
             except VersionConflict:
                 if conversation is not None:
                     raise
-                continue  # somebody else took the free id just now
+                continue  # another writer took the free id just now
             return type(self)(log, self._store, self._clock, self._equipment, self.policy)
 
     async def verify(self) -> VerifyReport:
@@ -379,18 +381,19 @@ class Timeline(TimelineView):
     async def diff(
         self, before: str | int = "last~1", after: str | int = "last", *, wires: Sequence[str] = ("anthropic",)
     ) -> ContextDiff:
-        """Compare two recorded contexts: what entered, left and changed, and what broke the provider's cache.
+        """Compare two recorded contexts: which blocks entered, left or changed, and what broke the provider's cache.
 
         Args:
-            before: the version of its ``context.rendered`` event, ``"#3"`` (the third one), ``"last"``, ``"last~1"``.
-            after: the same.
-            wires: wire formats whose prefixes are compared beside the neutral one.
+            before: the older context: the version of its ``context.rendered`` event, ``"#3"`` (the third), ``"last"``,
+                ``"last~1"``.
+            after: the newer context, named the same way.
+            wires: wire formats whose prefixes to compare, beside the neutral one.
 
         Raises:
-            ContextNotFound: there is no recorded context of one of the names.
-            ContextUnavailable: one of them cannot be built again.
+            ContextNotFound: no recorded context has one of the names.
+            ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
-            InvalidArgument: ``wires`` is no list.
+            InvalidArgument: ``wires`` is not a list.
 
         Example:
             ```python
@@ -411,7 +414,7 @@ class Timeline(TimelineView):
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
-        """Count blocks with the policy's counter; much text is counted off the event loop."""
+        """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
         texts = [block.countable() for block in blocks]
         if sum(map(len, texts)) > _THREAD_CHARACTERS:
             counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
@@ -420,9 +423,9 @@ class Timeline(TimelineView):
         return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
 
     async def calibration(self) -> Calibration:
-        """Return how the provider's tokens compare with ours, from the newest model calls that were recorded.
+        """Compare the provider's token counts with ours, by the newest recorded model calls.
 
-        A policy counts by it as ``policy.calibrated(calibration.ratio)``.
+        ``policy.calibrated(calibration.ratio)`` is a policy that counts by the result.
         """
         newest = max(0, self.version - _CALIBRATED_EVENTS)
         return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])
@@ -430,7 +433,7 @@ class Timeline(TimelineView):
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
         """Return how often the conversation was compacted, when last, and whether it is being compacted now.
 
-        It is what this timeline knows of the log: a render, or a `compact`, takes in what other writers appended.
+        The answer is as old as this timeline's last look at the log; a render, `compact` or `catch_up` looks again.
         """
         return compaction_state(self.window, moment(now, self._clock))
 
@@ -439,25 +442,27 @@ class Timeline(TimelineView):
         return tools_in_use(self.window)
 
     def still_used(self, tools: Sequence[Any]) -> list[Any]:
-        """Return those of the discovered tools that are still used in what is retained (seed 004, gap 4).
+        """Return the tools that the window still shows a call of, as in the prune-then-summarize design (004).
 
         Args:
-            tools: schemas of Anthropic's or OpenAI's, or mere names.
+            tools: tool schemas of Anthropic's or OpenAI's, or tool names.
         """
         return still_used(tools, self.window)
 
     def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
-        """Follow what happens to the context: compactions begun, made and failed, overflows, usage (seed 004).
+        """Follow what happens to the context: compactions that begin, end or fail, overflows, usage.
 
-        The stream is told from the log: what other processes do is in it, and reading it again gives the same. It goes
-        on until it is closed, or the store is. See `timeline.lifecycle.follow`.
+        The stream is derived from the log: it includes what other processes do, and a second reading gives the same
+        events. It goes on until it is closed, or the store is. See `timeline.lifecycle.follow`. The events are those
+        of the prune-then-summarize design (004).
 
         Args:
-            after: begin behind this version; 0 is the beginning. What is appended from now on, unless given.
-            interval: seconds between two looks at what other processes appended; what this one appends is told at once.
+            after: begin behind this version; 0 is the beginning of the log. By default, at the present.
+            interval: seconds between two looks at what other processes appended; this process's own appends arrive at
+                once.
 
         Raises:
-            InvalidArgument: one of them is no such number.
+            InvalidArgument: ``after`` is not a version, or ``interval`` not a number of seconds.
             StoreError: the store cannot be read.
 
         Example:
@@ -483,10 +488,10 @@ class Timeline(TimelineView):
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
 
-        Each block's tokens are counted here, once in its life.
+        The tokens of each block are counted here, once in its life.
 
         Raises:
-            InvalidBlock: a block does not hold; nothing was written.
+            InvalidBlock: a block is not valid; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
             StoreError: the store refused; nothing was written.
 
@@ -510,7 +515,7 @@ class Timeline(TimelineView):
         return await self._append_new(checked, at)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
-        """Append blocks and other events together, with ids of their own: for imports and replays.
+        """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
 
         Raises:
             StoreError: the store refused; nothing was written.
@@ -520,7 +525,7 @@ class Timeline(TimelineView):
     async def decide(
         self, payloads: Sequence[Payload], *, at: datetime, ids: Sequence[UUID], expected: int | None = None
     ) -> None:
-        """Append decisions of a recorded client, such as its compactions, and take a snapshot behind them.
+        """Append the decisions of a recorded client, such as its compactions, then take a snapshot: for imports.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -535,21 +540,21 @@ class Timeline(TimelineView):
         keys: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> list[Block]:
-        """Append a provider's messages as blocks, in one transaction; return those that were appended.
+        """Append a provider's messages as blocks, in one transaction; return the appended blocks.
 
-        All of them are new, unless ``keys`` says otherwise: a key names a message for ever, and a message whose key was
-        appended before is left out. So a history that grew can be given again as a whole.
+        Without ``keys``, every message is new. With them, a message whose key was appended before is left out, so that
+        an application can pass its whole history again after it grew.
 
         Args:
-            messages: in the form of Anthropic's messages, OpenAI's chat, Google's contents, or the AI SDK's model or
+            messages: Anthropic's messages, OpenAI's chat messages, Google's contents, or the AI SDK's model or
                 interface messages; contents may hold the SDK's objects.
-            wire: which form it is; told by the messages unless given.
-            keys: a key for each message, unique in the conversation.
-            now: the time of the blocks.
+            wire: form of the messages; recognised by their content by default.
+            keys: one key for each message, unique in the conversation, and for ever that message's.
+            now: time of the blocks.
 
         Raises:
-            InvalidBlock: one of them is no message; nothing was written.
-            InvalidArgument: there is no such form, or the keys do not name each of them.
+            InvalidBlock: a message is not valid; nothing was written.
+            InvalidArgument: there is no such form, or there is not one key for each message.
             StoreError: the store refused; nothing was written.
 
         Example:
@@ -572,6 +577,7 @@ class Timeline(TimelineView):
         names = keys or [f"{batch}_{number}" for number in range(len(messages))]
         read = read_messages(messages, wire=wire, names=names)
         ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
+        # Asked before blocks are placed in turns: a message that is left out must not open one.
         known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
         new = [n for n, own in enumerate(ids) if not known.intersection(own)]
         return await self._append_read([read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new)))
@@ -584,20 +590,23 @@ class Timeline(TimelineView):
         question: str = QUESTION,
         now: datetime | None = None,
     ) -> list[Block]:
-        """Tell the model something that is neither its user's nor its tools', without touching the system prompt.
+        """Add a text of the application's own to the context, without touching the system prompt.
+
+        Use it for reminders and facts that come from neither the user nor a tool. A changed system prompt would
+        invalidate the provider's whole cache; a text at the end does not.
 
         Args:
-            text: what to tell it.
-            keep: ``nowhere``: it stands in the uncached tail of the next recorded render, and is gone after that.
-                ``pair``: it is appended, as the assistant's answer to a question of the user's.
-            question: what the user asks in a pair.
-            now: the time of the pair.
+            text: the text that the model sees.
+            keep: ``nowhere``: only the next recorded render sends it, in its uncached tail. ``pair``: it is appended,
+                as the assistant's answer to a question of the user's.
+            question: the user's question of a pair.
+            now: time of the pair.
 
         Returns:
-            The blocks that were appended, none for a text that is kept nowhere.
+            The appended blocks; none if the text is kept nowhere.
 
         Raises:
-            InvalidArgument: the text or the question is blank, or ``keep`` is something else.
+            InvalidArgument: the text or the question is blank, or ``keep`` has another value.
             StoreError: the store refused; nothing was written.
 
         Example:
@@ -625,13 +634,13 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
 
-        The same reply a second time adds nothing, and gives the blocks that are stored.
+        Recording the same reply a second time appends nothing and returns the stored blocks.
 
         Args:
             reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
                 first), or an OpenAI response, as the SDK's object or its dict.
-            started_at: when the request was sent.
-            now: the time of the blocks.
+            started_at: time at which the request was sent.
+            now: time of the blocks.
 
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
@@ -655,16 +664,17 @@ class Timeline(TimelineView):
     def recording(
         self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
     ) -> StreamRecording:
-        """Return a stream that hands on every event of a model's stream, and is recorded when it ends.
+        """Pass a model's stream through, event by event, and record the response when it ends.
 
-        Enter it with ``async with`` and iterate over it. When the stream breaks, or the loop is left or cancelled, what
-        arrived is recorded as one response, its completion marked with ``meta["interrupted"]``. A call whose arguments
-        were cut off is not recorded as a call; the marked completion keeps it in its meta.
+        Enter the result with ``async with`` and iterate over it. If the stream breaks, or the loop is left or
+        cancelled, the events that arrived are recorded as one response, its completion marked with
+        ``meta["interrupted"]``. A call whose arguments were cut off is not recorded as a call; the marked completion
+        keeps it in its meta.
 
         Args:
-            stream: of Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
-            started_at: when the request was sent.
-            now: the time of the blocks; the moment of recording unless given.
+            stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
+            started_at: time at which the request was sent.
+            now: time of the blocks; the moment of recording by default.
 
         Example:
             ```python
@@ -697,13 +707,13 @@ class Timeline(TimelineView):
         """Read a model's stream to its end and record it; return the blocks. See `recording`.
 
         Args:
-            stream: of a provider's events.
-            on_event: called with each event as it comes.
-            started_at: when the request was sent.
-            now: the time of the blocks.
+            stream: a provider's events, as for `recording`.
+            on_event: called with each event as it arrives.
+            started_at: time at which the request was sent.
+            now: time of the blocks.
 
         Raises:
-            UnknownResponse: no event of a model's response came.
+            UnknownResponse: the stream had no event of a model's response.
             StoreError: the store refused.
         """
         async with self.recording(stream, started_at=started_at, now=now) as recording:
@@ -722,10 +732,10 @@ class Timeline(TimelineView):
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one.
+        """Record a model call: its usage, how it ended, and the version of the render that it answers (the newest).
 
         Raises:
-            InvalidArgument: one of them is nothing that can be recorded.
+            InvalidArgument: an argument cannot be recorded.
             StoreError: the store refused; nothing was written.
         """
         fields: dict[str, Any] = {} if usage is None else {"usage": usage}
@@ -737,16 +747,15 @@ class Timeline(TimelineView):
         await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
-        """Return a tool by which the model reads back any path that its context prints.
+        """Return a tool with which the model reads back any path that its context prints.
 
         Args:
-            wire: whose schema it has: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
-            max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
-                less.
+            wire: form of its schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
+            max_tokens: most tokens of an answer. By default 4,000, or a tenth of the policy's limit if that is less.
 
         Raises:
             InvalidPolicy: there is no such wire.
-            InvalidArgument: ``max_tokens`` is no number of tokens.
+            InvalidArgument: ``max_tokens`` is not a number of tokens.
 
         Example:
             ```python
@@ -786,18 +795,18 @@ class Timeline(TimelineView):
     async def _append_read(
         self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
     ) -> list[Block]:
-        """Append the blocks of messages, in the turns that they open or belong to; with ``ids``, under these."""
+        """Append the blocks of messages in the turns that they open or belong to, under ``ids`` if given."""
         return await self._append_new(placed_in_turns(messages, self._log.fold.turns), at, ids=ids)
 
     async def _append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
-        """Count blocks and append them in one transaction; with ``ids``, under these. No blocks, no transaction."""
+        """Count blocks and append them in one transaction, under ``ids`` if given; do nothing without blocks."""
         if not blocks:
             return []
         drafts = await self._drafts(blocks, ids or event_ids(at, len(blocks)), at)
         return await self._log.append(drafts, counter=self.counter.name)
 
     async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
-        """Return the blocks of a response that is in the log already: they stand right before its `model.called`."""
+        """Return the stored blocks of a recorded response: those right before its `model.called`."""
         calls = [e.version async for e in self._store.read(self.id, types=["model.called"]) if e.id == called_id]
         if not calls:
             return None
@@ -809,7 +818,7 @@ class Timeline(TimelineView):
         return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
 
     def _answering(self, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
-        """Say when a model call began, and which render it answers."""
+        """Add to a model call when it began, and which render it answers."""
         rendered = self.window.rendered
         return called.model_copy(
             update={
@@ -829,20 +838,21 @@ class Timeline(TimelineView):
         now: datetime | None = None,
         record: Record = "full",
     ) -> RenderedContext:
-        """Return what the model should see now, compacting first when the context is above the trigger.
+        """Return the context to send to the model now, compacting first when it is above the trigger.
 
         Args:
             system: the system prompt, a text or the provider's content parts; sent as it is.
             tools: the provider's tool schemas; sent as they are.
-            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them.
-            now: the time of what is decided and recorded.
+            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them.
+            now: time of the decisions and of the record.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
-                only hashes of prompt, tools and tail; False appends nothing, calls no hook and gives the same bytes.
+                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
+                returns the same bytes.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
-            InvalidArgument: one of the arguments is something else, or has no form in JSON.
+            InvalidArgument: an argument has the wrong type, or no form in JSON.
             StoreError: the store refused.
 
         Example:
@@ -860,7 +870,7 @@ class Timeline(TimelineView):
         checks.choice("record", record, ("full", "hash", True, False))
         checks.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
-        await self._catch_up()
+        await self._catch_up()  # before the dry log is copied: a dry run must decide on the same log
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else self._compactor.dry()
         injected = self._injected
@@ -882,7 +892,7 @@ class Timeline(TimelineView):
                 payloads, values = context_events(context, known, how)
                 await log.commit(payloads, at=now, values=values)
             tell(context)
-        if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
+        if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
         return context
 
@@ -899,17 +909,17 @@ class Timeline(TimelineView):
     ) -> T:
         """Render and call the model; when it refuses the context for its size, compact and call once more.
 
-        The context is compacted to 0.7 of what the model takes, or where it does not say, of what it refused; in our
-        tokens, told by how much it counted. Any other error goes on to the caller.
+        The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is converted
+        to our tokens by the provider's count of the refused request. Any other error passes on to the caller.
 
         Args:
             call: sends a context to the model and returns its reply.
             system: the system prompt, as for `render`.
             tools: the provider's tool schemas.
-            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them, both times.
-            now: the time of what is decided and recorded.
-            record: how both contexts are recorded.
-            refused: recognises the provider's error; knows Anthropic's and OpenAI's, and servers like them.
+            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them, both times.
+            now: time of the decisions and of the record.
+            record: how to record both contexts.
+            refused: recognises the provider's error; the default knows Anthropic's, OpenAI's and compatible servers'.
 
         Raises:
             ContextRefused: the smaller context was refused too, or none could be made.
@@ -942,7 +952,7 @@ class Timeline(TimelineView):
         try:
             return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
         except BaseException:
-            if self._injected[: len(injected)] != injected:  # nobody heard them: the next render says them
+            if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
             raise
 
@@ -954,19 +964,20 @@ class Timeline(TimelineView):
         earlier: RenderedContext | None = None,
         now: datetime | None = None,
     ) -> RenderedContext | None:
-        """Return a smaller context in the place of one that the model refused for its size; None for any other error.
+        """Return a smaller context after the model refused one for its size; None for any other error.
 
-        This is `retry_with_compaction` for a loop whose calls are made by somebody else, such as a framework. System
-        prompt, tools and ephemeral tail are those of the refused context.
+        This is `retry_with_compaction` for a loop in which a framework calls the model. System prompt, tools and
+        ephemeral tail are those of the refused context.
 
         Args:
-            context: the refused one.
-            error: what the call raised.
-            earlier: the context in whose place the refused one came: there is no third.
-            now: the time of what is decided and recorded.
+            context: the refused context.
+            error: the exception that the call raised.
+            earlier: the context that was refused before ``context``, if ``context`` already replaced one: there is no
+                third attempt.
+            now: time of the decisions and of the record.
 
         Raises:
-            ContextRefused: no smaller context could be made, or it was the second one that was refused.
+            ContextRefused: no smaller context could be made, or this was the second refusal.
             ContextOverflow, BudgetImpossible: as `render`.
             StoreError: the store refused.
         """
@@ -988,7 +999,7 @@ class Timeline(TimelineView):
         return smaller
 
     async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
-        """Record a refused render for whoever follows the log, unless it is what the log ends with."""
+        """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
         told = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
         if [event.payload for event in newest] != [told]:
@@ -997,19 +1008,19 @@ class Timeline(TimelineView):
     # Decisions of the application
 
     async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
-        """Compact now, whatever the size of the context; return what was done.
+        """Compact now, whatever the size of the context; return the decisions that were taken.
 
         Args:
             instructions: what the summary should attend to.
-            wait: for a compaction that somebody else is writing; at the latest until its lease expires.
-            now: its time.
+            wait: wait while another writer compacts, at most until its lease expires.
+            now: time of the decisions.
 
         Raises:
-            CompactionInProgress: somebody else is writing one, and ``wait`` is False.
+            CompactionInProgress: another writer is compacting, and ``wait`` is False.
             CompactionRefused: nothing would be gained; ``reason`` says why.
-            CompactionSuperseded: other writers changed the range each time.
+            CompactionSuperseded: other writers changed the range at every attempt.
             SummarizerFailed: no summarizer gave a usable answer.
-            InvalidArgument: the instructions are no text.
+            InvalidArgument: the instructions are not a text.
 
         Example:
             ```python
@@ -1038,21 +1049,21 @@ class Timeline(TimelineView):
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None
     ) -> list[int]:
-        """Take a compaction back: what it covered is shown again as it was; return the versions taken back.
+        """Undo a compaction: the covered blocks are shown again as they were. Return the versions that were undone.
 
-        No automatic compaction follows under this policy until one is forced (`compact`); renders report what is over
-        the budget meanwhile. The previews that it brought go with it; other hides are decisions of their own and stay.
-        The cost is that of reading the whole log.
+        Afterwards nothing is compacted automatically under this policy until `compact` is called; a render over the
+        budget reports that. The compaction's previews go with it; other hides are decisions of their own and stay. The
+        cost is that of reading the whole log.
 
         Args:
-            version: of the compaction (its event); the newest one that stands unless given.
-            cascade: take back the later ones that cover it too, in one append.
-            now: its time.
+            version: version of the compaction's event; the newest compaction in force by default.
+            cascade: also undo the later compactions that cover it, in one append.
+            now: time of the undo.
 
         Raises:
-            UndoUnavailable: no such compaction stands, or its originals are gone.
-            CompactionCovered: a later one covers it, and ``cascade`` is False.
-            InvalidArgument: ``version`` is no version.
+            UndoUnavailable: no such compaction is in force, or its originals are gone.
+            CompactionCovered: a later compaction covers it, and ``cascade`` is False.
+            InvalidArgument: ``version`` is not a version.
 
         Example:
             ```python
@@ -1088,15 +1099,15 @@ class Timeline(TimelineView):
         """Hide a block of the window, until `reveal`.
 
         Args:
-            path: of the block.
-            mode: show a short replacement, or nothing; what shows nothing goes with its group (calls and results).
-            text: the replacement; the default says what the block was, and ends with its path.
-            now: its time.
+            path: path of the block.
+            mode: ``replace`` shows a short replacement; ``omit`` shows nothing, of the whole group (calls and results).
+            text: the replacement; by default one that names what the block was, and ends with its path.
+            now: time of the decision.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
-            InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
+            BlockProtected: the block is pinned, a summary, redacted, an open call, or covered by a summary.
+            InvalidArgument: there is no such mode, or ``omit`` comes with a text.
 
         Example:
             ```python
@@ -1119,20 +1130,20 @@ class Timeline(TimelineView):
         )
 
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
-        """Show a hidden block again; nothing hides it by itself any more.
+        """Show a hidden block again; no render hides it any more.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is not hidden, or a summary covers it.
+            BlockProtected: the block is not hidden, or a summary covers it.
         """
         await self._decide_about(path, now, reveal)
 
     async def pin(self, path: str, *, now: datetime | None = None) -> None:
-        """Pin a block of the window with its group: no compaction covers it, and nothing hides it by itself.
+        """Pin a block of the window with its group: no compaction covers them, and no render hides them.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is a summary, or a summary covers it.
+            BlockProtected: the block is a summary, or a summary covers it.
 
         Example:
             ```python
@@ -1148,7 +1159,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, pin)
 
     async def unpin(self, path: str, *, now: datetime | None = None) -> None:
-        """Take the pin off a block and its group.
+        """Remove the pin from a block and its group.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1157,7 +1168,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, unpin)
 
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
-        """Append what a pure function decides about a live block, on the log as it is then."""
+        """Append a pure function's decision about a live block, taken on the log as it is at the commit."""
 
         async def choose() -> list[Payload]:
             window = self.window
@@ -1174,16 +1185,16 @@ class Timeline(TimelineView):
     # Stages of the work
 
     async def enter_stage(self, stage: str, label: str = "", *, now: datetime | None = None) -> Stage:
-        """Begin a stage: what follows belongs to it until it is approved.
+        """Begin a stage: the blocks that follow belong to it until it is approved.
 
         Args:
-            stage: its name, unique among the stages that stand.
-            label: how it is called to people and models; the name unless given.
-            now: its time.
+            stage: name of the stage, unique among the conversation's live stages.
+            label: its name for people and models; ``stage`` by default.
+            now: time of the decision.
 
         Raises:
             StageRefused: another stage is going on, or this one is approved already.
-            InvalidArgument: the name is blank, or one of both is no text.
+            InvalidArgument: the name is blank, or an argument is not a text.
             StoreError: the store refused; nothing was written.
 
         Example:
@@ -1220,20 +1231,21 @@ class Timeline(TimelineView):
     ) -> Stage:
         """Approve the current stage, and put its decision into the memory digest.
 
-        Where its messages stand is recorded with it: the versions of the first and the last, and how many there are.
+        The event also records the stage's messages: the versions of the first and the last, and their number.
 
         Args:
-            decision: what was decided, in at most 200 characters; always in view from now on.
-            short: what the stage came to, in at most 280 characters; the decision unless given.
-            detailed: the same in at most 1,000 characters; the short text unless given.
-            references: what the work refers to; how many are told, and of the other two, is the policy's `StageData`.
-            citations: what it quotes.
-            artifacts: what it produced, as texts.
-            now: its time.
+            decision: the decision, in at most 200 characters; always in view from now on.
+            short: the stage's outcome, in at most 280 characters; the decision by default.
+            detailed: the outcome in at most 1,000 characters; the short text by default.
+            references: works that the stage refers to. The policy's `StageData` limits how many references, citations
+                and artifacts a context shows.
+            citations: passages that it quotes.
+            artifacts: texts that it produced.
+            now: time of the decision.
 
         Raises:
             StageRefused: no stage is going on.
-            InvalidArgument: a text is too long or missing, or a list is none.
+            InvalidArgument: a text is too long or missing, or a list is not one.
             StoreError: the store refused; nothing was written.
 
         Example:
@@ -1273,18 +1285,19 @@ class Timeline(TimelineView):
                 citations=tuple(citations),
                 artifacts=tuple(artifacts),
             )
+            # In one append: no reader must see an approved stage whose decision is not in view.
             return [approved, await self._memory_digest(approved, at)]
 
         return await self._decide_stage(choose, at)
 
     async def rewind_stage(self, stage: str, *, now: datetime | None = None) -> Stage:
-        """Go back to an approved stage: it goes on, and its decision and those of all later stages hold no more.
+        """Reopen an approved stage: its decision and those of all later stages no longer hold.
 
-        What was said stays in view. The next approval of the stage speaks for all that was said since it began.
+        The messages stay in view. The next approval of the stage covers everything since the stage began.
 
         Raises:
-            StageNotFound: no stage of that name stands.
-            StageRefused: it is not approved, but going on.
+            StageNotFound: no live stage has that name.
+            StageRefused: the stage is still going on, so there is no approval to go back from.
             StoreError: the store refused; nothing was written.
         """
         checks.text("stage", stage)
@@ -1303,7 +1316,7 @@ class Timeline(TimelineView):
         return await self._decide_stage(choose, at)
 
     async def _decide_stage(self, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime) -> Stage:
-        """Append what is chosen on the log as it is then; return the stage that it concerns: the last that stands."""
+        """Append the events that ``choose`` returns on the log as it is at the commit; return the newest live stage."""
         await self._log.catch_up()
         await self._log.decide(choose, at=at)
         return self.window.stages[-1]
@@ -1318,7 +1331,7 @@ class Timeline(TimelineView):
             raise StageRefused(self.id, stage, "it is approved; go back to it with rewind_stage")
 
     async def _memory_digest(self, payload: StageApproved | StageRewound, at: datetime) -> Payload:
-        """Return the block that says what holds once an event is in the log."""
+        """Return the memory digest as it is once an event is in the log."""
         window = self.window
         earlier = any(type(item.block) is StageDigest for item in window.items)
         approved = approvals(advanced(window.stages, window.version + 1, payload))
@@ -1326,7 +1339,7 @@ class Timeline(TimelineView):
         return await addressed_block(self._log, digest, at, self.counter)
 
     async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
-        """Return where the messages of a stage stand: the versions of the first and last block, and their number."""
+        """Return the versions of the first and last message of a stage, and the number of its messages."""
         said = Fold(self.id)
         async for event in self._store.read(self.id, after=stage.entered, until=self.version):
             block = appended_block(event.payload)
@@ -1338,12 +1351,12 @@ class Timeline(TimelineView):
     # The loop of an agent
 
     def step_hook(self, wire: MessageWire, *, system: JsonValue = None, tools: Sequence[JsonValue] = ()) -> StepHook:
-        """Return an adapter for a loop that asks for the messages of each step, and tells when one is finished.
+        """Return an adapter for a loop that calls one function before each step for its messages, and one after it.
 
         Args:
-            wire: the form of the loop's messages.
+            wire: form of the loop's messages.
             system: the system prompt that the loop sends beside them; counted, and recorded with each context.
-            tools: the tool schemas that it sends; the same.
+            tools: the tool schemas that the loop sends; counted and recorded too.
 
         Example:
             ```python
@@ -1368,9 +1381,9 @@ class Timeline(TimelineView):
         )
 
     def list_follower(self) -> ListFollower:
-        """Return what keeps the log in step with a framework's own list of messages, for an adapter of that framework.
+        """Return a follower that keeps the log in step with a framework's list of messages: for adapters.
 
-        It is of use for as long as the list: it remembers what the log said when it looked last.
+        Use one follower for each list: it remembers how much of the log it has read.
         """
         return ListFollower(
             window=lambda: self.window, since=self._log.since, append=self._append_read, clock=self._clock
@@ -1385,22 +1398,23 @@ class Timeline(TimelineView):
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> LengthStop:
-        """Record a reply that ended for want of room, and make room where the context is the reason.
+        """Record a reply that was cut off for want of room, and compact if the context is the reason.
 
-        Calls that were cut off are set aside, the budget is drawn up anew, and where a compaction is due it is made:
-        then the loop goes on with another render. Where none is due, or none helps, the loop ends: the answer alone is
-        longer than it may be. Where the next request would end with half an answer, the user asks the model to go on.
+        Calls that were cut off are set aside, and the account of the next request is drawn up. If a compaction is due
+        and makes room, the loop goes on with another render; otherwise it ends, because the answer itself is longer
+        than the model may write. If the next request would end with half an answer, a block of the user's asks the
+        model to go on.
 
         Args:
-            reply: the model's, as for `record`; or the blocks of one that is recorded already, a stream's for example.
+            reply: the model's reply, as for `record`; or the blocks of a recorded reply, such as a stream's.
             system: the system prompt of the next request.
-            tools: its tool schemas.
-            started_at: when the request was sent.
-            now: the time of what is recorded and decided.
+            tools: the tool schemas of the next request.
+            started_at: time at which the request was sent.
+            now: time of the blocks and decisions.
 
         Raises:
-            InvalidArgument: the reply ended in another way; nothing was written.
-            UnknownResponse: it is no reply; nothing was written.
+            InvalidArgument: the reply ended for another reason; nothing was written.
+            UnknownResponse: ``reply`` is not a reply; nothing was written.
             StoreError: the store refused.
         """
         at = moment(now, self._clock)
@@ -1410,6 +1424,7 @@ class Timeline(TimelineView):
         else:
             response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
             blocks = await self._record_response(response, started_at, at)
+        # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._catch_up()
         bill = self._next_request(system, tools)
         decisions: list[Taken] = []
@@ -1422,12 +1437,12 @@ class Timeline(TimelineView):
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),
             discarded=tuple(call for block in blocks for call in calls_cut_off(block)),
-            account=self._next_request(system, tools),  # stages may be told in short by now
+            account=self._next_request(system, tools),  # stages may be shown in short by now
             decisions=tuple(decisions),
         )
 
     def run(self) -> AbstractAsyncContextManager[None]:
-        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up.
+        """Enter a run of the agent; on leaving it, even by an error, `end_run` cleans up.
 
         Example:
             ```python
@@ -1442,15 +1457,16 @@ class Timeline(TimelineView):
         return until_the_end(self.end_run)
 
     async def end_run(self, *, now: datetime | None = None) -> list[Taken]:
-        """Clear old tool outputs at the end of a run, where the policy has such a step (seed 004, gap 5).
+        """Clear old tool outputs at the end of a run, where the policy has a `ClearToolOutputs` step.
 
-        That is done below the trigger too, and with a warm cache: the policy's own figures say what stays.
+        This happens below the trigger too, and with a warm cache, as in the prune-then-summarize design
+        [prune_then_summarize]; the step's own figures decide how much stays.
 
         Args:
-            now: its time.
+            now: time of the decisions.
 
         Returns:
-            What was done; nothing where the policy has no such step, or too little would be freed.
+            The decisions; none if the policy has no such step, or too little would be freed.
         """
         at = moment(now, self._clock)
         await self._catch_up()
@@ -1465,7 +1481,7 @@ class Timeline(TimelineView):
 
 
 async def _begun(store: EventStore, conversation: str, opened: ConversationOpened, at: datetime) -> StoredLog:
-    """Begin a conversation; where somebody else began it first, it is theirs that is opened."""
+    """Begin a conversation; if another writer began it first, open that one."""
     event = NewEvent(id=event_id(at), at=at, payload=opened)
     with suppress(VersionConflict):
         await store.append(conversation, [event], expected=Expected.NO_STREAM)
@@ -1482,13 +1498,13 @@ def _check_keys(keys: Sequence[str], messages: int) -> None:
 
 
 def stable_ids(count: int, *parts: str) -> list[UUID]:
-    """Make event ids that follow from what is recorded alone, and not from the time: recorded again, it is known."""
+    """Derive event ids from the recorded content alone, not from the time, so that a repetition is recognised."""
     return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]
 
 
 @asynccontextmanager
 async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[Taken]]]) -> AsyncIterator[None]:
-    """Run what is inside, then clean up, whatever ended it; what ended it is what the caller sees."""
+    """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
     try:
         yield
     except BaseException as error:

@@ -1,8 +1,9 @@
-"""`ListFollower`: a log kept in step with the list of messages that a framework holds.
+"""`ListFollower`: keep the log in step with the list of messages that a framework holds.
 
-Frameworks own mutable lists; the log is never one of them. Before each call of the model an adapter hands over the
-framework's list as blocks, and what the log does not hold yet is appended, once. What this timeline said itself (its
-summaries, the lines that stand for hidden content, the result of a call that has none) is no news when it comes back.
+Frameworks own mutable lists, which the log never is. Before each call of the model an adapter passes the framework's
+list as blocks, and the follower appends each block that the log does not hold yet, once. Texts of the timeline's own
+(summaries, replacements of hidden content, the filled-in result of a call without one) are not appended when they come
+back.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ListFollower:
-    """Appends what is new in a framework's list. `Timeline.list_follower` makes one for each list."""
+    """Appends the new messages of a framework's list. `Timeline.list_follower` makes one for each list."""
 
     def __init__(
         self,
@@ -46,15 +47,14 @@ class ListFollower:
         self._lock = anyio.Lock()
 
     async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
-        """Append what of a list the log does not hold; return the blocks that were appended.
+        """Append the blocks of a list that the log does not hold; return them.
 
-        The list is the framework's whole history or any later part of it, in order. A block is known by what it says
-        (`timeline.agent.deduplication.signature`), whoever appended it: this method, `Timeline.record`, another
-        process.
+        The list is the framework's whole history or any later part of it, in order. A block is known by its content
+        (`timeline.agent.deduplication.signature`), also if `Timeline.record` or another process appended it.
 
         Args:
             messages: the blocks of each message, in order.
-            now: the time of what is appended.
+            now: time of the appended blocks.
 
         Raises:
             StoreError: the store refused; nothing was written.
@@ -71,11 +71,11 @@ class ListFollower:
             return await self._append(unknown(news, signatures(self._blocks)), at)
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
-        """Append messages that are new by their framework's word, whatever they say; return the blocks.
+        """Append messages that the framework knows to be new, without comparing their content; return the blocks.
 
         Args:
             messages: the blocks of each message, in order.
-            now: the time of what is appended.
+            now: time of the appended blocks.
 
         Raises:
             StoreError: the store refused; nothing was written.
@@ -84,6 +84,6 @@ class ListFollower:
 
 
 def own_words(window: Window) -> set[str]:
-    """Return the texts of this library's own that a context of a window may hold; they are no news to its log."""
+    """Return this library's own texts that a context of the window may hold, which must not be appended again."""
     shown = {item.replacement.text for item in window.items if item.replacement is not None}
     return {INTERRUPTED, *shown, *(item.block.text for item in window.items if item.is_summary)} - {""}
