@@ -7,26 +7,26 @@ Its methods check their arguments, read the clock and hand over: `timeline.engin
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
-import anyio.to_thread
 from pydantic import ValidationError
 
 from timeline import checks
+from timeline.agent import stages
 from timeline.agent.calibration import FACTS, Calibration, calibrate
 from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
-from timeline.agent.messages import QUESTION, injected_pair, placed_in_turns, read_messages
+from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
+from timeline.agent.recording import answering, append_messages, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
-from timeline.blocks import Block, CustomBlock, RangeSummary, StageDigest, parse_block, with_media
+from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
 from timeline.checks import moment
+from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import relieve
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import Course, hide_by_step
@@ -41,12 +41,9 @@ from timeline.errors import (
     ContextOverflow,
     ContextRefused,
     ConversationNotFound,
-    DuplicateEvent,
     HistoryUnavailable,
     InvalidArgument,
     InvalidBlock,
-    StageNotFound,
-    StageRefused,
     TimelineError,
     UndoUnavailable,
     VersionConflict,
@@ -56,27 +53,16 @@ from timeline.events import (
     ModelCalled,
     NewEvent,
     ParentLink,
-    PolicyChanged,
-    appended_block,
-    derived_event_id,
     event_id,
-    event_ids,
 )
-from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
-from timeline.fold.fold import Fold
-from timeline.fold.stages import advanced, current_stage
-from timeline.frozen import repair_text
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.dry_run import DryLog
 from timeline.log.history import fold_past, standing_compactions, versions_to_revert
-from timeline.log.protocol import Draft
-from timeline.log.stored import StoredLog, addressed_block, free_id
+from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import shielded
 from timeline.planning.account import FixedPart
-from timeline.planning.collapse_stages import approvals, memory_digest
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
-from timeline.planning.messages import messages
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.ours import balanced
 from timeline.policy.steps import ClearToolOutputs
@@ -89,6 +75,7 @@ from timeline.wire.responses import calls_cut_off, read_response
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
     from uuid import UUID
 
     from pydantic import JsonValue
@@ -100,7 +87,7 @@ if TYPE_CHECKING:
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
-    from timeline.log.protocol import Log
+    from timeline.log.protocol import Draft, Log
     from timeline.planning.account import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
@@ -113,17 +100,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Record: TypeAlias = Literal["full", "hash"] | bool
 """How to record a render: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
-_THREAD_CHARACTERS: Final = 1_000_000
-"""Texts longer than this together are counted in a thread: slower, but they would block the loop for 0.1 seconds."""
 _MOST_RECALLED: Final = 4_000
 _CALIBRATED_EVENTS: Final = 2_000
-_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
-DECISION_CHARACTERS: Final = 200
-SHORT_CHARACTERS: Final = 280
-DETAILED_CHARACTERS: Final = 1_000
-"""Characters of an approval's texts, as in the priority-chain design [priority_chain]: decision, short, detailed."""
-_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
-"""Types of blocks that are not messages of the conversation."""
 
 
 class Timeline(TimelineView):
@@ -144,14 +122,13 @@ class Timeline(TimelineView):
         ```
     """
 
+    _conversation: Conversation
     _log: StoredLog
     _injected: tuple[str, ...] = ()
     """Injected texts that the next recorded render sends in its tail."""
 
-    def __init__(self, log: StoredLog, store: EventStore, clock: Clock, equipment: Equipment, policy: Policy) -> None:
-        super().__init__(log, store, equipment.under(policy), clock)
-        self._equipment = equipment
-        self._known_policy = log.fold.window.policy
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation)
 
     # Opening, and the policy in force
 
@@ -228,7 +205,7 @@ class Timeline(TimelineView):
             log = await _begun(store, conversation, opened, moment(now, clock))
         policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
-        return cls(log, store, clock, equipment, policy)
+        return cls(Conversation(store, log, clock, equipment, policy))
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
         """Put a policy in force from now on: here, and for everyone who opens the conversation without a policy.
@@ -256,13 +233,7 @@ class Timeline(TimelineView):
             ```
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
-        at = moment(now, self._clock)
-        await self._catch_up()
-        hash_ = policy.digest()
-        if self._known_policy != hash_:
-            await self._log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
-        self._known_policy = hash_
-        self._compactor = self._equipment.under(policy)
+        await self._conversation.use_policy(policy, moment(now, self._clock))
 
     async def catch_up(self) -> None:
         """Read what other writers appended since; renders and decisions do so by themselves.
@@ -270,16 +241,7 @@ class Timeline(TimelineView):
         Raises:
             StoreError: the store cannot be read.
         """
-        await self._catch_up()
-
-    async def _catch_up(self) -> None:
-        """Read what other writers appended, and use the policy that the newest of them put in force."""
-        await self._log.catch_up()
-        known = self.window.policy
-        if known != self._known_policy:
-            policy = await policy_in_force(self._store, known)
-            self._known_policy = known
-            self._compactor = self._compactor if policy is None else self._equipment.under(policy)
+        await self._conversation.catch_up()
 
     # Looking at it: its past, its proof, its state
 
@@ -308,7 +270,8 @@ class Timeline(TimelineView):
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
         policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        return TimelineView(DryLog(self._store, fold), self._store, self._equipment.under(policy), clock)
+        dry = DryLog(self._store, fold)
+        return TimelineView(ConversationView(self._store, dry, clock, self._conversation.equipment, policy))
 
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
@@ -359,7 +322,8 @@ class Timeline(TimelineView):
                 if conversation is not None:
                     raise
                 continue  # another writer took the free id just now
-            return type(self)(log, self._store, self._clock, self._equipment, self.policy)
+            equipment = self._conversation.equipment
+            return type(self)(Conversation(self._store, log, self._clock, equipment, self.policy))
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.
@@ -415,12 +379,7 @@ class Timeline(TimelineView):
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
-        texts = [block.countable() for block in blocks]
-        if sum(map(len, texts)) > _THREAD_CHARACTERS:
-            counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
-        else:
-            counts = self.counter.count_many(texts)
-        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
+        return await self._conversation.count(blocks)
 
     async def calibration(self) -> Calibration:
         """Compare the provider's token counts with ours, by the newest recorded model calls.
@@ -512,7 +471,7 @@ class Timeline(TimelineView):
             raise InvalidBlock(
                 "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
             )
-        return await self._append_new(checked, at)
+        return await self._conversation.append_new(checked, at)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
         """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
@@ -570,17 +529,7 @@ class Timeline(TimelineView):
             ```
         """
         at = moment(now, self._clock)
-        checks.listed("messages", messages)
-        if keys is not None:
-            _check_keys(keys, len(messages))
-        batch = str(event_id(at))
-        names = keys or [f"{batch}_{number}" for number in range(len(messages))]
-        read = read_messages(messages, wire=wire, names=names)
-        ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
-        # Asked before blocks are placed in turns: a message that is left out must not open one.
-        known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
-        new = [n for n, own in enumerate(ids) if not known.intersection(own)]
-        return await self._append_read([read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new)))
+        return await append_messages(self._conversation, messages, at, wire=wire, keys=keys)
 
     async def inject(
         self,
@@ -627,7 +576,7 @@ class Timeline(TimelineView):
         if keep == "nowhere":
             self._injected = (*self._injected, text)
             return []
-        return await self._append_new(blocks, moment(now, self._clock))
+        return await self._conversation.append_new(blocks, moment(now, self._clock))
 
     async def record(
         self, reply: Any, *, started_at: datetime | None = None, now: datetime | None = None
@@ -659,7 +608,8 @@ class Timeline(TimelineView):
             ```
         """
         at = moment(now, self._clock)
-        return await self._record_response(read_response(reply, unnamed=str(event_id(at))), started_at, at)
+        response = read_response(reply, unnamed=str(event_id(at)))
+        return await record_response(self._conversation, response, started_at, at)
 
     def recording(
         self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
@@ -692,7 +642,7 @@ class Timeline(TimelineView):
         at = moment(now, self._clock)
 
         async def save(response: ModelResponse) -> list[Block]:
-            return await self._record_response(response, started_at, moment(now, self._clock))
+            return await record_response(self._conversation, response, started_at, moment(now, self._clock))
 
         return StreamRecording(stream, unnamed=str(event_id(at)), save=save)
 
@@ -744,7 +694,7 @@ class Timeline(TimelineView):
         except ValidationError as error:
             first = error.errors()[0]
             raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
-        await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
+        await self._log.commit([answering(self._conversation, called, started_at)], at=moment(now, self._clock))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
         """Return a tool with which the model reads back any path that its context prints.
@@ -778,53 +728,6 @@ class Timeline(TimelineView):
             count=self.count,
             counter=self.counter,
             max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
-        )
-
-    async def _record_response(self, response: ModelResponse, started_at: datetime | None, at: datetime) -> list[Block]:
-        *ids, called_id = stable_ids(len(response.blocks) + 1, self.id, "response", response.key())
-        drafts = await self._drafts(response.blocks, ids, at)
-        drafts.append(Draft(called_id, at, payload=self._answering(response.called, started_at)))
-        try:
-            return await self._log.append(drafts, counter=self.counter.name)
-        except DuplicateEvent:
-            stored = await self._recorded(called_id, len(ids))
-            if stored is None:
-                raise
-            return stored
-
-    async def _append_read(
-        self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
-    ) -> list[Block]:
-        """Append the blocks of messages in the turns that they open or belong to, under ``ids`` if given."""
-        return await self._append_new(placed_in_turns(messages, self._log.fold.turns), at, ids=ids)
-
-    async def _append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
-        """Count blocks and append them in one transaction, under ``ids`` if given; do nothing without blocks."""
-        if not blocks:
-            return []
-        drafts = await self._drafts(blocks, ids or event_ids(at, len(blocks)), at)
-        return await self._log.append(drafts, counter=self.counter.name)
-
-    async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
-        """Return the stored blocks of a recorded response: those right before its `model.called`."""
-        calls = [e.version async for e in self._store.read(self.id, types=["model.called"]) if e.id == called_id]
-        if not calls:
-            return None
-        events = await self._store.read_versions(self.id, range(calls[0] - blocks, calls[0]))
-        return [block for event in events if (block := appended_block(event.payload)) is not None]
-
-    async def _drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
-        sizes = await self.count(blocks)
-        return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
-
-    def _answering(self, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
-        """Add to a model call when it began, and which render it answers."""
-        rendered = self.window.rendered
-        return called.model_copy(
-            update={
-                "started_at": None if started_at is None else moment(started_at, self._clock, "started_at"),
-                "answers": None if rendered is None else rendered.version,
-            }
         )
 
     # Rendering
@@ -870,7 +773,7 @@ class Timeline(TimelineView):
         checks.choice("record", record, ("full", "hash", True, False))
         checks.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
-        await self._catch_up()  # before the dry log is copied: a dry run must decide on the same log
+        await self._conversation.catch_up()  # before the dry log is copied: a dry run must decide on the same log
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else self._compactor.dry()
         injected = self._injected
@@ -1036,7 +939,7 @@ class Timeline(TimelineView):
             ```
         """
         checks.text("instructions", instructions)
-        await self._catch_up()
+        await self._conversation.catch_up()
         now = moment(now, self._clock)
         fixed = FixedPart(reserved=self._reserved)
         done = await run_steps(
@@ -1081,7 +984,7 @@ class Timeline(TimelineView):
         if version is not None:
             checks.version_number("version", version)
         at = moment(now, self._clock)
-        await self._catch_up()
+        await self._conversation.catch_up()
 
         async def choose() -> list[int]:
             standing = await standing_compactions(self._store, self.id)
@@ -1179,7 +1082,7 @@ class Timeline(TimelineView):
                 raise BlockNotFound(self.id, path)
             return [decide(window, item)]
 
-        await self._catch_up()
+        await self._conversation.catch_up()
         await self._log.decide(choose, at=moment(now, self._clock))
 
     # Stages of the work
@@ -1207,16 +1110,7 @@ class Timeline(TimelineView):
             assert (stage.label, stage.approval) == ("The topic", None)
             ```
         """
-        checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
-        checks.text_of("label", label, DECISION_CHARACTERS)
-        entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            self._check_may_enter(entered.stage)
-            return [entered]
-
-        return await self._decide_stage(choose, at)
+        return await stages.enter(self._conversation, stage, label, moment(now, self._clock))
 
     async def approve_stage(
         self,
@@ -1260,35 +1154,16 @@ class Timeline(TimelineView):
             assert stage.approval.count == 1
             ```
         """
-        checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
-        checks.text_of("short", short, SHORT_CHARACTERS)
-        checks.text_of("detailed", detailed, DETAILED_CHARACTERS)
-        for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
-            checks.texts(name, values)
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            current = current_stage(self.window.stages)
-            if current is None:
-                raise StageRefused(self.id, "", "no stage is going on; enter one first")
-            first, last, count = await self._boundaries(current)
-            approved = StageApproved(
-                stage=current.stage,
-                label=current.label,
-                decision=decision,
-                short=short,
-                detailed=detailed,
-                first=first,
-                last=last,
-                count=count,
-                references=tuple(references),
-                citations=tuple(citations),
-                artifacts=tuple(artifacts),
-            )
-            # In one append: no reader must see an approved stage whose decision is not in view.
-            return [approved, await self._memory_digest(approved, at)]
-
-        return await self._decide_stage(choose, at)
+        return await stages.approve(
+            self._conversation,
+            moment(now, self._clock),
+            decision=decision,
+            short=short,
+            detailed=detailed,
+            references=references,
+            citations=citations,
+            artifacts=artifacts,
+        )
 
     async def rewind_stage(self, stage: str, *, now: datetime | None = None) -> Stage:
         """Reopen an approved stage: its decision and those of all later stages no longer hold.
@@ -1300,53 +1175,7 @@ class Timeline(TimelineView):
             StageRefused: the stage is still going on, so there is no approval to go back from.
             StoreError: the store refused; nothing was written.
         """
-        checks.text("stage", stage)
-        rewound = StageRewound(stage=repair_text(stage))
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            standing = {known.stage: known for known in self.window.stages}
-            known = standing.get(rewound.stage)
-            if known is None:
-                raise StageNotFound(self.id, rewound.stage, list(standing))
-            if known.approval is None:
-                raise StageRefused(self.id, known.stage, "it is going on: there is nothing to go back from")
-            return [rewound, await self._memory_digest(rewound, at)]
-
-        return await self._decide_stage(choose, at)
-
-    async def _decide_stage(self, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime) -> Stage:
-        """Append the events that ``choose`` returns on the log as it is at the commit; return the newest live stage."""
-        await self._log.catch_up()
-        await self._log.decide(choose, at=at)
-        return self.window.stages[-1]
-
-    def _check_may_enter(self, stage: str) -> None:
-        stages = self.window.stages
-        current = current_stage(stages)
-        if current is not None:
-            cure = "approve it first" if current.stage != stage else "it needs not be entered again"
-            raise StageRefused(self.id, stage, f"stage {current.stage!r} is going on; {cure}")
-        if any(known.stage == stage for known in stages):
-            raise StageRefused(self.id, stage, "it is approved; go back to it with rewind_stage")
-
-    async def _memory_digest(self, payload: StageApproved | StageRewound, at: datetime) -> Payload:
-        """Return the memory digest as it is once an event is in the log."""
-        window = self.window
-        earlier = any(type(item.block) is StageDigest for item in window.items)
-        approved = approvals(advanced(window.stages, window.version + 1, payload))
-        digest = StageDigest(text=memory_digest(approved, self.policy.memory_digest, earlier=earlier))
-        return await addressed_block(self._log, digest, at, self.counter)
-
-    async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
-        """Return the versions of the first and last message of a stage, and the number of its messages."""
-        said = Fold(self.id)
-        async for event in self._store.read(self.id, after=stage.entered, until=self.version):
-            block = appended_block(event.payload)
-            if block is not None and block.type not in _NOT_SAID:
-                said.apply(event.version, event.at, event.payload)
-        items = said.window.items
-        return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)
+        return await stages.rewind(self._conversation, stage, moment(now, self._clock))
 
     # The loop of an agent
 
@@ -1370,24 +1199,14 @@ class Timeline(TimelineView):
             assert len(timeline.window.items) == 1
             ```
         """
-        return StepHook(
-            self,
-            since=self._log.since,
-            append=self._append_read,
-            clock=self._clock,
-            wire=wire,
-            system=system,
-            tools=tools,
-        )
+        return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools)
 
     def list_follower(self) -> ListFollower:
         """Return a follower that keeps the log in step with a framework's list of messages: for adapters.
 
         Use one follower for each list: it remembers how much of the log it has read.
         """
-        return ListFollower(
-            window=lambda: self.window, since=self._log.since, append=self._append_read, clock=self._clock
-        )
+        return ListFollower(self._conversation)
 
     async def after_length_stop(
         self,
@@ -1423,16 +1242,16 @@ class Timeline(TimelineView):
             blocks: Sequence[Block] = reply
         else:
             response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
-            blocks = await self._record_response(response, started_at, at)
+            blocks = await record_response(self._conversation, response, started_at, at)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
-        await self._catch_up()
+        await self._conversation.catch_up()
         bill = self._next_request(system, tools)
         decisions: list[Taken] = []
         if bill.over_trigger:
             decisions = await relieve(self._compactor, self._log, bill.fixed, at, self._renderer.ledger)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
-            await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
+            await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
         return LengthStop(
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),
@@ -1469,7 +1288,7 @@ class Timeline(TimelineView):
             The decisions; none if the policy has no such step, or too little would be freed.
         """
         at = moment(now, self._clock)
-        await self._catch_up()
+        await self._conversation.catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
         course = Course("run_end", self.policy.max_tokens)
         hides = [await hide_by_step(self._compactor, self._log, at, step, course=course) for step in steps]
@@ -1486,20 +1305,6 @@ async def _begun(store: EventStore, conversation: str, opened: ConversationOpene
     with suppress(VersionConflict):
         await store.append(conversation, [event], expected=Expected.NO_STREAM)
     return await StoredLog.load(store, conversation)
-
-
-def _check_keys(keys: Sequence[str], messages: int) -> None:
-    checks.texts("keys", keys)
-    if len(keys) != messages:
-        raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
-    if len({*keys}) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidArgument("keys", f"{twice!r} names two messages; a key names one for ever")
-
-
-def stable_ids(count: int, *parts: str) -> list[UUID]:
-    """Derive event ids from the recorded content alone, not from the time, so that a repetition is recognised."""
-    return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]
 
 
 @asynccontextmanager

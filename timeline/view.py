@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.engine.compactor import Compactor
+    from timeline.engine.conversation import ConversationView
     from timeline.fold.window import Window
-    from timeline.log.protocol import Log
     from timeline.policy.model import Policy
-    from timeline.ports import Clock, EventStore, TokenCounter
+    from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
 
 
@@ -36,13 +36,17 @@ class TimelineView:
         id: the conversation's id.
     """
 
-    def __init__(self, log: Log, store: EventStore, compactor: Compactor, clock: Clock) -> None:
-        self.id = log.fold.conversation
-        self._log = log
-        self._store = store
-        self._compactor = compactor
-        self._clock = clock
+    def __init__(self, conversation: ConversationView) -> None:
+        self.id = conversation.id
+        self._conversation = conversation
+        self._log = conversation.log
+        self._store = conversation.store
+        self._clock = conversation.clock
         self._renderer = Renderer()
+
+    @property
+    def _compactor(self) -> Compactor:
+        return self._conversation.compactor
 
     @property
     def policy(self) -> Policy:

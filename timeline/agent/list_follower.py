@@ -13,35 +13,25 @@ from typing import TYPE_CHECKING
 import anyio
 
 from timeline.agent.deduplication import signatures, unknown
+from timeline.agent.recording import append_in_turns
 from timeline.checks import moment
 from timeline.events import appended_block
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Event
+    from timeline.engine.conversation import Conversation
     from timeline.fold.window import Window
-    from timeline.ports import Clock
 
 
 class ListFollower:
     """Appends the new messages of a framework's list. `Timeline.list_follower` makes one for each list."""
 
-    def __init__(
-        self,
-        *,
-        window: Callable[[], Window],
-        since: Callable[[int], Awaitable[list[Event]]],
-        append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
-        clock: Clock,
-    ) -> None:
-        self._window = window
-        self._since = since
-        self._append = append
-        self._clock = clock
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
         self._blocks: list[Block] = []
         self._version = 0
         self._lock = anyio.Lock()
@@ -59,16 +49,17 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        at = moment(now, self._clock)
+        at = moment(now, self._conversation.clock)
         async with self._lock:  # two calls of the model at a time must not both append what they share
-            for event in await self._since(self._version):
+            for event in await self._conversation.log.since(self._version):
                 self._version = event.version
                 block = appended_block(event.payload)
                 if block is not None:
                     self._blocks.append(block)
-            said = own_words(self._window())
+            said = own_words(self._conversation.window)
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
-            return await self._append(unknown(news, signatures(self._blocks)), at)
+            new = unknown(news, signatures(self._blocks))
+            return await append_in_turns(self._conversation, new, at)
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
         """Append messages that the framework knows to be new, without comparing their content; return the blocks.
@@ -80,7 +71,7 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        return await self._append(messages, moment(now, self._clock))
+        return await append_in_turns(self._conversation, messages, moment(now, self._conversation.clock))
 
 
 def own_words(window: Window) -> set[str]:

@@ -11,49 +11,35 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.agent.deduplication import signature, signatures, unknown
 from timeline.agent.messages import read_messages, read_system
+from timeline.agent.recording import append_in_turns, record_response
 from timeline.checks import moment
 from timeline.events import appended_block, event_id
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
 from timeline.wire.neutral import NeutralContext
+from timeline.wire.responses import read_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pydantic import JsonValue
 
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
-    from timeline.events import Event
-    from timeline.fold.window import Window
-    from timeline.ports import Clock
+    from timeline.engine.conversation import Conversation
     from timeline.projection.context import RenderedContext
 
     Signatures = list[tuple[str, ...]]
 
 
-class Stepping(Protocol):
-    """The part of a timeline that a step hook uses."""
+class Render(Protocol):
+    """`Timeline.render`, as far as a step needs it."""
 
-    @property
-    def version(self) -> int:
-        """Version of the last event that it has read."""
-        ...
-
-    @property
-    def window(self) -> Window:
-        """The live blocks: what the model could see now."""
-        ...
-
-    async def render(
+    async def __call__(
         self, *, system: JsonValue = None, tools: Sequence[JsonValue] = (), now: datetime | None = None
     ) -> RenderedContext:
         """Return the context to send now."""
-        ...
-
-    async def record(self, reply: Any, *, now: datetime | None = None) -> list[Block]:
-        """Append a model's reply; return its blocks."""
         ...
 
 
@@ -66,20 +52,16 @@ class StepHook:
 
     def __init__(
         self,
-        timeline: Stepping,
+        conversation: Conversation,
         *,
-        since: Callable[[int], Awaitable[list[Event]]],
-        append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
-        clock: Clock,
+        render: Render,
         wire: MessageWire,
         system: JsonValue,
         tools: Sequence[JsonValue],
     ) -> None:
         self.context: RenderedContext | None = None
-        self._timeline = timeline
-        self._since = since
-        self._append = append
-        self._clock = clock
+        self._conversation = conversation
+        self._render = render
         self._wire = wire
         self._system = system
         self._tools = tools
@@ -112,18 +94,19 @@ class StepHook:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
             StoreError: the store refused.
         """
-        at = moment(now, self._clock)
+        at = moment(now, self._conversation.clock)
         system, said = read_system(messages)
         read = self._read(said, at)
         came = [tuple(map(signature, blocks)) for blocks in read]
         if self._began is None:
-            self._began = self._timeline.version
-        await self._append(await self._new(read, came), at)  # before the render, which has to count them
-        self.context = await self._timeline.render(
+            self._began = self._conversation.version
+        new = await self._new(read, came)
+        await append_in_turns(self._conversation, new, at)  # before the render, which has to count them
+        self.context = await self._render(
             system=system if self._system is None else self._system, tools=self._tools, now=at
         )
         prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
-        self._version = self._timeline.version
+        self._version = self._conversation.version
         self._seen = [came, [tuple(map(signature, blocks)) for blocks in self._decoded(prepared)]]
         return {"messages": prepared}
 
@@ -139,11 +122,13 @@ class StepHook:
             UnknownResponse: the response is neither; nothing was written.
             StoreError: the store refused; nothing was written.
         """
+        at = moment(now, self._conversation.clock)
         messages = response.get("messages") if isinstance(response, dict) else getattr(response, "messages", None)
         if not isinstance(messages, list | tuple):
-            return await self._timeline.record(response, now=now)
-        at = moment(now, self._clock)
-        return await self._append(unknown(self._read(messages, at), await self._appended(self._began or 0)), at)
+            reply = read_response(response, unnamed=str(event_id(at)))
+            return await record_response(self._conversation, reply, None, at)
+        new = unknown(self._read(messages, at), await self._appended(self._began or 0))
+        return await append_in_turns(self._conversation, new, at)
 
     async def _new(self, read: Sequence[Sequence[Block]], came: Signatures) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
@@ -157,23 +142,23 @@ class StepHook:
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
-        blocks = (appended_block(event.payload) for event in await self._since(version))
+        blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
         return list(signatures(block for block in blocks if block is not None))
 
     def _is_ours(self, read: Sequence[Sequence[Block]]) -> bool:
         """Return whether a list begins with a summary of this timeline, so that its covered messages are not in it."""
-        summaries = [compaction.block.text for compaction in self._timeline.window.summaries]
+        summaries = [compaction.block.text for compaction in self._conversation.window.summaries]
         return any(text in block.text for blocks in read[:3] for block in blocks for text in summaries if text)
 
     def _shown(self) -> list[dict[str, Any]]:
         """Return the messages of the window as it is now."""
-        entries, _ = Projector().entries(self._timeline.window)
+        entries, _ = Projector().entries(self._conversation.window)
         shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 
     def _decoded(self, messages: Sequence[Any]) -> list[list[Block]]:
         _, said = read_system(messages)
-        return self._read(said, self._clock.now())
+        return self._read(said, self._conversation.clock.now())
 
     def _read(self, messages: Sequence[Any], at: datetime) -> list[list[Block]]:
         batch = str(event_id(at))
