@@ -378,8 +378,10 @@ class Hooks:
         ```python
         from timeline import Hooks, Skip, Timeline, open_store
 
+
         async def before(facts):  # {"before_tokens": …}
             return Skip("a deploy is running")
+
 
         store = await open_store("memory://")
         timeline = await Timeline.open(store, "cards", hooks=Hooks(on_before_compaction=before))

@@ -632,8 +632,12 @@ class Timeline(TimelineView):
 
             store = await open_store("memory://")
             timeline = await Timeline.open(store, "cards")
+
+
             async def stream():  # as client.chat.completions.create(..., stream=True) returns
                 yield {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hello."}}]}
+
+
             async with timeline.recording(stream()) as events:
                 texts = [event["choices"][0]["delta"]["content"] async for event in events]
             assert events.blocks[0].text == "Hello."
@@ -834,8 +838,12 @@ class Timeline(TimelineView):
 
             store = await open_store("memory://")
             timeline = await Timeline.open(store, "cards")
+
+
             async def ask(context):  # await client.messages.create(model=…, **context.to_anthropic())
                 return f"{len(context.blocks)} blocks were sent"
+
+
             await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
             assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
             ```
