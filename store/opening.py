@@ -54,6 +54,15 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
 
     Raises:
         StoreError: when the store is awaited or entered: it cannot be opened; the message says why.
+
+    Example:
+        ```python
+        from timeline import Timeline, open_store
+
+        async with open_store("memory://") as store:  # or open_store("agent.db")
+            timeline = await Timeline.open(store, "cards")
+            assert [info.id async for info in store.conversations()] == ["cards"]
+        ```
     """
 
     async def opener() -> AnyStore:

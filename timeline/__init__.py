@@ -1,7 +1,4 @@
-"""An event-sourced timeline for agent conversations.
-
-The public names on one screen. Each is imported when it is first asked for.
-"""
+"""An event-sourced timeline for agent conversations: the public names, each imported on first use."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ _LAZY: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: `timeline --help` must not pay for a database."""
+    """Import a public name on first use: `timeline --help` must not pay for the import of a database."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module_name, attribute = _LAZY[name]

@@ -1,7 +1,7 @@
 """Blocks: the typed, immutable units of context, the discriminated union that reads them, and their paths.
 
-Type names are the wire names of seed 002. A type that is not listed here is kept as a `CustomBlock`. What a block does
-*not* hold: its version, its state and its token count; these belong to the log and to the window.
+Type names are the wire names of the cut-point design (002). A block of any other type is a `CustomBlock`. A block does
+*not* hold its version, its state or its token count; these belong to the log and to the window.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Instant: TypeAlias = Annotated[datetime, AfterValidator(utc)]
 
 
 def instant_text(at: datetime) -> str:
-    """Write a moment the one way that the log does: UTC, microseconds, ``Z``."""
+    """Write a moment in the log's one format: UTC, microseconds, ``Z``."""
     return at.isoformat("T", "microseconds")[:26] + "Z"
 
 
@@ -60,7 +60,7 @@ def parse_instant(text: str) -> datetime:
     """Read a moment with its time zone.
 
     Raises:
-        ValueError: the text is no moment, or has no zone.
+        ValueError: the text is not a moment, or has no time zone.
     """
     return INSTANT.validate_python(text)
 
@@ -69,20 +69,20 @@ _PLACE: Final = frozenset({"turn_id", "path", "at"})
 
 
 class Block(Frozen):
-    """What all blocks share.
+    """The fields that all blocks share.
 
     Attributes:
         type: dotted type name.
-        path: address of the block for ever, unique in its conversation; filled in on append.
+        path: permanent address of the block, unique in its conversation; filled in on append.
         turn_id: the turn that it belongs to; filled in on append.
-        author: who speaks: ``user``, ``assistant``, ``tool``, ``system`` or the name of an agent.
+        author: the speaker: ``user``, ``assistant``, ``tool``, ``system`` or the name of an agent.
         call_id: the tool call that this block makes or answers.
         response_id: the model response that this block is part of.
-        mime: content type of ``text``, or of what ``data`` holds.
+        mime: content type of ``text`` or ``data``.
         text: the content as text.
-        data: structured or opaque content (an image, a signature), stored byte for byte, and sent so or not at all.
-        at: when it was said, in UTC; filled in on append.
-        meta: anything else; never sent to a model.
+        data: structured or opaque content (an image, a signature), stored byte for byte; sent unchanged or not at all.
+        at: time of the message, in UTC; filled in on append.
+        meta: any other facts; never sent to a model.
     """
 
     type: str
@@ -98,21 +98,21 @@ class Block(Frozen):
     meta: JsonObject = {}
 
     def countable(self) -> str:
-        """Return the text whose tokens are this block's tokens: what a model would be sent of it."""
+        """Return the text to count: the part of the block that a model would be sent."""
         return self.text
 
     def placed(self, *, turn_id: str, path: str, at: datetime) -> Self:
         """Return this block with its place filled in.
 
-        The same as `model_copy` with three fields, at a tenth of its cost: every block that is appended comes by here.
+        The same as `model_copy` with three fields, at a tenth of its cost: every append does this for each block.
         """
         fields = {**self.__dict__, "turn_id": turn_id, "path": path, "at": at}
         return unchecked(type(self), fields, self.__pydantic_fields_set__ | _PLACE)
 
     def dump(self) -> dict[str, Any]:
-        """Return the JSON form that the log keeps: the type, and every field that differs from its default, by name.
+        """Return the JSON form for the log: the type, and every field that differs from its default, by name.
 
-        Inside ``data``, ``arguments`` and ``meta`` the keys keep the order that they came in.
+        Inside ``data``, ``arguments`` and ``meta`` the keys keep their order.
         """
         fields = {"type": self.type, **self.model_dump(mode="json", exclude_defaults=True)}
         return {name: fields[name] for name in sorted(fields)}
@@ -126,7 +126,7 @@ class TurnHeader(Block):
 
 
 class UserPrompt(Block):
-    """What the user asks; opens a turn unless the turn is open already."""
+    """A prompt of the user's; opens a turn unless the turn is open already."""
 
     type: Literal["user.prompt"] = "user.prompt"
     author: Text = "user"
@@ -140,7 +140,7 @@ class Attachment(Block):
 
 
 class AssistantCompletion(Block):
-    """Text of the assistant: a turn's answer, or what it says before its calls."""
+    """Text of the assistant: a turn's answer, or the text before its calls."""
 
     type: Literal["assistant.completion"] = "assistant.completion"
     author: Text = "assistant"
@@ -154,7 +154,7 @@ class Reasoning(Block):
 
 
 class ToolCall(Block):
-    """A call of a tool; ``arguments`` is an object, or the raw text where the model wrote no valid object."""
+    """A call of a tool; ``arguments`` is an object, or the raw text if the model wrote no valid object."""
 
     type: Literal["react.tool.call"] = "react.tool.call"
     author: Text = "assistant"
@@ -162,7 +162,7 @@ class ToolCall(Block):
     name: Text = Field(min_length=1)
     arguments: JsonObject | Text = {}
     pending: bool = False
-    """Waits for an approval: stays open although newer responses follow."""
+    """The call waits for an approval: it stays open although newer responses follow."""
 
     def countable(self) -> str:
         """Return the name and the arguments as JSON, then the text if there is one."""
@@ -171,7 +171,7 @@ class ToolCall(Block):
 
 
 class ToolResult(Block):
-    """The answer to a call. ``data`` may hold the provider's content parts (pictures); ``text`` is what they say."""
+    """The answer to a call. ``data`` may hold the provider's content parts (pictures); ``text`` is their text."""
 
     type: Literal["react.tool.result"] = "react.tool.result"
     author: Text = "tool"
@@ -182,7 +182,7 @@ class ToolResult(Block):
 
 
 class RangeSummary(Block):
-    """A summary of a covered range; its ``meta`` says what it covers, what it carried, and who wrote it."""
+    """A summary of a covered range; its ``meta`` names the covered and the carried blocks, and the summarizer."""
 
     type: Literal["conv.range.summary"] = "conv.range.summary"
     author: Text = "system"
@@ -207,7 +207,7 @@ class Note(Block):
 
 
 class StageDigest(Block):
-    """What a stage decided (seed 000); kept in view while the stage is live."""
+    """The decisions of approved stages, kept in view: the memory digest of the priority-chain design (000)."""
 
     type: Literal["stage.digest"] = "stage.digest"
     author: Text = "system"
@@ -218,7 +218,7 @@ class StageDigest(Block):
 
 
 class CustomBlock(Block):
-    """A block of a type that this library gives no meaning to; kept and shown by its author's role."""
+    """A block of an application's own type; stored, and shown in its author's role."""
 
     type: str = Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=100)
     author: Text = "user"
@@ -255,7 +255,7 @@ KNOWN_TYPES: Final[dict[str, type[Block]]] = {
 }
 
 IMAGE_TOKENS: Final = 1_600
-"""What a picture costs in a context: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
+"""Tokens of a picture: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
 
 
 DOCUMENT_CHARACTERS: Final = 33
@@ -287,7 +287,7 @@ else:
         | Annotated[CustomBlock, Tag("custom")],
         Discriminator(_tag),
     ]
-"""Every block, told apart by its type; an unknown dotted type is a `CustomBlock`."""
+"""Every block, discriminated by its type; an unknown dotted type is a `CustomBlock`."""
 
 BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(AnyBlock)
 
@@ -296,10 +296,10 @@ def parse_block(value: Any) -> Block:
     """Read a block from its JSON form, or check one that is a block already.
 
     A block of the library's own classes was checked when it was made; one of an application's subclass is checked as
-    what it will be read back as.
+    the class that it will be read back as.
 
     Raises:
-        InvalidBlock: with the field that does not hold.
+        InvalidBlock: a field is not valid; the error names it.
     """
     if isinstance(value, Block):
         if type(value) is KNOWN_TYPES.get(value.type, CustomBlock) or isinstance(value, NewerBlock):
@@ -313,14 +313,14 @@ def parse_block(value: Any) -> Block:
 
 
 def invalid_block(error: ValidationError) -> InvalidBlock:
-    """Turn pydantic's first complaint into an `InvalidBlock` that names the field."""
+    """Turn pydantic's first error into an `InvalidBlock` that names the field."""
     first = error.errors(include_url=False)[0]
     location = [str(part) for part in first["loc"] if part not in KNOWN_TYPES and part != "custom"]
     return InvalidBlock(".".join(location) or "type", first["msg"])
 
 
 def newer_block(value: dict[str, Any]) -> NewerBlock:
-    """Read what can be read of a block that a later version wrote; the whole of it stays in ``data``."""
+    """Read the known fields of a block that a later version wrote; ``data`` keeps the whole block."""
     kept = {k: value[k] for k in ("path", "turn_id", "author", "text") if isinstance(value.get(k), str)}
     return NewerBlock(type=str(value.get("type", "unknown")), data=value, **kept)
 
@@ -331,10 +331,10 @@ def image_count(block: Block) -> int:
 
 
 def with_media(block: Block, counted: int) -> int:
-    """Return a block's tokens: those counted of its text, and an estimate of what has no text.
+    """Return a block's tokens: those counted of its text, and an estimate for its pictures and documents.
 
-    Pictures and documents are sent of inputs only. Encrypted reasoning costs what the model once thought, which no
-    counter can see: it is charged by its size where its readable text counts less.
+    Pictures and documents are sent only in inputs. Encrypted reasoning costs the tokens of the original thought,
+    which no counter can see: it is charged by its size if its readable text counts less.
     """
     if block.data is None:
         return counted
@@ -374,21 +374,21 @@ _RESERVED: Final = re.compile(r"[.:%~\s\x00-\x1f\x7f]")
 
 
 def quote_id(id_: str) -> str:
-    """Make an id fit to stand inside a path."""
+    """Percent-encode an id for use inside a path."""
     if _RESERVED.search(id_) is None:
         return id_
     return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
 
 
 def unquote_id(part: str) -> str:
-    """Give back the id that `quote_id` was given."""
+    """Return the id that `quote_id` encoded."""
     return unquote(part)
 
 
 def stem(block: Block, turn_id: str | None = None) -> str:
-    """Return the path of a block as if it were the first of its kind in its turn, or in the turn that is given.
+    """Return the path of a block as if it were the first of its kind in its turn, or in ``turn_id``.
 
-    Calls and results carry their call id; everything else is told apart by a number (see `numbered`).
+    The paths of calls and results hold their call id; other blocks of one kind are numbered (see `numbered`).
     """
     turn = quote_id(block.turn_id if turn_id is None else turn_id)
     kind = type(block)  # not isinstance: on pydantic classes it costs more than the rest of this

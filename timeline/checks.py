@@ -1,7 +1,7 @@
-"""Checks of the arguments of public methods: what cannot be used is refused at the door, with the cure.
+"""Check the arguments of public methods, and refuse wrong ones with an error that names the cure.
 
-Only what is easily mistaken is checked: values that would be taken for something else without a word (a text for a
-list of texts), or fail deep inside in words that help nobody. The types of everything else are a type checker's work.
+Only common mistakes are checked: values that would silently pass for something else (a text for a list of texts), or
+fail deep inside with a message that helps nobody. The other types are left to type checkers.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _SHORT: Final = 60
-"""Characters of a text that a message repeats."""
+"""Longest text that an error message repeats, in characters."""
 
 
 def choice(argument: str, value: Any, choices: Collection[object]) -> None:
-    """Check that a value is one of a few.
+    """Check that a value is one of the choices.
 
     Raises:
         InvalidArgument: it is another one.
@@ -36,7 +36,7 @@ def choice(argument: str, value: Any, choices: Collection[object]) -> None:
 
 
 def version_number(argument: str, value: Any) -> None:
-    """Check that a value is a version: a whole number.
+    """Check that a value is a version, a whole number.
 
     Raises:
         InvalidArgument: it is something else.
@@ -76,7 +76,7 @@ def text(argument: str, value: Any) -> None:
 
 
 def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
-    """Check that a value is a text of so many characters; one of at least one is not blank.
+    """Check that a text has at most ``most`` characters, and at least ``least`` without the white space around it.
 
     Raises:
         InvalidArgument: it is something else.
@@ -89,7 +89,7 @@ def text_of(argument: str, value: Any, most: int, *, least: int = 0) -> None:
 
 
 def texts(argument: str, values: Any) -> None:
-    """Check that a value is a list of texts; a single text is none, though it has letters.
+    """Check that a value is a list of texts; a single text is refused, although Python can iterate over it.
 
     Raises:
         InvalidArgument: it is something else.
@@ -101,10 +101,10 @@ def texts(argument: str, values: Any) -> None:
 
 
 def listed(argument: str, values: Any) -> None:
-    """Check that a value is a list, or like one.
+    """Check that a value is a list or another collection of values.
 
     Raises:
-        InvalidArgument: it is a single thing, such as a text or a dict.
+        InvalidArgument: it is a single value, such as a text or a dict.
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidArgument(argument, f"is a list, not {_named(values)}; put a single one into brackets")
@@ -121,7 +121,7 @@ def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
 
 
 def able(argument: str, value: Any, method: str, cure: str) -> None:
-    """Check that a value has a method, as a port demands; ``cure`` says how to get one that has.
+    """Check that a value has the method that a port demands; ``cure`` says how to get such a value.
 
     Raises:
         InvalidArgument: it has not.
@@ -131,7 +131,7 @@ def able(argument: str, value: Any, method: str, cure: str) -> None:
 
 
 def parts(store: Any, policy: Any, summarizer: Any, hooks: Any, counter: Any) -> None:
-    """Check what a timeline is put together from: each of them is easily confused with its name.
+    """Check the parts that a timeline is made of: applications often pass a name in place of the object.
 
     Raises:
         InvalidArgument: one of them is something else.
@@ -153,16 +153,16 @@ def parts(store: Any, policy: Any, summarizer: Any, hooks: Any, counter: Any) ->
 
 
 def _named(value: Any) -> str:
-    """Name a value in a message: a short text as it is, anything else by its type."""
+    """Return a value's name for a message: a short text as it is, any other value by its type."""
     short = isinstance(value, str) and len(value) <= _SHORT
     return repr(value) if short else f"an object of type {type(value).__name__}"
 
 
 def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
-    """Return the moment of a call: the one that it was given, in UTC, or the clock's.
+    """Return the time of a call, in UTC: its argument if it has one, or else the clock's time.
 
     Raises:
-        InvalidArgument: it is no moment, or has no time zone.
+        InvalidArgument: it is not a datetime, or has no time zone.
     """
     if now is None:
         return clock.now()

@@ -1,8 +1,8 @@
-"""`compact_messages`: the engine over a plain list of messages, for an application that keeps no log.
+"""Compact a plain list of messages, for an application that keeps no log: `compact_messages`.
 
-A list goes in, a list comes out; nothing is stored. The summary that an earlier call put at the head of a list is
-recognised by its form, integrated into the next one, and counted on: a log records its compactions, a list only has
-what they look like. The forms of all presets are known, whichever one is in force now.
+A list goes in, a list comes out; nothing is stored. A log records its compactions, but a list shows only their
+summaries. So the summary that an earlier call put at the head of the list is recognised by its form and integrated into
+the next one. The forms of all presets are recognised, under every policy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _LOWERED: Final = "[system message] "
-"""What the wires write before a summary that a form wants the system to say."""
+"""Prefix that the wires write before a summary whose author is the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Earlier:
     """A summary that a list begins with.
 
     Attributes:
-        text: all of it, heading included.
-        body: what it says under its heading.
-        round: its number; 1 where its form does not tell it.
-        form: how it is told.
+        text: the whole text, heading included.
+        body: the text under the heading.
+        round: number of its compaction; 1 if its form does not show the number.
+        form: the form that it is written in.
         rest: the blocks of the messages behind it.
     """
 
@@ -72,7 +72,7 @@ def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> E
 
     Args:
         messages: the blocks of each message, in order.
-        form: of the policy in force; tried before the presets'.
+        form: summary form of the policy in force; tried before the presets' forms.
     """
     flat = [(number, block) for number, blocks in enumerate(messages) for block in blocks]
     for known in (form, *_preset_forms()):
@@ -85,7 +85,7 @@ def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> E
 
 
 def _told(form: SummaryForm, blocks: Sequence[Block]) -> tuple[str, str, int, int] | None:
-    """Read a summary of one form; return its text, its body, its round, and of how many blocks it is made."""
+    """Read a summary of one form; return its text, its body, its compaction number, and the number of its blocks."""
     at = 0
     if form.question:
         if not blocks or type(blocks[0]) is not UserPrompt or blocks[0].text != form.question:
@@ -117,13 +117,13 @@ def _preset_forms() -> tuple[SummaryForm, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CompactedMessages:
-    """What became of a list of messages.
+    """The result of `compact_messages`.
 
     Attributes:
-        messages: the list to send and to go on with; the very one that was given, where nothing was done.
-        before_tokens, after_tokens: of the request, system prompt and tools included, by the policy's counter.
-        round: how many compactions the list has behind it; 0 for none.
-        decisions: what was decided: compacted, cleared, refused, failed.
+        messages: the list to send and to go on with; the same object as the argument if nothing changed.
+        before_tokens, after_tokens: tokens of the request, system prompt and tools included, by the policy's counter.
+        round: number of compactions that the list has behind it; 0 for none.
+        decisions: the decisions taken: compacted, cleared, refused, failed.
     """
 
     messages: list[Any]
@@ -134,7 +134,7 @@ class CompactedMessages:
 
     @property
     def changed(self) -> bool:
-        """Whether the list is another one."""
+        """Whether ``messages`` differ from the list that was passed in."""
         return any(taken.made_room for taken in self.decisions)
 
 
@@ -148,29 +148,40 @@ async def compact_messages(
     wire: MessageWire | None = None,
     now: datetime | None = None,
 ) -> CompactedMessages:
-    """Compact a list of messages as a policy says, where that is due.
+    """Compact a list of messages if the policy calls for it; return the list to send.
 
-    There is no log, so nothing that is covered can be read back: the list that was given is the only place where it
-    stands, and no digest's paths are printed. Nothing is hidden by the cache's clock either.
+    Use it where no log is kept. Covered messages cannot be read back then: keep the list that you pass in if you need
+    them. So no digest's paths are printed, and nothing is hidden by the cache's clock.
 
-    Messages that stay are the very objects that were given, save where they had to be joined with what stands before
-    them. A summary that an earlier call put at the head of the list is integrated, and its round goes on; where its
-    form does not tell the round it counts as the first.
+    Messages that stay are the same objects as before, unless they had to be joined with the message before them. The
+    summary of an earlier call at the head of the list is integrated and its compaction number goes on; if its form does
+    not show the number, it counts as the first.
 
     Args:
         messages: in any form of messages (`timeline.wire.MESSAGES`), leading system messages included.
         policy: when to compact, and how.
-        system: the system prompt, where it is sent beside the messages; counted only.
-        tools: the tool schemas that are sent with them; counted only.
-        summarizer: asked first; the extractive one answers unless given, or where it fails and the policy wants that.
-        wire: the form of the messages; told by them unless given.
+        system: the system prompt, if it is sent beside the messages; only counted.
+        tools: the tool schemas that are sent with the messages; only counted.
+        summarizer: writes the summary. The extractive summarizer answers by default, and after a failure if the policy
+            allows that.
+        wire: form of the messages; recognised by their content by default.
         now: time of the summary.
 
     Raises:
-        InvalidArgument: the policy is none, or one of the values cannot be sent.
-        InvalidBlock: one of the messages is no message.
+        InvalidArgument: ``policy`` is not a policy, or a value cannot be sent.
+        InvalidBlock: a message is not valid.
         ContextOverflow: the list is above the limit and cannot be made smaller.
         BudgetImpossible: system prompt, tools and reserves leave no room at all.
+
+    Example:
+        ```python
+        from timeline import compact_messages, policies
+
+        history = [{"role": "user", "content": f"Write card {number}. " * 200} for number in range(40)]
+        result = await compact_messages(history, policies.cut_point(max_tokens=16_000))
+        assert result.changed
+        assert len(result.messages) < 40
+        ```
     """
     checks.of_kind("policy", policy, Policy, "is a policy, such as policies.keep_last()")
     at = moment(now, SystemClock())
@@ -195,11 +206,11 @@ async def compact_messages(
 
 
 class _ListLog(FoldedLog):
-    """What a list of messages is as a log.
+    """A list of messages as a log.
 
     Args:
-        fold: of the messages.
-        whole: the list has its beginning still: no earlier summary stands for it.
+        fold: fold of the messages.
+        whole: the list still has its beginning: no earlier summary replaces it.
     """
 
     def __init__(self, fold: Fold, *, whole: bool) -> None:
@@ -207,12 +218,12 @@ class _ListLog(FoldedLog):
         self._whole = whole
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with, where the list still says it."""
+        """Return the conversation's first prompt, if the list still has it."""
         return await super().first_prompt() if self._whole else None
 
 
 def _without_log(policy: Policy) -> Policy:
-    """Return a policy for a list: no path can be read back, so none is printed, and there is no cache clock."""
+    """Return the policy for a list: it prints no paths, since none can be read back, and has no cache clock."""
     form = policy.form.model_copy(update={"record": False})
     return policy.model_copy(update={"hiding": None, "form": form})
 
@@ -233,7 +244,7 @@ def _fold(read: Sequence[Sequence[Block]], earlier: Earlier | None, compactor: C
 
 
 def _compaction(earlier: Earlier, counter: TokenCounter, at: datetime) -> CompactionCompleted:
-    """Return the compaction whose summary a list begins with; what it covered is not told any more."""
+    """Return the compaction whose summary a list begins with; the blocks that it covered are unknown."""
     form = earlier.form
     told = [text for text in (form.question, earlier.text, form.answer) if text]
     turn_id = "turn_0"
@@ -252,14 +263,14 @@ def _compaction(earlier: Earlier, counter: TokenCounter, at: datetime) -> Compac
 
 
 def _encoded(context: RenderedContext, wire: str) -> list[dict[str, Any]]:
-    """Return the messages of a context: without the system prompt, which stands elsewhere, and without markers."""
+    """Return the messages of a context without its system prompt, which is sent separately, and without markers."""
     bare = context.neutral.model_copy(update={"system": None, "tools": (), "cache_points": ()})
     encoded: list[dict[str, Any]] = encoder(wire)(bare)[MESSAGES[wire]]
     return encoded
 
 
 def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Sequence[Block]], wire: str) -> list[Any]:
-    """Put the messages that were given in the place of those that say the same: they may hold more than blocks do."""
+    """Replace encoded messages by the given ones of the same content: these may hold more than blocks do."""
     names = [f"message_{number}" for number in range(len(encoded))]
     made = read_messages(encoded, wire=wire, names=names)
     places = Places(tuple(map(signature, blocks)) for blocks in read)

@@ -1,4 +1,4 @@
-"""What `from timeline import policies` gives: the named policies, and what one does with policies.
+"""The named policies, and functions to load, compare and outline policies: `from timeline import policies`.
 
 ``policies.cut_point(max_tokens=80_000)``, ``policies.keep_last(model="gpt-4o")``, ``policies.load("mine.toml")``,
 ``policies.outline(policy)``, ``policies.diff_policies(a, b)``, ``policies.limits_of("claude-opus-5")``.

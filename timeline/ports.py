@@ -1,4 +1,4 @@
-"""Ports: what the core asks of the outside, as Protocols, which store, summarizers and tokens implement."""
+"""Ports: the protocols that stores, summarizers, token counters and clocks implement, and an application's hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Expected(Enum):
-    """What an append may expect of a conversation, besides an exact version (an int; 0 is an empty one)."""
+    """What an append expects of its conversation, besides an exact version (an int; 0 is an empty conversation)."""
 
     ANY = "any"
     NO_STREAM = "no_stream"
@@ -31,9 +31,9 @@ class Expected(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where an append went: versions ``first_version`` to ``version``, and the position of the last event.
+    """The result of an append: versions ``first_version`` to ``version``, and the position of the last event.
 
-    ``repeated`` says that the very same append was in the log already and nothing was written.
+    ``repeated`` is True if the log held the same append already, so that nothing was written.
     """
 
     first_version: int
@@ -43,11 +43,11 @@ class Appended:
 
 
 class Snapshot(Frozen):
-    """The small state of the fold at a version: what a running agent loads instead of the history.
+    """The state of the fold at a version, which a running agent loads instead of the history.
 
     ``window_start`` is the lowest version of a visible block that is not carried; ``blocks`` are the versions below it
-    whose events the window needs too (carried blocks, approvals of stages); ``state`` is the fold's own, without block
-    bodies.
+    whose events the window needs too (carried blocks, approvals of stages); ``state`` is the fold's own state, without
+    the bodies of blocks.
     """
 
     version: int
@@ -58,10 +58,10 @@ class Snapshot(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class ConversationInfo:
-    """What the store knows of a conversation without reading its events. Times are UTC.
+    """Facts about a conversation that a store returns without reading its events. Times are UTC.
 
     ``base`` is the last version that a fork shares with its parent: the versions 1 to ``base`` are the parent's events,
-    and its own begin behind them. It is 0 for a conversation that shares nothing.
+    and the fork's own begin behind them. It is 0 for a conversation that shares nothing.
     """
 
     id: str
@@ -76,7 +76,7 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredWindow:
-    """What opening a conversation reads: the snapshot (None before the first compaction), and the events to fold.
+    """The data to open a conversation with: the snapshot (None before the first compaction), and the events to fold.
 
     ``events`` are those of ``snapshot.blocks``, then every event from ``window_start`` on, by version.
     """
@@ -94,10 +94,9 @@ class EventStore(Queries, Protocol):
 
     **Forks.** A conversation whose first append holds a `ConversationOpened` with a parent link of the relation
     ``fork`` and a version V shares the parent's versions 1 to V (`ConversationInfo.base`) and goes on at V + 1, so
-    that every version, range and path of the parent up to there means the same in the fork. Whatever reads the fork
-    reads through: the parent's events come with the parent's name and checksum, and paths in use up to V are taken in
-    the fork too. What the parent appends later never shows. A parent may be a fork itself. Event ids are a
-    conversation's own.
+    that every version, range and path of the parent up to V means the same in the fork. Reads of the fork include the
+    shared events, under the parent's name and checksum, and paths in use up to V are taken in the fork too. The fork
+    never shows what the parent appends later. A parent may be a fork itself. Event ids are a conversation's own.
     """
 
     async def append(
@@ -111,16 +110,16 @@ class EventStore(Queries, Protocol):
     ) -> Appended:
         """Append events, in order, at the end of a conversation; the first append opens it.
 
-        An append that is in the log already (same ids in the same order, same content, where ``expected`` puts them)
-        is answered with its own versions and writes nothing. No events: nothing is written, the current version comes
-        back. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
+        An append that the log holds already (same ids in the same order, same content, where ``expected`` puts them)
+        writes nothing and returns its versions. An append without events writes nothing and returns the current
+        version. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
 
         Raises:
-            VersionConflict: the conversation is not where ``expected`` says.
-            DuplicateEvent: ids are in the log already, in other company or with other content.
+            VersionConflict: the conversation is not at ``expected``.
+            DuplicateEvent: the log holds some of the ids already, in another append or with other content.
             PathTaken: a block's path is in use in the conversation.
-            ConversationNotFound: it would open a fork of a conversation that is not there.
-            HistoryUnavailable: it would open a fork at a version that the parent does not hold.
+            ConversationNotFound: the append opens a fork of a conversation that does not exist.
+            HistoryUnavailable: the append opens a fork at a version that the parent does not hold.
             StoreError: the database is locked, read-only, full, damaged or closed.
         """
         ...
@@ -157,17 +156,17 @@ class EventStore(Queries, Protocol):
         ...
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
-        """Return those of the event ids that the conversation itself holds; empty for an unknown conversation.
+        """Return the event ids that the conversation itself holds; none for an unknown conversation.
 
-        The ids of what a fork shares with its parent are the parent's.
+        The ids of the events that a fork shares with its parent are the parent's.
         """
         ...
 
     async def load_window(self, conversation: str) -> StoredWindow:
-        """Read what a running agent needs; the cost does not depend on the history before the window.
+        """Read the data to open a conversation with; the cost does not depend on the history before the window.
 
-        The window of a fork may begin in its parent. A fork has no snapshot but its own: one that is opened without
-        a snapshot has everything from version 1 on as its window.
+        The window of a fork may begin in its parent. A fork does not use its parent's snapshot: until it has one of its
+        own, its window is everything from version 1 on.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -175,7 +174,7 @@ class EventStore(Queries, Protocol):
         ...
 
     async def info(self, conversation: str) -> ConversationInfo:
-        """Return what is known of one conversation.
+        """Return the facts about one conversation.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -191,23 +190,23 @@ class EventStore(Queries, Protocol):
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position.
 
-        Each event comes once, as its own conversation's; a fork has those behind its ``base``.
+        Each event comes once, under its own conversation; a fork's are those behind its ``base``.
         """
         ...
 
     async def head(self) -> int:
         """Return the position of the last event of all; 0 in an empty store. The cost does not depend on the history.
 
-        Whoever saw every event up to a head misses nothing by going on behind it: no later event has a lower position.
+        A reader can stop at a head and go on behind it without missing events: no later event has a lower position.
         """
         ...
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
-        """Return the content-addressed values that the store holds of these hashes."""
+        """Return the content-addressed values of these hashes that the store holds."""
         ...
 
     async def aclose(self) -> None:
-        """Finish what is being written, then close; a second call does nothing."""
+        """Finish running writes, then close; a second call does nothing."""
         ...
 
 
@@ -234,27 +233,27 @@ class TokenCounter(Protocol):
 
 SummaryKind: TypeAlias = Literal["history", "turn_prefix"]
 PromptName: TypeAlias = Literal["generic", "sections", "continuation", "bullets"]
-"""What a summarizer is asked for: prose under plain headings, seed 001's sections, seed 004's five headings, seed 000's
-three to five bullet points."""
+"""Shapes of a summary: prose under plain headings, the sections of the keep-last design (001), the five headings of the
+prune-then-summarize design (004), the three to five bullet points of the priority-chain design (000)."""
 HIDDEN_KEY: Final = "hidden"
-"""Key of a block's ``meta`` in a request: why the model saw a replacement instead of it. No stored block has it."""
+"""Key of a block's ``meta`` in a request: the reason why the model saw a replacement. Stored blocks do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What a summarizer is asked for.
+    """A request for a summary.
 
     Attributes:
         kind: finished history, or the prefix of the turn that goes on after the summary.
-        blocks: what to summarise, in timeline order, each as the model saw it; never empty.
-        previous: the whole summary to integrate, in the shape that it was written in, if there is one.
+        blocks: the blocks to summarise, in timeline order, each as the model saw it; never empty.
+        previous: the earlier summary to integrate, whole and in its own shape; None if there is none.
         task: the prompt of the split turn (``turn_prefix``) or of the conversation's newest covered turn.
-        max_tokens: hard cap of the answer. A summary has at most half of what is new to it, and what the one before it
-            had, so that an answer within the cap never grows the context.
-        counter: the policy's counter, to keep the cap with.
+        max_tokens: hard cap of the answer: half of the new blocks' tokens, and those of the earlier summary, so that an
+            answer within the cap never grows the context.
+        counter: the policy's counter, to measure the answer with.
         instructions: extra wishes of the caller, such as what to focus on.
-        prompt: the shape of the answer; a turn prefix has one of its own.
-        language: of the answer, in words such as ``Indonesian``; that of the conversation where it is empty.
+        prompt: the shape of the answer; a turn prefix has a shape of its own.
+        language: language of the answer, such as ``Indonesian``; the conversation's if empty.
         round: number of the compaction, counted from 1.
         original_task: the first prompt of the log, however long ago it was covered.
     """
@@ -274,7 +273,7 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summarizer's answer, and who gave it."""
+    """A summarizer's answer, with the names of the summarizer and its model."""
 
     text: str
     summarizer: str
@@ -285,10 +284,10 @@ class Summary:
 
 
 class Summarizer(Protocol):
-    """Writes summaries. It never sees a lock, and may be slow, fail or be cancelled.
+    """Writes summaries. It runs outside of any lock, and may be slow, fail or be cancelled.
 
-    An answer counts only where it is a `Summary` with a text that can be stored, shows something, and is within
-    ``request.max_tokens``. Each request has a deadline (`Timeline.open(summary_timeout=…)`), at which it is cancelled.
+    An answer is used only if it is a `Summary` whose text can be stored, is not blank, and counts at most
+    ``request.max_tokens``. Each request is cancelled at its deadline (`Timeline.open(summary_timeout=…)`).
     """
 
     @property
@@ -306,22 +305,22 @@ class Summarizer(Protocol):
 
 
 SIGNALS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What ends the program, or the coroutine, and so is no failure of a summarizer that raises it."""
+"""Exceptions that end the program or the coroutine: not a failure of the summarizer that raises one."""
 SUMMARY_TIMEOUT: Final = 110.0
-"""Seconds that a summarizer has for one request, unless the application says otherwise.
+"""Seconds that a summarizer has for one request, by default.
 
 Less than the lease of a compaction (120 seconds): the next of the chain answers, and the summary is committed, before
 another writer may take the compaction over."""
 
 
 def name_of(summarizer: object) -> str:
-    """Return a summarizer's name; of one that has none, its class: a failure has to be told in any case."""
+    """Return a summarizer's name, or else its class, so that every failure can name its summarizer."""
     name = getattr(summarizer, "name", None)
     return name if isinstance(name, str) else type(summarizer).__name__
 
 
 class Clock(Protocol):
-    """Where time enters."""
+    """The source of the time of calls without ``now``."""
 
     def now(self) -> datetime:
         """Return the present moment, in UTC."""
@@ -338,7 +337,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class StoppedClock:
-    """A clock that stands at one moment: in a past, time does not go on."""
+    """A clock that always shows one moment, for a view of the past."""
 
     at: datetime
 
@@ -352,25 +351,41 @@ Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """What `Hooks.on_before_compaction` returns so that nothing is compacted now; the reason is recorded."""
+    """Returned by `Hooks.on_before_compaction` to prevent the compaction; the reason is recorded."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Functions of the application, awaited around a compaction; an error in one is recorded, never fatal (seed 002).
+    """Functions of the application to await around a compaction; an error in one is recorded, never fatal.
+
+    The hooks are those of the cut-point design (002) [cut_point], the last that of the keep-ratio design (003)
+    [keep_ratio].
 
     Attributes:
-        on_before_compaction: is given ``{before_tokens}``. Returns `Skip` to forbid the compaction: it is refused as
-            ``vetoed``, and not tried again until the conversation has grown. Returns a text to write the summary
-            itself, instead of the summarizer: it stands for all that is covered, an earlier summary included, and is
-            cut to the policy's caps. Anything else lets the compaction go on. A dry run calls no hook, so it shows what
-            would be done without one.
-        on_after_compaction: is given ``{before_tokens, after_tokens, compacted_tokens}``; what it returns is ignored.
-        on_session_start: is called next, when the conversation goes on from a summary (seed 003): given ``{source,
-            conversation, summary, round, before_tokens, after_tokens}``, where ``source`` is ``"compact"`` and
-            ``summary`` the path; what it returns is ignored.
+        on_before_compaction: called with ``{before_tokens}``. Returns `Skip` to prevent the compaction: it is refused
+            as ``vetoed``, and not tried again until the conversation has grown. Returns a text to use as the summary,
+            in place of the summarizer's: it replaces all covered blocks, an earlier summary included, and is cut to the
+            policy's caps. With any other value the compaction goes on. A dry run calls no hook, so it shows the result
+            without one.
+        on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
+        on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
+            summary, round, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a path. Its
+            result is ignored.
+
+    Example:
+        ```python
+        from timeline import Hooks, Skip, Timeline, open_store
+
+
+        async def before(facts):  # {"before_tokens": …}
+            return Skip("a deploy is running")
+
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards", hooks=Hooks(on_before_compaction=before))
+        ```
     """
 
     on_before_compaction: Hook | None = field(default=None)

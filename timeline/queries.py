@@ -1,6 +1,6 @@
-"""Questions to a store: compactions by what their digests hold, and blocks by their words.
+"""Query a store: find compactions by their digests, and blocks by their words.
 
-The answers as values, and the part of `timeline.ports.EventStore` that gives them.
+The result types, and the protocol `Queries`, which is part of `timeline.ports.EventStore`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredDigest:
-    """A compaction as `Queries.digests` finds it.
+    """A compaction that `Queries.digests` found.
 
     Attributes:
         conversation: the conversation that was compacted.
         version: version of the `CompactionCompleted`; ``position`` is its place in the whole store.
         position: see ``version``.
         at: when it was completed, in UTC.
-        round: 1 for a conversation's first compaction, 2 for the next …
+        round: number of the compaction: 1 for a conversation's first, 2 for the next …
         summary: path of the summary block.
-        covers: what it covers.
-        digest: all that it recorded of what it covers.
-        matched: the entries of the digest that the filters asked for; empty if no filter asks for entries.
-        before_tokens: tokens shown before; ``after_tokens`` those shown after it.
-        after_tokens: see ``before_tokens``.
-        reverted_by: version of the event that took the compaction back; None while it stands.
+        covers: the covered versions.
+        digest: the whole digest of the covered blocks.
+        matched: the entries of the digest that match the filters; empty if no filter asks for entries.
+        before_tokens: tokens of the context before the compaction.
+        after_tokens: tokens of the context after it.
+        reverted_by: version of the event that undid the compaction; None while it is in force.
     """
 
     conversation: str
@@ -53,8 +53,8 @@ class StoredDigest:
 class Found:
     """A block that `Queries.search` found.
 
-    ``snippet`` is one line of its text, the hits between ``«`` and ``»``; ``rank`` says how well it fits (bm25): the
-    larger, the better. ``type`` is the block's type.
+    ``snippet`` is one line of its text, the hits between ``«`` and ``»``; ``rank`` is its bm25 score: the larger, the
+    better the match. ``type`` is the block's type.
     """
 
     conversation: str
@@ -67,7 +67,7 @@ class Found:
 
 
 class Queries(Protocol):
-    """What a store can be asked besides reading its log. `timeline.store.testing.StoreContract` is this as tests."""
+    """The queries of a store, besides reading its log. `timeline.store.testing.StoreContract` tests them."""
 
     def digests(
         self,
@@ -83,28 +83,28 @@ class Queries(Protocol):
         reverted: bool | None = False,
         page: int = 200,
     ) -> AsyncIterator[StoredDigest]:
-        """Iterate over the compactions whose digest meets every filter that is given, by position.
+        """Iterate over the compactions whose digest matches every given filter, by position.
 
-        A compaction belongs to the conversation that made it: a fork does not repeat its parent's, which are found by
-        asking for the parent, up to the fork's `ConversationInfo.base`. No lock or cursor is held between two pages.
+        A compaction belongs to the conversation that made it: a fork does not repeat its parent's. To find those, ask
+        for the parent, up to the fork's `ConversationInfo.base`. No lock or cursor is held between two pages.
 
         Args:
-            conversation: only of this conversation.
+            conversation: only compactions of this conversation.
             since: completed at this moment or later.
             until: completed at this moment or earlier.
-            tool: has an entry of the tool of exactly this name.
-            path_glob: has a file that was read or written, or an artifact, whose whole path fits: ``*`` and ``?``
-                stay inside a folder, ``**`` goes over folders, ``[a-z]`` and ``[!a-z]`` are classes. Upper and lower
-                case differ. ``**/main.py`` finds the file in any folder.
-            command: has a command that contains this text as it stands.
+            tool: the digest has an entry of the tool of exactly this name.
+            path_glob: the digest has a file that was read or written, or an artifact, whose whole path matches: ``*``
+                and ``?`` stay inside a folder, ``**`` crosses folders, ``[a-z]`` and ``[!a-z]`` are classes. Upper and
+                lower case differ. ``**/main.py`` finds the file in any folder.
+            command: the digest has a command that contains exactly this text.
             error: True: something failed; False: nothing did; a text: an error message, or the output of a failed
-                command, contains it as it stands.
-            round: the compaction is of this round, or of one in the range.
-            reverted: False: compactions that stand; True: those that were taken back; None: both.
-            page: how many are read at a time.
+                command, contains exactly this text.
+            round: number of the compaction, or a range of numbers.
+            reverted: False: compactions in force; True: compactions that were undone; None: both.
+            page: number of compactions to read at a time.
 
         Raises:
-            InvalidFilter: a filter cannot be used.
+            InvalidFilter: a filter is not valid.
             ConversationNotFound: there is no such conversation.
             StoreCorrupt: an event does not match its checksum.
         """
@@ -122,25 +122,24 @@ class Queries(Protocol):
     ) -> AsyncIterator[Found]:
         """Iterate over the blocks that hold all words of a text, the best first, at most 1,000; of equals the newest.
 
-        Searched are the texts of blocks and summaries, and of calls the tool's name and the arguments' values, in the
-        whole log: what a summary covers too, but not what was redacted.
+        The search reads the texts of blocks and summaries, and the tool names and argument values of calls, in the
+        whole log: covered blocks too, but not redacted ones.
 
-        A word is a run of letters and digits; upper and lower case are the same. What is put together
-        (``src/app/main.py``, ``test_login``) is found whole and by each part, ``getUserName`` also by its humps.
-        ``"quoted words"`` are found in that order, ``login*`` finds every word that begins so. All else is plain
-        text: no character is an operator.
+        A word is a run of letters and digits; upper and lower case are the same. Compound words (``src/app/main.py``,
+        ``test_login``) are found whole and by each part, ``getUserName`` also by its humps. ``"quoted words"`` match in
+        that order, ``login*`` matches every word that begins so. All other text is plain: no character is an operator.
 
         Args:
-            text: what to look for.
-            conversation: only in what was appended to this conversation itself; what a fork shares is its parent's, up
-                to the fork's `ConversationInfo.base`.
+            text: the words to find.
+            conversation: only blocks appended to this conversation itself; the blocks that a fork shares are its
+                parent's, up to the fork's `ConversationInfo.base`.
             types: only blocks of these types.
-            since: only what was appended at this moment or later.
-            until: only what was appended at this moment or earlier.
-            page: how many blocks are read at a time.
+            since: only blocks appended at this moment or later.
+            until: only blocks appended at this moment or earlier.
+            page: number of blocks to read at a time.
 
         Raises:
-            InvalidFilter: the text holds no word, or a filter cannot be used.
+            InvalidFilter: the text holds no word, or a filter is not valid.
             ConversationNotFound: there is no such conversation.
             SearchUnavailable: the database has no full-text search.
             StoreCorrupt: an event does not match its checksum.

@@ -1,34 +1,34 @@
-"""`Timeline`: one conversation of a store. It does the I/O, reads the clock, and holds the log of what is decided.
+"""`Timeline`: the conversation that an application works with: append to it, render it, compact it, look back.
 
-Its methods check their arguments and hand on: what a render does is in `timeline.engine`, what a loop of an agent asks
-in `timeline.agent`, and everything that is decided is decided by pure functions in `timeline.planning`.
+Its methods check their arguments, read the clock and hand over: `timeline.engine` renders and compacts,
+`timeline.agent` serves an agent's loop, and the pure functions of `timeline.planning` make the decisions.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
-import anyio.to_thread
 from pydantic import ValidationError
 
 from timeline import checks
+from timeline.agent import stages
 from timeline.agent.calibration import FACTS, Calibration, calibrate
 from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
-from timeline.agent.messages import QUESTION, injected_pair, placed_in_turns, read_messages
+from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
+from timeline.agent.recording import answering, append_messages, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
-from timeline.blocks import Block, CustomBlock, RangeSummary, StageDigest, parse_block, with_media
+from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
 from timeline.checks import moment
 from timeline.engine.compactor import Pressure
+from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import relieve
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import Course, hide_by_step
@@ -43,12 +43,9 @@ from timeline.errors import (
     ContextOverflow,
     ContextRefused,
     ConversationNotFound,
-    DuplicateEvent,
     HistoryUnavailable,
     InvalidArgument,
     InvalidBlock,
-    StageNotFound,
-    StageRefused,
     TimelineError,
     UndoUnavailable,
     VersionConflict,
@@ -58,27 +55,16 @@ from timeline.events import (
     ModelCalled,
     NewEvent,
     ParentLink,
-    PolicyChanged,
-    appended_block,
-    derived_event_id,
     event_id,
-    event_ids,
 )
-from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
-from timeline.fold.fold import Fold
-from timeline.fold.stages import advanced, current_stage
-from timeline.frozen import repair_text
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.dry_run import DryLog
 from timeline.log.history import fold_past, standing_compactions, versions_to_revert
-from timeline.log.protocol import Draft
-from timeline.log.stored import StoredLog, addressed_block, free_id
+from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import shielded
 from timeline.planning.account import FixedPart
-from timeline.planning.collapse_stages import approvals, memory_digest
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
-from timeline.planning.messages import messages
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.ours import balanced
 from timeline.policy.steps import ClearToolOutputs
@@ -91,6 +77,7 @@ from timeline.wire.responses import calls_cut_off, read_response
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
     from uuid import UUID
 
     from pydantic import JsonValue
@@ -102,7 +89,7 @@ if TYPE_CHECKING:
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
-    from timeline.log.protocol import Log
+    from timeline.log.protocol import Draft, Log
     from timeline.planning.account import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
@@ -114,35 +101,36 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Record: TypeAlias = Literal["full", "hash"] | bool
-"""How a render is recorded: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
-_THREAD_CHARACTERS: Final = 1_000_000
-"""Counting more text than this (a tenth of a second) leaves the event loop for a thread, where it is slower."""
+"""How to record a render: in full, with hashes in place of prompt, tools and tail, or (False) not at all."""
 _MOST_RECALLED: Final = 4_000
 _CALIBRATED_EVENTS: Final = 2_000
-_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
-DECISION_CHARACTERS: Final = 200
-SHORT_CHARACTERS: Final = 280
-DETAILED_CHARACTERS: Final = 1_000
-"""Characters of what an approval says (seed 000: the memory digest's entries, and both texts of formatStageData)."""
-_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
-"""Blocks that are no message of the conversation."""
 
 
 class Timeline(TimelineView):
-    """One conversation of a store. Open it with `Timeline.open`; several may be open on one store.
+    """One conversation of a store. Open it with `Timeline.open`; one store serves many open timelines.
 
     Attributes:
-        id: of the conversation.
+        id: the conversation's id.
+
+    Example:
+        ```python
+        from timeline import Timeline, open_store
+
+        store = await open_store("memory://")
+        timeline = await Timeline.open(store, "cards")
+        await timeline.append_messages([{"role": "user", "content": "Build a flashcard app."}])
+        context = await timeline.render(system="You are a coding agent.")
+        print(context.to_anthropic())  # the request: {"system": …, "messages": […]}
+        ```
     """
 
+    _conversation: Conversation
     _log: StoredLog
     _injected: tuple[str, ...] = ()
-    """Texts for the tail of the next recorded render."""
+    """Injected texts that the next recorded render sends in its tail."""
 
-    def __init__(self, log: StoredLog, store: EventStore, clock: Clock, equipment: Equipment, policy: Policy) -> None:
-        super().__init__(log, store, equipment.under(policy), clock)
-        self._equipment = equipment
-        self._known_policy = log.fold.window.policy
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation)
 
     # Opening, and the policy in force
 
@@ -168,27 +156,38 @@ class Timeline(TimelineView):
         """Open a conversation, or begin it.
 
         Args:
-            store: where it lives; the caller closes it.
-            conversation: its id.
-            policy: the one that `use_policy` put in force here unless given, or else `policies.balanced()`.
-            summarizer: asked first; the extractive one answers when it fails, and when none is given.
-            hooks: functions of the application around compactions.
-            clock: where ``now`` comes from when a call gives none.
-            counter: counts tokens; the policy's own unless given.
+            store: holds the conversation; the caller closes it.
+            conversation: id of the conversation.
+            policy: when and how to compact. By default the policy that `use_policy` put in force here last, or else
+                `policies.balanced()`.
+            summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
+            hooks: functions of the application to call around compactions.
+            clock: gives the time of every call without ``now``; the system's clock by default.
+            counter: counts tokens; the policy's counter by default.
             observer: watches renders and compactions, for traces and metrics.
-            summary_timeout: seconds that ``summarizer`` has for one request. At its end the request is cancelled, and
-                the next of the chain answers; the default is 10 seconds less than the lease of a compaction.
-            title: of a new conversation.
-            parent: where a new conversation comes from.
-            source: the format that a new conversation was recorded in.
-            now: the moment of a new conversation's first event.
-            create: begin the conversation when the store does not hold it.
+            summary_timeout: seconds that ``summarizer`` has for one request. Then the request is cancelled, and the
+                next summarizer of the chain answers. The default is 10 seconds less than the lease of a compaction.
+            title: title of a new conversation.
+            parent: the conversation that a new one comes from.
+            source: format of the recording that a new conversation is imported from.
+            now: time of a new conversation's first event.
+            create: begin the conversation if the store does not hold it.
 
         Raises:
-            ConversationNotFound: ``create`` is False and there is no such conversation.
-            InvalidPolicy: none is given, and the one in force cannot be read.
-            InvalidArgument: one of them is something else than it should be, such as a path instead of a store.
+            ConversationNotFound: ``create`` is False, and the store has no such conversation.
+            InvalidPolicy: no policy is given, and the one in force cannot be read.
+            InvalidArgument: an argument has the wrong type, such as a path instead of a store.
             StoreError: the store cannot be read or written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            async with open_store("memory://") as store:
+                policy = policies.balanced(model="claude-opus-5")
+                timeline = await Timeline.open(store, "cards", policy=policy, title="A flashcard app")
+                assert (timeline.id, timeline.version) == ("cards", 1)
+            ```
         """
         checks.parts(store, policy, summarizer, hooks, counter)
         if observer is not None:
@@ -208,90 +207,111 @@ class Timeline(TimelineView):
             log = await _begun(store, conversation, opened, moment(now, clock))
         policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
-        return cls(log, store, clock, equipment, policy)
+        return cls(Conversation(store, log, clock, equipment, policy))
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
-        """Put a policy in force from now on: here, and wherever the conversation is opened without naming one.
+        """Put a policy in force from now on: here, and for everyone who opens the conversation without a policy.
 
-        It is recorded with its whole text. What an undo holds back, and what was refused, is tried again under it.
+        The log records the whole text of the policy. Under a new policy, automatic compactions that an undo held back,
+        or that were refused, are tried again.
 
         Args:
-            policy: the new one; what is in force already is not recorded again.
-            now: its time.
+            policy: the new policy; the one in force already is not recorded again.
+            now: time of the change.
 
         Raises:
-            InvalidArgument: it is no policy.
-            StoreError: the store refused; the policy is what it was.
+            InvalidArgument: ``policy`` is not a policy.
+            StoreError: the store refused; the old policy stays in force.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.use_policy(policies.keep_last(max_tokens=80_000))
+            again = await Timeline.open(store, "cards")
+            assert again.policy == timeline.policy
+            ```
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
-        at = moment(now, self._clock)
-        await self._catch_up()
-        hash_ = policy.digest()
-        if self._known_policy != hash_:
-            await self._log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
-        self._known_policy = hash_
-        self._compactor = self._equipment.under(policy)
+        await self._conversation.use_policy(policy, moment(now, self._clock))
 
     async def catch_up(self) -> None:
-        """Take in what other writers appended; renders and decisions do so by themselves.
+        """Read what other writers appended since; renders and decisions do so by themselves.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        await self._catch_up()
-
-    async def _catch_up(self) -> None:
-        """Take in what other writers appended; where one put another policy in force, follow."""
-        await self._log.catch_up()
-        known = self.window.policy
-        if known != self._known_policy:
-            policy = await policy_in_force(self._store, known)
-            self._known_policy = known
-            self._compactor = self._compactor if policy is None else self._equipment.under(policy)
+        await self._conversation.catch_up()
 
     # Looking at it: its past, its proof, its state
 
     async def at(self, version: int) -> TimelineView:
-        """Return the conversation as it was at a version, read-only; its clock stands at the time of that version.
+        """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
-        The cost is that of reading the log up to there.
+        The cost is that of reading the log up to that version.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
-            InvalidArgument: it is no version.
+            InvalidArgument: ``version`` is not a version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            past = await timeline.at(1)
+            assert (len(past.window.items), len(timeline.window.items)) == (0, 1)
+            ```
         """
         checks.version_number("version", version)
         fold = await fold_past(self._store, self.id, version)
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
         policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        return TimelineView(DryLog(self._store, fold), self._store, self._equipment.under(policy), clock)
+        dry = DryLog(self._store, fold)
+        return TimelineView(ConversationView(self._store, dry, clock, self._conversation.equipment, policy))
 
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
     ) -> Self:
-        """Begin a conversation that goes on from this one at a version, and shares its past.
+        """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and nothing that happens here later shows there.
+        summaries stay valid, and the fork never shows what happens here later.
 
         Args:
-            at: the last version that both share; the newest unless given.
-            conversation: id of the fork; ``<id>.fork-<version>`` unless given.
-            title: of the fork.
-            now: its time.
+            at: the last shared version; the newest by default.
+            conversation: id of the fork; ``<id>.fork-<version>`` by default.
+            title: title of the fork.
+            now: time of its first event.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
-            VersionConflict: there is a conversation of that id.
-            InvalidArgument: ``at`` is no version, or the id no text.
+            VersionConflict: the store already has a conversation of that id.
+            InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            branch = await timeline.fork()
+            await branch.append({"type": "user.prompt", "text": "Build it in Rust instead."})
+            assert (branch.id, len(timeline.window.items)) == ("cards.fork-2", 1)
+            ```
         """
         checks.text("title", title)
         if at is not None:
             checks.version_number("at", at)
         if conversation is not None:
             checks.text("conversation", conversation)
-        await self._log.catch_up()
+        await self._log.catch_up()  # before the version is read: the newest one may be another writer's
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
@@ -303,28 +323,56 @@ class Timeline(TimelineView):
             except VersionConflict:
                 if conversation is not None:
                     raise
-                continue  # somebody else took the free id just now
-            return type(self)(log, self._store, self._clock, self._equipment, self.policy)
+                continue  # another writer took the free id just now
+            equipment = self._conversation.equipment
+            return type(self)(Conversation(self._store, log, self._clock, equipment, self.policy))
 
     async def verify(self) -> VerifyReport:
-        """Check every invariant over the whole log, and rebuild every recorded context."""
+        """Check every invariant over the whole log, and rebuild every recorded context.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.render()
+            report = await timeline.verify()
+            assert report.ok
+            ```
+        """
         return await verify(self._store, self.id)
 
     async def diff(
         self, before: str | int = "last~1", after: str | int = "last", *, wires: Sequence[str] = ("anthropic",)
     ) -> ContextDiff:
-        """Compare two recorded contexts: what entered, left and changed, and what broke the provider's cache.
+        """Compare two recorded contexts: which blocks entered, left or changed, and what broke the provider's cache.
 
         Args:
-            before: the version of its ``context.rendered`` event, ``"#3"`` (the third one), ``"last"``, ``"last~1"``.
-            after: the same.
-            wires: wire formats whose prefixes are compared beside the neutral one.
+            before: the older context: the version of its ``context.rendered`` event, ``"#3"`` (the third), ``"last"``,
+                ``"last~1"``.
+            after: the newer context, named the same way.
+            wires: wire formats whose prefixes to compare, beside the neutral one.
 
         Raises:
-            ContextNotFound: there is no recorded context of one of the names.
-            ContextUnavailable: one of them cannot be built again.
+            ContextNotFound: no recorded context has one of the names.
+            ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
-            InvalidArgument: ``wires`` is no list.
+            InvalidArgument: ``wires`` is not a list.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            for text in ("Build a flashcard app.", "In Rust."):
+                await timeline.append({"type": "user.prompt", "text": text})
+                await timeline.render()
+            change = await timeline.diff("last~1", "last")
+            assert [block.path for block in change.entered] == ["ar:turn_2.user.prompt"]
+            ```
         """
         checks.texts("wires", wires)
         recorded = await recorded_contexts(self._store, self.id)
@@ -332,18 +380,13 @@ class Timeline(TimelineView):
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
-        """Count blocks with the policy's counter; much text is counted off the event loop."""
-        texts = [block.countable() for block in blocks]
-        if sum(map(len, texts)) > _THREAD_CHARACTERS:
-            counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
-        else:
-            counts = self.counter.count_many(texts)
-        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
+        """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
+        return await self._conversation.count(blocks)
 
     async def calibration(self) -> Calibration:
-        """Return how the provider's tokens compare with ours, from the newest model calls that were recorded.
+        """Compare the provider's token counts with ours, by the newest recorded model calls.
 
-        A policy counts by it as ``policy.calibrated(calibration.ratio)``.
+        ``policy.calibrated(calibration.ratio)`` is a policy that counts by the result.
         """
         newest = max(0, self.version - _CALIBRATED_EVENTS)
         return calibrate([event async for event in self._store.read(self.id, after=newest, types=FACTS)])
@@ -351,7 +394,7 @@ class Timeline(TimelineView):
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
         """Return how often the conversation was compacted, when last, and whether it is being compacted now.
 
-        It is what this timeline knows of the log: a render, or a `compact`, takes in what other writers appended.
+        The answer is as old as this timeline's last look at the log; a render, `compact` or `catch_up` looks again.
         """
         return compaction_state(self.window, moment(now, self._clock))
 
@@ -360,26 +403,40 @@ class Timeline(TimelineView):
         return tools_in_use(self.window)
 
     def still_used(self, tools: Sequence[Any]) -> list[Any]:
-        """Return those of the discovered tools that are still used in what is retained (seed 004, gap 4).
+        """Return the tools that the window still shows a call of, as in the prune-then-summarize design (004).
 
         Args:
-            tools: schemas of Anthropic's or OpenAI's, or mere names.
+            tools: tool schemas of Anthropic's or OpenAI's, or tool names.
         """
         return still_used(tools, self.window)
 
     def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
-        """Follow what happens to the context: compactions begun, made and failed, overflows, usage (seed 004).
+        """Follow what happens to the context: compactions that begin, end or fail, overflows, usage.
 
-        The stream is told from the log: what other processes do is in it, and reading it again gives the same. It goes
-        on until it is closed, or the store is. See `timeline.lifecycle.follow`.
+        The stream is derived from the log: it includes what other processes do, and a second reading gives the same
+        events. It goes on until it is closed, or the store is. See `timeline.lifecycle.follow`. The events are those
+        of the prune-then-summarize design (004).
 
         Args:
-            after: begin behind this version; 0 is the beginning. What is appended from now on, unless given.
-            interval: seconds between two looks at what other processes appended; what this one appends is told at once.
+            after: begin behind this version; 0 is the beginning of the log. By default, at the present.
+            interval: seconds between two looks at what other processes appended; this process's own appends arrive at
+                once.
 
         Raises:
-            InvalidArgument: one of them is no such number.
+            InvalidArgument: ``after`` is not a version, or ``interval`` not a number of seconds.
             StoreError: the store cannot be read.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.render()
+            async for event in timeline.lifecycle(after=0):
+                print(event.type)  # context-usage
+                break
+            ```
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
@@ -392,12 +449,23 @@ class Timeline(TimelineView):
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
 
-        Each block's tokens are counted here, once in its life.
+        The tokens of each block are counted here, once in its life.
 
         Raises:
-            InvalidBlock: a block does not hold; nothing was written.
+            InvalidBlock: a block is not valid; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+            from timeline.blocks import UserPrompt
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append(UserPrompt(text="Build a flashcard app."))
+            assert (prompt.path, prompt.turn_id) == ("ar:turn_1.user.prompt", "turn_1")
+            ```
         """
         at = moment(now, self._clock)
         checked = [parse_block(block) for block in blocks]
@@ -405,10 +473,10 @@ class Timeline(TimelineView):
             raise InvalidBlock(
                 "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
             )
-        return await self._append_new(checked, at)
+        return await self._conversation.append_new(checked, at)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
-        """Append blocks and other events together, with ids of their own: for imports and replays.
+        """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
 
         Raises:
             StoreError: the store refused; nothing was written.
@@ -418,7 +486,7 @@ class Timeline(TimelineView):
     async def decide(
         self, payloads: Sequence[Payload], *, at: datetime, ids: Sequence[UUID], expected: int | None = None
     ) -> None:
-        """Append decisions of a recorded client, such as its compactions, and take a snapshot behind them.
+        """Append the decisions of a recorded client, such as its compactions, then take a snapshot: for imports.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -433,34 +501,37 @@ class Timeline(TimelineView):
         keys: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> list[Block]:
-        """Append a provider's messages as blocks, in one transaction; return those that were appended.
+        """Append a provider's messages as blocks, in one transaction; return the appended blocks.
 
-        All of them are new, unless ``keys`` says otherwise: a key names a message for ever, and a message whose key was
-        appended before is left out. So a history that grew can be given again as a whole.
+        Without ``keys``, every message is new. With them, a message whose key was appended before is left out, so that
+        an application can pass its whole history again after it grew.
 
         Args:
-            messages: in the form of Anthropic's messages, OpenAI's chat, Google's contents, or the AI SDK's model or
+            messages: Anthropic's messages, OpenAI's chat messages, Google's contents, or the AI SDK's model or
                 interface messages; contents may hold the SDK's objects.
-            wire: which form it is; told by the messages unless given.
-            keys: a key for each message, unique in the conversation.
-            now: the time of the blocks.
+            wire: form of the messages; recognised by their content by default.
+            keys: one key for each message, unique in the conversation, and for ever that message's.
+            now: time of the blocks.
 
         Raises:
-            InvalidBlock: one of them is no message; nothing was written.
-            InvalidArgument: there is no such form, or the keys do not name each of them.
+            InvalidBlock: a message is not valid; nothing was written.
+            InvalidArgument: there is no such form, or there is not one key for each message.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            history = [{"role": "user", "content": "Build a flashcard app."}]
+            [prompt] = await timeline.append_messages(history, keys=["message-1"])
+            history.append({"role": "assistant", "content": "It is built."})
+            [answer] = await timeline.append_messages(history, keys=["message-1", "message-2"])
+            ```
         """
         at = moment(now, self._clock)
-        checks.listed("messages", messages)
-        if keys is not None:
-            _check_keys(keys, len(messages))
-        batch = str(event_id(at))
-        names = keys or [f"{batch}_{number}" for number in range(len(messages))]
-        read = read_messages(messages, wire=wire, names=names)
-        ids = [stable_ids(len(blocks), self.id, "message", name) for name, blocks in zip(names, read, strict=True)]
-        known = await self._store.known_ids(self.id, list(chain.from_iterable(ids))) if keys else set()
-        new = [n for n, own in enumerate(ids) if not known.intersection(own)]
-        return await self._append_read([read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new)))
+        return await append_messages(self._conversation, messages, at, wire=wire, keys=keys)
 
     async def inject(
         self,
@@ -470,21 +541,35 @@ class Timeline(TimelineView):
         question: str = QUESTION,
         now: datetime | None = None,
     ) -> list[Block]:
-        """Tell the model something that is neither its user's nor its tools', without touching the system prompt.
+        """Add a text of the application's own to the context, without touching the system prompt.
+
+        Use it for reminders and facts that come from neither the user nor a tool. A changed system prompt would
+        invalidate the provider's whole cache; a text at the end does not.
 
         Args:
-            text: what to tell it.
-            keep: ``nowhere``: it stands in the uncached tail of the next recorded render, and is gone after that.
-                ``pair``: it is appended, as the assistant's answer to a question of the user's.
-            question: what the user asks in a pair.
-            now: the time of the pair.
+            text: the text that the model sees.
+            keep: ``nowhere``: only the next recorded render sends it, in its uncached tail. ``pair``: it is appended,
+                as the assistant's answer to a question of the user's.
+            question: the user's question of a pair.
+            now: time of the pair.
 
         Returns:
-            The blocks that were appended, none for a text that is kept nowhere.
+            The appended blocks; none if the text is kept nowhere.
 
         Raises:
-            InvalidArgument: the text or the question is blank, or ``keep`` is something else.
+            InvalidArgument: the text or the question is blank, or ``keep`` has another value.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.inject("The disk is almost full.")
+            assert "almost full" in str((await timeline.render()).to_anthropic())
+            assert "almost full" not in str((await timeline.render()).to_anthropic())
+            ```
         """
         checks.choice("keep", keep, ("nowhere", "pair"))
         checks.text("text", text)
@@ -493,46 +578,77 @@ class Timeline(TimelineView):
         if keep == "nowhere":
             self._injected = (*self._injected, text)
             return []
-        return await self._append_new(blocks, moment(now, self._clock))
+        return await self._conversation.append_new(blocks, moment(now, self._clock))
 
     async def record(
         self, reply: Any, *, started_at: datetime | None = None, now: datetime | None = None
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
 
-        The same reply a second time adds nothing, and gives the blocks that are stored.
+        Recording the same reply a second time appends nothing and returns the stored blocks.
 
         Args:
             reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
                 first), or an OpenAI response, as the SDK's object or its dict.
-            started_at: when the request was sent.
-            now: the time of the blocks.
+            started_at: time at which the request was sent.
+            now: time of the blocks.
 
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            choice = {"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
+            reply = {"id": "chatcmpl-1", "model": "gpt-4o", "choices": [choice]}  # or the SDK's object
+            [answer] = await timeline.record(reply)
+            assert answer.text == "Hello."
+            ```
         """
         at = moment(now, self._clock)
-        return await self._record_response(read_response(reply, unnamed=str(event_id(at))), started_at, at)
+        response = read_response(reply, unnamed=str(event_id(at)))
+        return await record_response(self._conversation, response, started_at, at)
 
     def recording(
         self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
     ) -> StreamRecording:
-        """Return a stream that hands on every event of a model's stream, and is recorded when it ends.
+        """Pass a model's stream through, event by event, and record the response when it ends.
 
-        Enter it with ``async with`` and iterate over it. When the stream breaks, or the loop is left or cancelled, what
-        arrived is recorded as one response, its completion marked with ``meta["interrupted"]``. A call whose arguments
-        were cut off is not recorded as a call; the marked completion keeps it in its meta.
+        Enter the result with ``async with`` and iterate over it. If the stream breaks, or the loop is left or
+        cancelled, the events that arrived are recorded as one response, its completion marked with
+        ``meta["interrupted"]``. A call whose arguments were cut off is not recorded as a call; the marked completion
+        keeps it in its meta.
 
         Args:
-            stream: of Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
-            started_at: when the request was sent.
-            now: the time of the blocks; the moment of recording unless given.
+            stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
+            started_at: time at which the request was sent.
+            now: time of the blocks; the moment of recording by default.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+
+
+            async def stream():  # as client.chat.completions.create(..., stream=True) returns
+                yield {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hello."}}]}
+
+
+            async with timeline.recording(stream()) as events:
+                texts = [event["choices"][0]["delta"]["content"] async for event in events]
+            assert events.blocks[0].text == "Hello."
+            ```
         """
         at = moment(now, self._clock)
 
         async def save(response: ModelResponse) -> list[Block]:
-            return await self._record_response(response, started_at, moment(now, self._clock))
+            return await record_response(self._conversation, response, started_at, moment(now, self._clock))
 
         return StreamRecording(stream, unnamed=str(event_id(at)), save=save)
 
@@ -547,13 +663,13 @@ class Timeline(TimelineView):
         """Read a model's stream to its end and record it; return the blocks. See `recording`.
 
         Args:
-            stream: of a provider's events.
-            on_event: called with each event as it comes.
-            started_at: when the request was sent.
-            now: the time of the blocks.
+            stream: a provider's events, as for `recording`.
+            on_event: called with each event as it arrives.
+            started_at: time at which the request was sent.
+            now: time of the blocks.
 
         Raises:
-            UnknownResponse: no event of a model's response came.
+            UnknownResponse: the stream had no event of a model's response.
             StoreError: the store refused.
         """
         async with self.recording(stream, started_at=started_at, now=now) as recording:
@@ -572,10 +688,10 @@ class Timeline(TimelineView):
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Record a model call: what it used, how it ended, and (by version) the render it answers: the newest one.
+        """Record a model call: its usage, how it ended, and the version of the render that it answers (the newest).
 
         Raises:
-            InvalidArgument: one of them is nothing that can be recorded.
+            InvalidArgument: an argument cannot be recorded.
             StoreError: the store refused; nothing was written.
         """
         fields: dict[str, Any] = {} if usage is None else {"usage": usage}
@@ -584,19 +700,30 @@ class Timeline(TimelineView):
         except ValidationError as error:
             first = error.errors()[0]
             raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
-        await self._log.commit([self._answering(called, started_at)], at=moment(now, self._clock))
+        await self._log.commit([answering(self._conversation, called, started_at)], at=moment(now, self._clock))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
-        """Return a tool by which the model reads back any path that its context prints.
+        """Return a tool with which the model reads back any path that its context prints.
 
         Args:
-            wire: whose schema it has: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
-            max_tokens: most tokens of an answer; 4,000 unless given, or a tenth of the policy's limit where that is
-                less.
+            wire: form of its schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
+            max_tokens: most tokens of an answer. By default 4,000, or a tenth of the policy's limit if that is less.
 
         Raises:
             InvalidPolicy: there is no such wire.
-            InvalidArgument: ``max_tokens`` is no number of tokens.
+            InvalidArgument: ``max_tokens`` is not a number of tokens.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            recall = timeline.recall_tool("anthropic")  # recall.schema goes into the request's tools
+            answer = await recall.handle({"path": "ar:turn_1.user.prompt"})
+            assert answer.endswith("Build a flashcard app.")
+            ```
         """
         if max_tokens is not None:
             checks.positive("max_tokens", max_tokens)
@@ -607,53 +734,6 @@ class Timeline(TimelineView):
             count=self.count,
             counter=self.counter,
             max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
-        )
-
-    async def _record_response(self, response: ModelResponse, started_at: datetime | None, at: datetime) -> list[Block]:
-        *ids, called_id = stable_ids(len(response.blocks) + 1, self.id, "response", response.key())
-        drafts = await self._drafts(response.blocks, ids, at)
-        drafts.append(Draft(called_id, at, payload=self._answering(response.called, started_at)))
-        try:
-            return await self._log.append(drafts, counter=self.counter.name)
-        except DuplicateEvent:
-            stored = await self._recorded(called_id, len(ids))
-            if stored is None:
-                raise
-            return stored
-
-    async def _append_read(
-        self, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
-    ) -> list[Block]:
-        """Append the blocks of messages, in the turns that they open or belong to; with ``ids``, under these."""
-        return await self._append_new(placed_in_turns(messages, self._log.fold.turns), at, ids=ids)
-
-    async def _append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
-        """Count blocks and append them in one transaction; with ``ids``, under these. No blocks, no transaction."""
-        if not blocks:
-            return []
-        drafts = await self._drafts(blocks, ids or event_ids(at, len(blocks)), at)
-        return await self._log.append(drafts, counter=self.counter.name)
-
-    async def _recorded(self, called_id: UUID, blocks: int) -> list[Block] | None:
-        """Return the blocks of a response that is in the log already: they stand right before its `model.called`."""
-        calls = [e.version async for e in self._store.read(self.id, types=["model.called"]) if e.id == called_id]
-        if not calls:
-            return None
-        events = await self._store.read_versions(self.id, range(calls[0] - blocks, calls[0]))
-        return [block for event in events if (block := appended_block(event.payload)) is not None]
-
-    async def _drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
-        sizes = await self.count(blocks)
-        return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
-
-    def _answering(self, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
-        """Say when a model call began, and which render it answers."""
-        rendered = self.window.rendered
-        return called.model_copy(
-            update={
-                "started_at": None if started_at is None else moment(started_at, self._clock, "started_at"),
-                "answers": None if rendered is None else rendered.version,
-            }
         )
 
     # Rendering
@@ -667,26 +747,39 @@ class Timeline(TimelineView):
         now: datetime | None = None,
         record: Record = "full",
     ) -> RenderedContext:
-        """Return what the model should see now, compacting first when the context is above the trigger.
+        """Return the context to send to the model now, compacting first when it is above the trigger.
 
         Args:
             system: the system prompt, a text or the provider's content parts; sent as it is.
             tools: the provider's tool schemas; sent as they are.
-            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them.
-            now: the time of what is decided and recorded.
+            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them.
+            now: time of the decisions and of the record.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
-                only hashes of prompt, tools and tail; False appends nothing, calls no hook and gives the same bytes.
+                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
+                returns the same bytes.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
-            InvalidArgument: one of the arguments is something else, or has no form in JSON.
+            InvalidArgument: an argument has the wrong type, or no form in JSON.
             StoreError: the store refused.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            context = await timeline.render(system="You are a coding agent.")
+            request = context.to_anthropic()
+            assert request["messages"][0]["role"] == "user"
+            ```
         """
         checks.choice("record", record, ("full", "hash", True, False))
         checks.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
-        await self._catch_up()
+        await self._conversation.catch_up()  # before the dry log is copied: a dry run must decide on the same log
         log: Log = self._log if record else self._log.dry()
         compactor = self._compactor if record else self._compactor.dry()
         injected = self._injected
@@ -708,7 +801,7 @@ class Timeline(TimelineView):
                 payloads, values = context_events(context, known, how)
                 await log.commit(payloads, at=now, values=values)
             tell(context)
-        if record and self._injected[: len(injected)] == injected:  # else a render at the same time said them
+        if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
         return context
 
@@ -725,21 +818,37 @@ class Timeline(TimelineView):
     ) -> T:
         """Render and call the model; when it refuses the context for its size, compact and call once more.
 
-        The context is compacted to 0.7 of what the model takes, or where it does not say, of what it refused; in our
-        tokens, told by how much it counted. Any other error goes on to the caller.
+        The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is converted
+        to our tokens by the provider's count of the refused request. Any other error passes on to the caller.
 
         Args:
             call: sends a context to the model and returns its reply.
             system: the system prompt, as for `render`.
             tools: the provider's tool schemas.
-            ephemeral: texts for an uncached tail that is kept nowhere; those of `inject` follow them, both times.
-            now: the time of what is decided and recorded.
-            record: how both contexts are recorded.
-            refused: recognises the provider's error; knows Anthropic's and OpenAI's, and servers like them.
+            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them, both times.
+            now: time of the decisions and of the record.
+            record: how to record both contexts.
+            refused: recognises the provider's error; the default knows Anthropic's, OpenAI's and compatible servers'.
 
         Raises:
             ContextRefused: the smaller context was refused too, or none could be made.
             ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+
+
+            async def ask(context):  # await client.messages.create(model=…, **context.to_anthropic())
+                return f"{len(context.blocks)} blocks were sent"
+
+
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
+            ```
         """
         checks.choice("record", record, ("full", "hash"))
         checks.texts("ephemeral", ephemeral)
@@ -756,7 +865,7 @@ class Timeline(TimelineView):
         try:
             return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
         except BaseException:
-            if self._injected[: len(injected)] != injected:  # nobody heard them: the next render says them
+            if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
             raise
 
@@ -768,19 +877,20 @@ class Timeline(TimelineView):
         earlier: RenderedContext | None = None,
         now: datetime | None = None,
     ) -> RenderedContext | None:
-        """Return a smaller context in the place of one that the model refused for its size; None for any other error.
+        """Return a smaller context after the model refused one for its size; None for any other error.
 
-        This is `retry_with_compaction` for a loop whose calls are made by somebody else, such as a framework. System
-        prompt, tools and ephemeral tail are those of the refused context.
+        This is `retry_with_compaction` for a loop in which a framework calls the model. System prompt, tools and
+        ephemeral tail are those of the refused context.
 
         Args:
-            context: the refused one.
-            error: what the call raised.
-            earlier: the context in whose place the refused one came: there is no third.
-            now: the time of what is decided and recorded.
+            context: the refused context.
+            error: the exception that the call raised.
+            earlier: the context that was refused before ``context``, if ``context`` already replaced one: there is no
+                third attempt.
+            now: time of the decisions and of the record.
 
         Raises:
-            ContextRefused: no smaller context could be made, or it was the second one that was refused.
+            ContextRefused: no smaller context could be made, or this was the second refusal.
             ContextOverflow, BudgetImpossible: as `render`.
             StoreError: the store refused.
         """
@@ -802,7 +912,7 @@ class Timeline(TimelineView):
         return smaller
 
     async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
-        """Record a refused render for whoever follows the log, unless it is what the log ends with."""
+        """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
         told = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
         if [event.payload for event in newest] != [told]:
@@ -811,22 +921,35 @@ class Timeline(TimelineView):
     # Decisions of the application
 
     async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
-        """Compact now, whatever the size of the context; return what was done.
+        """Compact now, whatever the size of the context; return the decisions that were taken.
 
         Args:
             instructions: what the summary should attend to.
-            wait: for a compaction that somebody else is writing; at the latest until its lease expires.
-            now: its time.
+            wait: wait while another writer compacts, at most until its lease expires.
+            now: time of the decisions.
 
         Raises:
-            CompactionInProgress: somebody else is writing one, and ``wait`` is False.
+            CompactionInProgress: another writer is compacting, and ``wait`` is False.
             CompactionRefused: nothing would be gained; ``reason`` says why.
-            CompactionSuperseded: other writers changed the range each time.
+            CompactionSuperseded: other writers changed the range at every attempt.
             SummarizerFailed: no summarizer gave a usable answer.
-            InvalidArgument: the instructions are no text.
+            InvalidArgument: the instructions are not a text.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            policy = policies.cut_point(max_tokens=4_000)
+            timeline = await Timeline.open(store, "cards", policy=policy)
+            for number in range(4):
+                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
+            [compacted] = await timeline.compact(instructions="Keep the names of the cards.")
+            assert compacted.kind == "compacted"
+            ```
         """
         checks.text("instructions", instructions)
-        await self._catch_up()
+        await self._conversation.catch_up()
         now = moment(now, self._clock)
         pressure = self._pressure(FixedPart(reserved=self._reserved), now)
         done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
@@ -837,26 +960,39 @@ class Timeline(TimelineView):
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None
     ) -> list[int]:
-        """Take a compaction back: what it covered is shown again as it was; return the versions taken back.
+        """Undo a compaction: the covered blocks are shown again as they were. Return the versions that were undone.
 
-        No automatic compaction follows under this policy until one is forced (`compact`); renders report what is over
-        the budget meanwhile. The previews that it brought go with it; other hides are decisions of their own and stay.
-        The cost is that of reading the whole log.
+        Afterwards nothing is compacted automatically under this policy until `compact` is called; a render over the
+        budget reports that. The compaction's previews go with it; other hides are decisions of their own and stay. The
+        cost is that of reading the whole log.
 
         Args:
-            version: of the compaction (its event); the newest one that stands unless given.
-            cascade: take back the later ones that cover it too, in one append.
-            now: its time.
+            version: version of the compaction's event; the newest compaction in force by default.
+            cascade: also undo the later compactions that cover it, in one append.
+            now: time of the undo.
 
         Raises:
-            UndoUnavailable: no such compaction stands, or its originals are gone.
-            CompactionCovered: a later one covers it, and ``cascade`` is False.
-            InvalidArgument: ``version`` is no version.
+            UndoUnavailable: no such compaction is in force, or its originals are gone.
+            CompactionCovered: a later compaction covers it, and ``cascade`` is False.
+            InvalidArgument: ``version`` is not a version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            policy = policies.cut_point(max_tokens=4_000)
+            timeline = await Timeline.open(store, "cards", policy=policy)
+            for number in range(4):
+                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
+            await timeline.compact()
+            [version] = await timeline.undo_compaction()  # all four prompts are shown again
+            ```
         """
         if version is not None:
             checks.version_number("version", version)
         at = moment(now, self._clock)
-        await self._catch_up()
+        await self._conversation.catch_up()
 
         async def choose() -> list[int]:
             standing = await standing_compactions(self._store, self.id)
@@ -874,15 +1010,27 @@ class Timeline(TimelineView):
         """Hide a block of the window, until `reveal`.
 
         Args:
-            path: of the block.
-            mode: show a short replacement, or nothing; what shows nothing goes with its group (calls and results).
-            text: the replacement; the default says what the block was, and ends with its path.
-            now: its time.
+            path: path of the block.
+            mode: ``replace`` shows a short replacement; ``omit`` shows nothing, of the whole group (calls and results).
+            text: the replacement; by default one that names what the block was, and ends with its path.
+            now: time of the decision.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is pinned, a summary, redacted, an open call, or covered by a summary.
-            InvalidArgument: there is no such mode, or a text is given for what is to show nothing.
+            BlockProtected: the block is pinned, a summary, redacted, an open call, or covered by a summary.
+            InvalidArgument: there is no such mode, or ``omit`` comes with a text.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append({"type": "user.prompt", "text": "Build a flashcard app. " * 50})
+            await timeline.hide(prompt.path, text="[a long prompt]")
+            assert "[a long prompt]" in str((await timeline.render()).to_anthropic())
+            await timeline.reveal(prompt.path)
+            ```
         """
         checks.choice("mode", mode, ("replace", "omit"))
         if text is not None:
@@ -893,25 +1041,36 @@ class Timeline(TimelineView):
         )
 
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
-        """Show a hidden block again; nothing hides it by itself any more.
+        """Show a hidden block again; no render hides it any more.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is not hidden, or a summary covers it.
+            BlockProtected: the block is not hidden, or a summary covers it.
         """
         await self._decide_about(path, now, reveal)
 
     async def pin(self, path: str, *, now: datetime | None = None) -> None:
-        """Pin a block of the window with its group: no compaction covers it, and nothing hides it by itself.
+        """Pin a block of the window with its group: no compaction covers them, and no render hides them.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: it is a summary, or a summary covers it.
+            BlockProtected: the block is a summary, or a summary covers it.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            [prompt] = await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.pin(prompt.path)
+            assert timeline.window.items[0].pinned
+            ```
         """
         await self._decide_about(path, now, pin)
 
     async def unpin(self, path: str, *, now: datetime | None = None) -> None:
-        """Take the pin off a block and its group.
+        """Remove the pin from a block and its group.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -920,7 +1079,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, unpin)
 
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
-        """Append what a pure function decides about a live block, on the log as it is then."""
+        """Append a pure function's decision about a live block, taken on the log as it is at the commit."""
 
         async def choose() -> list[Payload]:
             window = self.window
@@ -931,34 +1090,35 @@ class Timeline(TimelineView):
                 raise BlockNotFound(self.id, path)
             return [decide(window, item)]
 
-        await self._catch_up()
+        await self._conversation.catch_up()
         await self._log.decide(choose, at=moment(now, self._clock))
 
     # Stages of the work
 
     async def enter_stage(self, stage: str, label: str = "", *, now: datetime | None = None) -> Stage:
-        """Begin a stage: what follows belongs to it until it is approved.
+        """Begin a stage: the blocks that follow belong to it until it is approved.
 
         Args:
-            stage: its name, unique among the stages that stand.
-            label: how it is called to people and models; the name unless given.
-            now: its time.
+            stage: name of the stage, unique among the conversation's live stages.
+            label: its name for people and models; ``stage`` by default.
+            now: time of the decision.
 
         Raises:
             StageRefused: another stage is going on, or this one is approved already.
-            InvalidArgument: the name is blank, or one of both is no text.
+            InvalidArgument: the name is blank, or an argument is not a text.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            stage = await timeline.enter_stage("topic", "The topic")
+            assert (stage.label, stage.approval) == ("The topic", None)
+            ```
         """
-        checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
-        checks.text_of("label", label, DECISION_CHARACTERS)
-        entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            self._check_may_enter(entered.stage)
-            return [entered]
-
-        return await self._decide_stage(choose, at)
+        return await stages.enter(self._conversation, stage, label, moment(now, self._clock))
 
     async def approve_stage(
         self,
@@ -973,137 +1133,88 @@ class Timeline(TimelineView):
     ) -> Stage:
         """Approve the current stage, and put its decision into the memory digest.
 
-        Where its messages stand is recorded with it: the versions of the first and the last, and how many there are.
+        The event also records the stage's messages: the versions of the first and the last, and their number.
 
         Args:
-            decision: what was decided, in at most 200 characters; always in view from now on.
-            short: what the stage came to, in at most 280 characters; the decision unless given.
-            detailed: the same in at most 1,000 characters; the short text unless given.
-            references: what the work refers to; how many are told, and of the other two, is the policy's `StageData`.
-            citations: what it quotes.
-            artifacts: what it produced, as texts.
-            now: its time.
+            decision: the decision, in at most 200 characters; always in view from now on.
+            short: the stage's outcome, in at most 280 characters; the decision by default.
+            detailed: the outcome in at most 1,000 characters; the short text by default.
+            references: works that the stage refers to. The policy's `StageData` limits how many references, citations
+                and artifacts a context shows.
+            citations: passages that it quotes.
+            artifacts: texts that it produced.
+            now: time of the decision.
 
         Raises:
             StageRefused: no stage is going on.
-            InvalidArgument: a text is too long or missing, or a list is none.
+            InvalidArgument: a text is too long or missing, or a list is not one.
             StoreError: the store refused; nothing was written.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.enter_stage("topic")
+            await timeline.append({"type": "user.prompt", "text": "Flashcards in schools."})
+            stage = await timeline.approve_stage(decision="Spaced repetition in schools")
+            assert stage.approval.count == 1
+            ```
         """
-        checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
-        checks.text_of("short", short, SHORT_CHARACTERS)
-        checks.text_of("detailed", detailed, DETAILED_CHARACTERS)
-        for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
-            checks.texts(name, values)
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            current = current_stage(self.window.stages)
-            if current is None:
-                raise StageRefused(self.id, "", "no stage is going on; enter one first")
-            first, last, count = await self._boundaries(current)
-            approved = StageApproved(
-                stage=current.stage,
-                label=current.label,
-                decision=decision,
-                short=short,
-                detailed=detailed,
-                first=first,
-                last=last,
-                count=count,
-                references=tuple(references),
-                citations=tuple(citations),
-                artifacts=tuple(artifacts),
-            )
-            return [approved, await self._memory_digest(approved, at)]
-
-        return await self._decide_stage(choose, at)
+        return await stages.approve(
+            self._conversation,
+            moment(now, self._clock),
+            decision=decision,
+            short=short,
+            detailed=detailed,
+            references=references,
+            citations=citations,
+            artifacts=artifacts,
+        )
 
     async def rewind_stage(self, stage: str, *, now: datetime | None = None) -> Stage:
-        """Go back to an approved stage: it goes on, and its decision and those of all later stages hold no more.
+        """Reopen an approved stage: its decision and those of all later stages no longer hold.
 
-        What was said stays in view. The next approval of the stage speaks for all that was said since it began.
+        The messages stay in view. The next approval of the stage covers everything since the stage began.
 
         Raises:
-            StageNotFound: no stage of that name stands.
-            StageRefused: it is not approved, but going on.
+            StageNotFound: no live stage has that name.
+            StageRefused: the stage is still going on, so there is no approval to go back from.
             StoreError: the store refused; nothing was written.
         """
-        checks.text("stage", stage)
-        rewound = StageRewound(stage=repair_text(stage))
-        at = moment(now, self._clock)
-
-        async def choose() -> list[Payload]:
-            standing = {known.stage: known for known in self.window.stages}
-            known = standing.get(rewound.stage)
-            if known is None:
-                raise StageNotFound(self.id, rewound.stage, list(standing))
-            if known.approval is None:
-                raise StageRefused(self.id, known.stage, "it is going on: there is nothing to go back from")
-            return [rewound, await self._memory_digest(rewound, at)]
-
-        return await self._decide_stage(choose, at)
-
-    async def _decide_stage(self, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime) -> Stage:
-        """Append what is chosen on the log as it is then; return the stage that it concerns: the last that stands."""
-        await self._log.catch_up()
-        await self._log.decide(choose, at=at)
-        return self.window.stages[-1]
-
-    def _check_may_enter(self, stage: str) -> None:
-        stages = self.window.stages
-        current = current_stage(stages)
-        if current is not None:
-            cure = "approve it first" if current.stage != stage else "it needs not be entered again"
-            raise StageRefused(self.id, stage, f"stage {current.stage!r} is going on; {cure}")
-        if any(known.stage == stage for known in stages):
-            raise StageRefused(self.id, stage, "it is approved; go back to it with rewind_stage")
-
-    async def _memory_digest(self, payload: StageApproved | StageRewound, at: datetime) -> Payload:
-        """Return the block that says what holds once an event is in the log."""
-        window = self.window
-        earlier = any(type(item.block) is StageDigest for item in window.items)
-        approved = approvals(advanced(window.stages, window.version + 1, payload))
-        digest = StageDigest(text=memory_digest(approved, self.policy.memory_digest, earlier=earlier))
-        return await addressed_block(self._log, digest, at, self.counter)
-
-    async def _boundaries(self, stage: Stage) -> tuple[int, int, int]:
-        """Return where the messages of a stage stand: the versions of the first and last block, and their number."""
-        said = Fold(self.id)
-        async for event in self._store.read(self.id, after=stage.entered, until=self.version):
-            block = appended_block(event.payload)
-            if block is not None and block.type not in _NOT_SAID:
-                said.apply(event.version, event.at, event.payload)
-        items = said.window.items
-        return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)
+        return await stages.rewind(self._conversation, stage, moment(now, self._clock))
 
     # The loop of an agent
 
     def step_hook(self, wire: MessageWire, *, system: JsonValue = None, tools: Sequence[JsonValue] = ()) -> StepHook:
-        """Return an adapter for a loop that asks for the messages of each step, and tells when one is finished.
+        """Return an adapter for a loop that calls one function before each step for its messages, and one after it.
 
         Args:
-            wire: the form of the loop's messages.
+            wire: form of the loop's messages.
             system: the system prompt that the loop sends beside them; counted, and recorded with each context.
-            tools: the tool schemas that it sends; the same.
+            tools: the tool schemas that the loop sends; counted and recorded too.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            hook = timeline.step_hook("openai_chat", system="You are a coding agent.")
+            step = await hook.prepare_step(messages=[{"role": "user", "content": "Build a flashcard app."}])
+            request = step["messages"]  # what the loop sends; then: await hook.on_step_finish(reply)
+            assert len(timeline.window.items) == 1
+            ```
         """
-        return StepHook(
-            self,
-            since=self._log.since,
-            append=self._append_read,
-            clock=self._clock,
-            wire=wire,
-            system=system,
-            tools=tools,
-        )
+        return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools)
 
     def list_follower(self) -> ListFollower:
-        """Return what keeps the log in step with a framework's own list of messages, for an adapter of that framework.
+        """Return a follower that keeps the log in step with a framework's list of messages: for adapters.
 
-        It is of use for as long as the list: it remembers what the log said when it looked last.
+        Use one follower for each list: it remembers how much of the log it has read.
         """
-        return ListFollower(
-            window=lambda: self.window, since=self._log.since, append=self._append_read, clock=self._clock
-        )
+        return ListFollower(self._conversation)
 
     async def after_length_stop(
         self,
@@ -1114,22 +1225,23 @@ class Timeline(TimelineView):
         started_at: datetime | None = None,
         now: datetime | None = None,
     ) -> LengthStop:
-        """Record a reply that ended for want of room, and make room where the context is the reason.
+        """Record a reply that was cut off for want of room, and compact if the context is the reason.
 
-        Calls that were cut off are set aside, the budget is drawn up anew, and where a compaction is due it is made:
-        then the loop goes on with another render. Where none is due, or none helps, the loop ends: the answer alone is
-        longer than it may be. Where the next request would end with half an answer, the user asks the model to go on.
+        Calls that were cut off are set aside, and the account of the next request is drawn up. If a compaction is due
+        and makes room, the loop goes on with another render; otherwise it ends, because the answer itself is longer
+        than the model may write. If the next request would end with half an answer, a block of the user's asks the
+        model to go on.
 
         Args:
-            reply: the model's, as for `record`; or the blocks of one that is recorded already, a stream's for example.
+            reply: the model's reply, as for `record`; or the blocks of a recorded reply, such as a stream's.
             system: the system prompt of the next request.
-            tools: its tool schemas.
-            started_at: when the request was sent.
-            now: the time of what is recorded and decided.
+            tools: the tool schemas of the next request.
+            started_at: time at which the request was sent.
+            now: time of the blocks and decisions.
 
         Raises:
-            InvalidArgument: the reply ended in another way; nothing was written.
-            UnknownResponse: it is no reply; nothing was written.
+            InvalidArgument: the reply ended for another reason; nothing was written.
+            UnknownResponse: ``reply`` is not a reply; nothing was written.
             StoreError: the store refused.
         """
         at = moment(now, self._clock)
@@ -1138,40 +1250,53 @@ class Timeline(TimelineView):
             blocks: Sequence[Block] = reply
         else:
             response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
-            blocks = await self._record_response(response, started_at, at)
-        await self._catch_up()
+            blocks = await record_response(self._conversation, response, started_at, at)
+        # The reply is stored before anything is compacted: a compaction that fails must not lose it.
+        await self._conversation.catch_up()
         bill = self._next_request(system, tools)
         decisions: list[Taken] = []
         if bill.over_trigger:
             decisions = await relieve(self._pressure(bill.fixed, at), self._renderer.ledger)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
-            await self._append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
+            await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
         return LengthStop(
             exit=None if goes_on else "max_tokens",
             blocks=tuple(blocks),
             discarded=tuple(call for block in blocks for call in calls_cut_off(block)),
-            account=self._next_request(system, tools),  # stages may be told in short by now
+            account=self._next_request(system, tools),  # stages may be shown in short by now
             decisions=tuple(decisions),
         )
 
     def run(self) -> AbstractAsyncContextManager[None]:
-        """Enter a run of the agent: on leaving it, by whatever way, `end_run` cleans up."""
+        """Enter a run of the agent; on leaving it, even by an error, `end_run` cleans up.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            async with timeline.run():
+                await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            ```
+        """
         return until_the_end(self.end_run)
 
     async def end_run(self, *, now: datetime | None = None) -> list[Taken]:
-        """Clear old tool outputs at the end of a run, where the policy has such a step (seed 004, gap 5).
+        """Clear old tool outputs at the end of a run, where the policy has a `ClearToolOutputs` step.
 
-        That is done below the trigger too, and with a warm cache: the policy's own figures say what stays.
+        This happens below the trigger too, and with a warm cache, as in the prune-then-summarize design
+        [prune_then_summarize]; the step's own figures decide how much stays.
 
         Args:
-            now: its time.
+            now: time of the decisions.
 
         Returns:
-            What was done; nothing where the policy has no such step, or too little would be freed.
+            The decisions; none if the policy has no such step, or too little would be freed.
         """
         at = moment(now, self._clock)
-        await self._catch_up()
+        await self._conversation.catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
         course = Course(replace(self._pressure(FixedPart(reserved=self._reserved), at), reason="run_end"))
         hides = [await hide_by_step(step, course) for step in steps]
@@ -1186,30 +1311,16 @@ class Timeline(TimelineView):
 
 
 async def _begun(store: EventStore, conversation: str, opened: ConversationOpened, at: datetime) -> StoredLog:
-    """Begin a conversation; where somebody else began it first, it is theirs that is opened."""
+    """Begin a conversation; if another writer began it first, open that one."""
     event = NewEvent(id=event_id(at), at=at, payload=opened)
     with suppress(VersionConflict):
         await store.append(conversation, [event], expected=Expected.NO_STREAM)
     return await StoredLog.load(store, conversation)
 
 
-def _check_keys(keys: Sequence[str], messages: int) -> None:
-    checks.texts("keys", keys)
-    if len(keys) != messages:
-        raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
-    if len({*keys}) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidArgument("keys", f"{twice!r} names two messages; a key names one for ever")
-
-
-def stable_ids(count: int, *parts: str) -> list[UUID]:
-    """Make event ids that follow from what is recorded alone, and not from the time: recorded again, it is known."""
-    return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]
-
-
 @asynccontextmanager
 async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[Taken]]]) -> AsyncIterator[None]:
-    """Run what is inside, then clean up, whatever ended it; what ended it is what the caller sees."""
+    """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
     try:
         yield
     except BaseException as error:

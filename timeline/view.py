@@ -1,6 +1,6 @@
-"""`TimelineView`: a conversation to look at, as it was or as it is; what a read-only timeline and a live one share.
+"""`TimelineView`: a conversation at one version, read-only; the base of the live `Timeline` too.
 
-Rendering here is a dry run: it takes the decisions that a recorded render would take, and appends nothing.
+Rendering here is a dry run: it takes the same decisions as a recorded render, and appends nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.engine.compactor import Compactor
+    from timeline.engine.conversation import ConversationView
     from timeline.fold.window import Window
-    from timeline.log.protocol import Log
     from timeline.policy.model import Policy
-    from timeline.ports import Clock, EventStore, TokenCounter
+    from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
 
 
@@ -33,20 +33,24 @@ class TimelineView:
     """A conversation at one version, read-only: it renders, reads and explains. `Timeline.at` makes one.
 
     Attributes:
-        id: of the conversation.
+        id: the conversation's id.
     """
 
-    def __init__(self, log: Log, store: EventStore, compactor: Compactor, clock: Clock) -> None:
-        self.id = log.fold.conversation
-        self._log = log
-        self._store = store
-        self._compactor = compactor
-        self._clock = clock
+    def __init__(self, conversation: ConversationView) -> None:
+        self.id = conversation.id
+        self._conversation = conversation
+        self._log = conversation.log
+        self._store = conversation.store
+        self._clock = conversation.clock
         self._renderer = Renderer()
 
     @property
+    def _compactor(self) -> Compactor:
+        return self._conversation.compactor
+
+    @property
     def policy(self) -> Policy:
-        """In force for renders and compactions."""
+        """The policy in force for renders and compactions."""
         return self._compactor.policy
 
     @property
@@ -56,12 +60,12 @@ class TimelineView:
 
     @property
     def version(self) -> int:
-        """Version of the last event that this timeline knows of."""
+        """Version of the last event that this timeline has read."""
         return self._log.fold.version
 
     @property
     def window(self) -> Window:
-        """What the model could see now."""
+        """The live blocks: what the model could see now."""
         return self._log.fold.window
 
     async def render(
@@ -72,7 +76,7 @@ class TimelineView:
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
     ) -> RenderedContext:
-        """Return what the model would have seen here, and append nothing. See `Timeline.render`.
+        """Dry run of a render: return the context that the model would have seen here. See `Timeline.render`.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
@@ -89,12 +93,23 @@ class TimelineView:
         )
 
     async def read(self, path: str) -> Block:
-        """Return the block at a path, in full, whatever its state; of a redacted one, the tombstone.
+        """Return the block at a path in full, also if it is hidden or covered; the tombstone of a redacted one.
 
-        A summary comes with the full digest of what it covered in ``meta["compaction_digest"]``.
+        A summary has the full digest of its covered blocks in ``meta["compaction_digest"]``.
 
         Raises:
             BlockNotFound: the conversation has no such path.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            block = await timeline.read("ar:turn_1.user.prompt")
+            assert block.text == "Build a flashcard app."
+            ```
         """
         event = await self._store.find(self.id, path)
         block = None if event is None else appended_block(event.payload)
@@ -109,7 +124,7 @@ class TimelineView:
         return block
 
     def _holds(self, version: int) -> bool:
-        """Say whether an event of the log is in view."""
+        """Return whether an event of the log is in view."""
         return version <= self.version
 
     @property

@@ -33,7 +33,7 @@ PICTURE = {
     "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
     "engine": f"{ENGINE} re-exports",
-    "agent": "vocabulary importers fold wire planning.account projection checks log",
+    "agent": "vocabulary importers fold wire planning projection checks log engine.conversation",
     "view": "vocabulary fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",

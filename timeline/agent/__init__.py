@@ -1,1 +1,1 @@
-"""What an agent's loop asks of its timeline: replies, message lists and streams into the log, and reading back."""
+"""The parts of `Timeline` that serve an agent's loop: record replies, message lists and streams, and read back."""

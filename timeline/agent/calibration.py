@@ -1,8 +1,8 @@
-"""Calibration: how the provider's tokens compare with ours, told by differences (design, section 6, Budget).
+"""Calibration: measure how the provider's token counts compare with ours (design: Budget).
 
-Two calls of one model over the same prompt and tools, with nothing rewritten between them, differ by what was appended
-alone. So the ratio of the two differences says how the same text counts, and nothing that only the provider knows (its
-own prompt for tools, a hidden prefix) is charged to the conversation.
+Two calls of one model with the same prompt and tools, and nothing rewritten between them, differ only by what was
+appended. So the two counts are compared by their differences: text that only the provider knows (its own prompt for
+tools, a hidden prefix) is in both calls, and is not charged to the conversation.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 LOWEST: Final = 0.7
 HIGHEST: Final = 1.5
-"""The ratio is held between these two: beyond them something else was measured than a tokenizer."""
+"""The ratio is limited to this range: a value outside of it does not come from a tokenizer."""
 LEAST_COUNTED: Final = 1_000
-"""Tokens that have to be compared before a ratio says anything."""
+"""Fewest compared tokens for a ratio; below, it is 1.0."""
 REWRITES: Final = (
     "compaction.completed",
     "compaction.reverted",
@@ -31,20 +31,20 @@ REWRITES: Final = (
     "blocks.revealed",
     "block.redacted",
 )
-"""Events after which a context is no longer the one before with something behind it."""
+"""Events that rewrite the context, so that calls before and after them cannot be compared."""
 FACTS: Final = ("model.called", "context.rendered", *REWRITES)
-"""Types of all events that a calibration needs."""
+"""Types of the events that a calibration reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
         ratio: the provider's tokens for each of ours, from 0.7 to 1.5; 1.0 while too little could be compared.
-        reported: the provider's tokens that were compared.
-        counted: ours for the same text, the policy's margin included.
-        model: whose tokens they are.
+        reported: the provider's tokens for the compared text.
+        counted: our tokens for the same text, the policy's margin included.
+        model: the model that the provider's tokens are of.
     """
 
     ratio: float = 1.0
@@ -65,7 +65,7 @@ def calibrate(events: Iterable[Event]) -> Calibration:
     """Compare the calls of the newest model.
 
     Args:
-        events: of one conversation, by version; those of `FACTS` are enough.
+        events: events of one conversation, by version; those of the types `FACTS` are enough.
     """
     rendered: dict[int, ContextRendered] = {}
     calls: list[_Call] = []
@@ -95,6 +95,6 @@ def calibrate(events: Iterable[Event]) -> Calibration:
 
 
 def _input(usage: Usage) -> int:
-    """Return the whole input of a call, whatever answered it."""
+    """Return all input tokens of a call, from the cache or not."""
     written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
     return usage.input_tokens + usage.cache_read_tokens + written

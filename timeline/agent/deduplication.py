@@ -1,7 +1,7 @@
-"""Alignment: which blocks of a message list are in the log already, told by what they say and in which order.
+"""Find the blocks of a message list that are not in the log yet, by their content and order.
 
-Lists of messages carry no ids, and a log's blocks come in several ways: as messages, as a recorded reply, one by one.
-What they have in common is their content, so that is what is compared; repeated content is told apart by its order.
+Lists of messages carry no ids, and the log gets its blocks in several ways: as messages, as a recorded reply, one by
+one. Only their content is the same in all of them, so that is compared; the order distinguishes repeated content.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def signature(block: Block) -> str:
-    """Return what a block says, as a hash: two blocks of one signature say the same to a model.
+    """Return a hash of a block's content: a model reads two blocks of the same signature as the same.
 
-    White space at the end of an answer is nothing that is said: frameworks strip it, and so does a wire that must.
+    White space at the end of an answer does not count: frameworks strip it, and so do some wires.
     """
     text = block.text.rstrip() if isinstance(block, AssistantCompletion) else block.text
     said: list[Any] = [block.type, text, block.data]
@@ -35,7 +35,7 @@ def signature(block: Block) -> str:
 
 
 def signatures(blocks: Iterable[Block]) -> Iterator[str]:
-    """Return the signatures of a log's blocks in order: summaries left out, calls that were cut off among them."""
+    """Return the signatures of a log's blocks in order, without summaries, but with calls that were cut off."""
     cut: list[Block] = []
     response: str | None = None
     for block in blocks:
@@ -51,7 +51,7 @@ def signatures(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _cut_calls(block: Block) -> list[Block]:
-    """Return the calls that were cut off with an interrupted response; in its messages they stand at the end."""
+    """Return the calls that an interrupted response was cut off in; its messages have them at the end."""
     return [
         ToolCall.model_validate({**call, "name": call.get("name") or "unknown"})
         for call in calls_cut_off(block)
@@ -60,7 +60,7 @@ def _cut_calls(block: Block) -> list[Block]:
 
 
 class Places:
-    """Things in a row that is gone through once, however often each stands in it."""
+    """A sequence to walk through once, looking for the next occurrence of a value; values may repeat."""
 
     def __init__(self, things: Iterable[Hashable]) -> None:
         self._places: defaultdict[Hashable, list[int]] = defaultdict(list)
@@ -69,7 +69,7 @@ class Places:
         self._behind = 0
 
     def next(self, thing: Hashable) -> int | None:
-        """Go to the first place of a thing behind the last that was gone to; None, and no step, where there is none."""
+        """Move to the next place of a thing and return it; return None, and stay, if there is none ahead."""
         own = self._places.get(thing, [])
         found = bisect_left(own, self._behind)
         if found == len(own):
@@ -79,12 +79,12 @@ class Places:
 
 
 def unknown(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
-    """Return the blocks of messages that are not known, message by message, those without any left out.
+    """Return the blocks that are not in the log, message by message; messages without any are left out.
 
     Args:
         messages: the blocks of each message, in order.
-        known: signatures of what is in the log, in its order. A block is known where its signature comes behind that
-            of the last known block before it.
+        known: signatures of the log's blocks, in its order. A block is known if its signature comes behind that of the
+            last known block before it.
     """
     places = Places(known)
     new = [[block for block in blocks if places.next(signature(block)) is None] for blocks in messages]

@@ -1,7 +1,8 @@
-"""A reply that ended for want of room: what was half said is set aside, and the loop goes on or ends (seed 003).
+"""Handle a reply that was cut off for want of room: the loop compacts and goes on, or ends.
 
-A length stop has two causes. Where the context has grown too large, compacting makes room and the model goes on; where
-it has not, the answer itself is longer than it may be, and asking again would end the same way.
+A length stop has two causes. If the context has grown too large, compacting makes room and the model goes on. If not,
+the answer itself is longer than the model may write, and asking again would end the same way. The rule is that of the
+keep-ratio design (003) [keep_ratio].
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from timeline.wire.responses import ModelResponse
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."
-"""What the user says where the request would end with half an answer of the assistant's."""
+"""The user's message behind half an answer, with which the next request would end otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthStop:
-    """What became of a reply that ended for want of room.
+    """The outcome of `Timeline.after_length_stop`.
 
     Attributes:
-        exit: None where room was made: render and call again; ``"max_tokens"`` where nothing helps: the loop ends.
-        blocks: of the reply, as they are stored.
-        discarded: the calls that were cut off, each with ``call_id``, ``name`` and ``arguments``. They are kept in the
-            log, are never sent, and must not be run.
-        account: of the context now.
-        decisions: what was decided: compacted, refused, failed.
+        exit: None if room was made: render and call again. ``"max_tokens"`` if nothing helps: the loop ends.
+        blocks: blocks of the reply, as they are stored.
+        discarded: the calls that were cut off, each with ``call_id``, ``name`` and ``arguments``. The log keeps them;
+            they are never sent, and must not be run.
+        account: account of the context now.
+        decisions: the decisions taken: compacted, refused, failed.
     """
 
     exit: Literal["max_tokens"] | None
@@ -45,15 +46,15 @@ class LengthStop:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that came whole: they want their results before the next request."""
+        """The calls that arrived whole; append their results before the next request."""
         return tuple(block for block in self.blocks if isinstance(block, ToolCall))
 
 
 def checked_stop(response: ModelResponse) -> ModelResponse:
-    """Return a response that ended for want of room.
+    """Return the response if it ended for want of room.
 
     Raises:
-        InvalidArgument: it ended in another way.
+        InvalidArgument: it ended for another reason.
     """
     finish = response.called.finish_reason
     if finish not in OUT_OF_ROOM:
@@ -62,6 +63,6 @@ def checked_stop(response: ModelResponse) -> ModelResponse:
 
 
 def ends_half_said(window: Window) -> bool:
-    """Say whether the next request would end with words of the assistant's, which not every model goes on from."""
+    """Return whether the next request would end with text of the assistant's, which not every model continues."""
     entries, _ = Projector().entries(window)
     return bool(entries) and entries[-1].role == "assistant" and not window.open_calls()

@@ -1,8 +1,9 @@
-"""`ListFollower`: a log kept in step with the list of messages that a framework holds.
+"""`ListFollower`: keep the log in step with the list of messages that a framework holds.
 
-Frameworks own mutable lists; the log is never one of them. Before each call of the model an adapter hands over the
-framework's list as blocks, and what the log does not hold yet is appended, once. What this timeline said itself (its
-summaries, the lines that stand for hidden content, the result of a call that has none) is no news when it comes back.
+Frameworks own mutable lists, which the log never is. Before each call of the model an adapter passes the framework's
+list as blocks, and the follower appends each block that the log does not hold yet, once. Texts of the timeline's own
+(summaries, replacements of hidden content, the filled-in result of a call without one) are not appended when they come
+back.
 """
 
 from __future__ import annotations
@@ -12,78 +13,68 @@ from typing import TYPE_CHECKING
 import anyio
 
 from timeline.agent.deduplication import signatures, unknown
+from timeline.agent.recording import append_in_turns
 from timeline.checks import moment
 from timeline.events import appended_block
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Event
+    from timeline.engine.conversation import Conversation
     from timeline.fold.window import Window
-    from timeline.ports import Clock
 
 
 class ListFollower:
-    """Appends what is new in a framework's list. `Timeline.list_follower` makes one for each list."""
+    """Appends the new messages of a framework's list. `Timeline.list_follower` makes one for each list."""
 
-    def __init__(
-        self,
-        *,
-        window: Callable[[], Window],
-        since: Callable[[int], Awaitable[list[Event]]],
-        append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
-        clock: Clock,
-    ) -> None:
-        self._window = window
-        self._since = since
-        self._append = append
-        self._clock = clock
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
         self._blocks: list[Block] = []
         self._version = 0
         self._lock = anyio.Lock()
 
     async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
-        """Append what of a list the log does not hold; return the blocks that were appended.
+        """Append the blocks of a list that the log does not hold; return them.
 
-        The list is the framework's whole history or any later part of it, in order. A block is known by what it says
-        (`timeline.agent.deduplication.signature`), whoever appended it: this method, `Timeline.record`, another
-        process.
+        The list is the framework's whole history or any later part of it, in order. A block is known by its content
+        (`timeline.agent.deduplication.signature`), also if `Timeline.record` or another process appended it.
 
         Args:
             messages: the blocks of each message, in order.
-            now: the time of what is appended.
+            now: time of the appended blocks.
 
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        at = moment(now, self._clock)
+        at = moment(now, self._conversation.clock)
         async with self._lock:  # two calls of the model at a time must not both append what they share
-            for event in await self._since(self._version):
+            for event in await self._conversation.log.since(self._version):
                 self._version = event.version
                 block = appended_block(event.payload)
                 if block is not None:
                     self._blocks.append(block)
-            said = own_words(self._window())
+            said = own_words(self._conversation.window)
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
-            return await self._append(unknown(news, signatures(self._blocks)), at)
+            new = unknown(news, signatures(self._blocks))
+            return await append_in_turns(self._conversation, new, at)
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
-        """Append messages that are new by their framework's word, whatever they say; return the blocks.
+        """Append messages that the framework knows to be new, without comparing their content; return the blocks.
 
         Args:
             messages: the blocks of each message, in order.
-            now: the time of what is appended.
+            now: time of the appended blocks.
 
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        return await self._append(messages, moment(now, self._clock))
+        return await append_in_turns(self._conversation, messages, moment(now, self._conversation.clock))
 
 
 def own_words(window: Window) -> set[str]:
-    """Return the texts of this library's own that a context of a window may hold; they are no news to its log."""
+    """Return this library's own texts that a context of the window may hold, which must not be appended again."""
     shown = {item.replacement.text for item in window.items if item.replacement is not None}
     return {INTERRUPTED, *shown, *(item.block.text for item in window.items if item.is_summary)} - {""}

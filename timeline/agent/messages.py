@@ -1,7 +1,7 @@
-"""Messages into blocks that are about to be appended: a provider's own, and text that the application injects.
+"""Read a provider's messages, and the texts that an application injects, as blocks to append.
 
-Injected text that is kept is a question of the user's and the assistant's answer. A changed system prompt would throw
-the provider's whole cache away; a pair at the end costs its own tokens only.
+An injected text that is kept becomes a question of the user's and the assistant's answer. A changed system prompt would
+throw the provider's whole cache away; a pair at the end costs only its own tokens.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 QUESTION: Final = "What do you keep in mind from here on?"
-"""What the user asks, unless the caller has another question."""
+"""The user's question of an injected pair, by default."""
 GO_ON: Final = "Good. Go on."
-"""What the user says behind the answer when it is the model's turn to speak."""
+"""The user's message behind the injected answer when the model is to speak next."""
 
 
 def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> list[Block]:
-    """Make the blocks of an injected text: the question, the answer, and where the model is to speak next, a last word.
+    """Make the blocks of an injected text: a question, the answer, and `GO_ON` if the model is to speak next.
 
-    Without it the request would end with the assistant's answer, which a provider goes on writing, or refuses. They are
-    blocks of their own type: neither does the question open a turn, nor does the answer end a round, so that calls
-    which wait for their results still get them.
+    Without `GO_ON` the request would end with the assistant's answer, which a provider continues, or refuses. The
+    blocks have types of their own: the question opens no turn and the answer ends no round, so that open calls still
+    get their results.
 
     Raises:
         InvalidArgument: the text or the question is blank.
@@ -54,7 +54,7 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
 
 
 MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
-"""Wires whose message lists are read: those of `timeline.wire.MESSAGES`."""
+"""Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
 _SYSTEM_ROLES: Final = {"system", "developer"}
 
@@ -64,11 +64,11 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
 
     Args:
         messages: a provider's message list; contents may hold an SDK's objects.
-        wire: one of `MessageWire`; told by the messages where it is None.
-        names: for each message the id of the response that it is, where it brings none.
+        wire: one of `MessageWire`; None recognises the messages by their content.
+        names: for each message, the response id to use if it brings none.
 
     Raises:
-        InvalidBlock: one of them is no message; the field says which.
+        InvalidBlock: a message is not valid; the field says which.
         InvalidArgument: there is no such wire.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
@@ -77,19 +77,19 @@ def read_messages(messages: Sequence[Any], *, wire: str | None, names: Sequence[
 
 
 def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:
-    """Return the wire format of messages: the one that is named, else the one that they show."""
+    """Return the named wire format, or else the one that the messages' content shows."""
     return wire or dialect_of([plain(message) for message in messages])
 
 
 def read_system(messages: Sequence[Any]) -> tuple[JsonValue, list[dict[str, Any]]]:
-    """Part a list into its system prompt and the rest: some have the prompt as their leading messages.
+    """Split a list into its system prompt and the rest: in some forms the prompt is the leading messages.
 
     Returns:
         The prompt (one message's content as it is, several messages' as parts; None without any), and the other
         messages as plain values.
 
     Raises:
-        InvalidBlock: one of them is no message; the field says where.
+        InvalidBlock: a message is not valid; the field says where.
     """
     told = [_message(message, number) for number, message in enumerate(messages)]
     leading = next((n for n, message in enumerate(told) if message["role"] not in _SYSTEM_ROLES), len(told))
@@ -110,14 +110,14 @@ def _message(message: Any, number: int) -> dict[str, Any]:
 
 
 def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[Block]:
-    """Give the blocks of messages the turns that they open, and return all of them.
+    """Assign the turns that messages open to their blocks; return all blocks.
 
-    A message in which a user asks something opens one turn, however many parts it has; everything else belongs to the
-    turn that is open.
+    A message with a user's prompt opens one turn, however many parts it has; every other message belongs to the open
+    turn.
 
     Args:
         messages: the blocks of each message.
-        turns: where the conversation stands; it is left as it is.
+        turns: the turns of the conversation so far; not changed.
     """
     ahead = turns.copy()
     placed: list[Block] = []

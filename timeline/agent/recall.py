@@ -1,9 +1,9 @@
-"""The recall tool: a model follows a path that its context printed, and reads the block behind it.
+"""The recall tool: the model reads the block behind a path that its context printed.
 
-What the model asks may be wrong in every way, and the tool's answer is the only thing it learns by: so what cannot be
-read is said in plain words, with the nearest paths that exist. Long content comes in pieces, by characters: unlike
-lines they divide anything, and unlike tokens they mean the same to everyone. Pictures come as pictures, in a block that
-each wire sends in its own way: inside the result, or, where a result is text only, as the user's next message.
+A model's call may be wrong in every way, and the answer is all that it can learn from: so an error is plain text, with
+the nearest paths that exist. Long content comes in pieces, measured in characters: any content can be divided by them,
+unlike by lines, and they mean the same to everyone, unlike tokens. Pictures come as pictures, in a block that each wire
+sends in its own way: inside the result, or, if a result can only be text, as the user's next message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk"]
 
 StandIn: TypeAlias = "Callable[[Part], str]"
-"""Says what stands in a text for a content part that is none."""
+"""Returns the text that replaces a content part without text."""
 
 NAME: Final = "recall"
 _DESCRIPTION: Final = (
@@ -56,31 +56,31 @@ _PLACES: Final[dict[RecallWire, str]] = {
     "gemini": "inside this result",
     "ai_sdk": "inside this result",
 }
-"""Where a picture is shown."""
+"""Where each wire shows a picture."""
 _STRICT: Final = frozenset({"openai_chat", "openai_responses"})
-"""Wires whose strict mode demands that every property is required; what is left out is null there."""
+"""Wires whose strict mode requires every property; a property that is not used is null there."""
 _KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
-"""What a path is quoted in or followed by."""
+"""Characters that may surround a path in a model's text."""
 _MOST_LIKELY: Final = 3
 _MOST_COMPARED: Final = 200
 _FRAME_TOKENS: Final = 80
-"""What the lines before and after the content may take."""
+"""Most tokens of the lines before and after the content."""
 _MEDIA: Final = frozenset(
     {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio"}
 )
 """Types of content parts that hold no text."""
 _MOST_MEDIA: Final = 5_000_000
-"""Characters of encoded pictures and documents in one answer: what the providers take of a single one."""
+"""Most characters of encoded media in one answer: the providers' limit for a single picture."""
 _LONGEST_WORD: Final = 2_000
-"""A string in data that is longer, and has no space, is encoded: it means nothing to a reader."""
+"""A longer string without a space is encoded data, which nobody can read."""
 
 
 def schema(wire: RecallWire) -> dict[str, JsonValue]:
     """Return the tool's schema in a provider's shape.
 
-    Google's is one of a tool's ``function_declarations``; the AI SDK's is the JSON of a function tool, which the
-    program turns into a ``tool`` of its own.
+    For Google it is one of a tool's ``function_declarations``; for the AI SDK it is the JSON of a function tool, from
+    which the program makes a ``tool`` of its own.
 
     Raises:
         InvalidPolicy: there is no such wire.
@@ -110,8 +110,8 @@ class RecallTool:
     """The tool: its schema for the request, and the handler of its calls. `Timeline.recall_tool` makes one.
 
     Attributes:
-        name: of the tool.
-        schema: what goes into the request's ``tools``; for Google, into the ``function_declarations`` of one of them.
+        name: the tool's name.
+        schema: an entry of the request's ``tools``; for Google, of the ``function_declarations`` of one of them.
         max_tokens: most tokens of an answer.
     """
 
@@ -136,12 +136,12 @@ class RecallTool:
         self._counter = counter
 
     async def handle(self, arguments: Any) -> str:
-        """Answer a call of the model in text; what cannot be read is said in words, not raised.
+        """Answer a call of the model with text; a wrong call gets an explanation, not an exception.
 
-        Pictures are named only: `answer` shows them.
+        Pictures are only named: `answer` shows them.
 
         Args:
-            arguments: as the model wrote them: an object, or its JSON text.
+            arguments: the model's arguments: an object, or its JSON text.
 
         Raises:
             StoreError: the store cannot be read.
@@ -149,7 +149,7 @@ class RecallTool:
         return (await self.look(arguments)).text
 
     async def look(self, arguments: Any) -> Recalled:
-        """Answer a call as `handle` does, with what is known of the answer beside its text.
+        """Answer a call as `handle` does; return the text with its path, state and range.
 
         Raises:
             StoreError: the store cannot be read.
@@ -158,11 +158,11 @@ class RecallTool:
         return found if isinstance(found, Recalled) else await self._tell(*found, _unshown)
 
     async def answer(self, call: ToolCall) -> ToolResult:
-        """Answer a call of the model as the block to append, with the pictures and documents that are at its path.
+        """Answer a call of the model with the block to append, including the pictures and documents at its path.
 
-        They stand in the result's ``data`` as they were recorded, as far as the wire has a form for them and together
-        at most 5 MB, encoded. A wire sends them inside the result; that of OpenAI's chat completions, whose results are
-        text only, in the user's next message.
+        The result's ``data`` holds them as they were recorded, if the wire has a form for them, up to 5 MB encoded
+        together. A wire sends them inside the result; OpenAI's chat completions, whose results are text only, send them
+        in the user's next message.
 
         Raises:
             StoreError: the store cannot be read.
@@ -176,7 +176,7 @@ class RecallTool:
         return ToolResult(call_id=call.call_id, name=call.name, text=told.text, data=data)
 
     async def _find(self, arguments: Any) -> tuple[Block, _Asked] | Recalled:
-        """Return the block that is asked for, or in words why there is none."""
+        """Return the requested block, or an answer that explains why there is none."""
         asked = _asked(arguments)
         if isinstance(asked, str):
             return Recalled(asked, "malformed")
@@ -192,7 +192,7 @@ class RecallTool:
         return Recalled(await self._unknown(path), "unknown", path)
 
     def _media(self, block: Block) -> tuple[list[JsonValue], StandIn]:
-        """Return the parts of a block that are shown, and what is said in the place of each part in its text."""
+        """Return the parts of a block to show, and the function that names each part in its text."""
         shown: list[JsonValue] = []
         notes: dict[int, str] = {}
         room = _MOST_MEDIA
@@ -244,7 +244,7 @@ class RecallTool:
         return f"[unknown path] This conversation has no {path!r}. {advice}"
 
     async def _likely(self, path: str) -> list[str]:
-        """Return the paths that are most like one that does not exist: its own parts first, then its turn's."""
+        """Return the existing paths most like an unknown one: those below it, else its parent's, else its turn's."""
         kind, colon, rest = path.partition(":")
         names = [path] if colon and kind in _KINDS else [f"{known}:{path if not colon else rest}" for known in _KINDS]
         for stems in (names, [_parent(name) for name in names], [f"{_turn(name)}." for name in names]):
@@ -257,15 +257,15 @@ class RecallTool:
 
 
 class Recalled(NamedTuple):
-    """An answer, and what is known of it.
+    """An answer of the tool.
 
     Attributes:
-        text: what the model is told.
-        state: whether the content was found, erased or deleted, or the path or the whole call makes no sense.
-        path: of the block; what was asked for, where there is none.
-        begin: first character of the content that the text gives, counted from 0.
+        text: the answer for the model.
+        state: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
+        path: path of the block; the requested path if there is no block.
+        begin: first character of the content in the text, counted from 0.
         end: the character behind the last one.
-        characters: how many the content has in all.
+        characters: length of the whole content.
     """
 
     text: str
@@ -283,7 +283,7 @@ class _Asked(NamedTuple):
 
 
 def _asked(arguments: Any) -> _Asked | str:
-    """Read the arguments of a call, or say in words what is wrong with them."""
+    """Read the arguments of a call, or return an explanation of what is wrong with them."""
     told = arguments
     if isinstance(told, str):
         try:
@@ -301,10 +301,10 @@ def _asked(arguments: Any) -> _Asked | str:
 
 
 def _number(value: Any) -> int | None:
-    """Return a count of characters, None where none is given.
+    """Return a count of characters, or None if there is none.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the value is not a count.
     """
     if value is None or value == "":
         return None
@@ -323,7 +323,7 @@ def _turn(path: str) -> str:
 
 
 def _what(block: Block) -> str:
-    """Say in a few words what a block is."""
+    """Describe a block in a few words: type, tool, outcome."""
     named = f"{block.type} of {block.name}" if isinstance(block, ToolCall | ToolResult) and block.name else block.type
     if not isinstance(block, ToolResult):
         return named
@@ -332,10 +332,10 @@ def _what(block: Block) -> str:
 
 
 def content_of(block: Block, note: StandIn) -> str:
-    """Return all that can be read of a block: its text, its arguments or data as JSON, and a summary's whole record.
+    """Return a block's readable content: its text, its arguments or data as JSON, and the full digest of a summary.
 
-    Signed reasoning gives its text alone: what is encrypted is of use to nobody but its provider. ``note`` says what
-    stands in the place of a picture or document.
+    Of signed reasoning only the text is returned: only its provider can read the encrypted part. ``note`` returns the
+    replacement of a picture or document.
     """
     parts = [block.text]
     if isinstance(block, ToolCall):
@@ -356,7 +356,7 @@ def _unshown(part: Part) -> str:
 
 
 def _has_form(part: Part, wire: RecallWire) -> bool:
-    """Say whether a wire can show a content part."""
+    """Return whether a wire can show a content part."""
     match wire:
         case "anthropic":
             return anthropic_media(part, ANTHROPIC) is not None
@@ -371,7 +371,7 @@ def _has_form(part: Part, wire: RecallWire) -> bool:
 
 
 def _readable(value: Any, note: StandIn) -> Any:
-    """Put a note in the place of every picture and document, and of every string that is encoded data."""
+    """Replace pictures, documents and encoded strings in a value by notes."""
     if isinstance(value, dict) and value.get("type") in _MEDIA:
         return note(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The state of a conversation for a runtime and its interface: compactions, one under way, tools still in use."""
+"""Report the state of a conversation to a runtime: its compactions, one under way, tools still in use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompactionState:
-    """How often a conversation was compacted, and whether it is being compacted (seed 004, gap 2).
+    """How often a conversation was compacted, and whether it is being compacted now.
 
     Attributes:
-        count: compactions that stand, superseded ones included.
-        last_at: time of the newest one; None before the first.
-        compacting: somebody is writing a summary now.
-        until: when that one's lease expires at the latest.
+        count: compactions in force, superseded ones included.
+        last_at: time of the newest compaction; None before the first.
+        compacting: a writer holds the lease and is compacting.
+        until: the moment at which that lease expires; None if nobody is compacting.
     """
 
     count: int
@@ -32,7 +32,7 @@ class CompactionState:
 
 
 def compaction_state(window: Window, now: datetime) -> CompactionState:
-    """Tell a window's compaction state at a moment."""
+    """Return a window's compaction state at a moment."""
     lease, newest = window.lease, window.summary
     compacting = lease is not None and now < lease.expires_at
     return CompactionState(
@@ -50,13 +50,13 @@ def tools_in_use(window: Window) -> tuple[str, ...]:
 
 
 def still_used(tools: Sequence[Any], window: Window) -> list[Any]:
-    """Return those of some tool schemas whose tool the window still shows a call of (seed 004, gap 4)."""
+    """Return the tool schemas whose tool the window still shows a call of."""
     used = {*tools_in_use(window)}
     return [tool for tool in tools if _name(tool) in used]
 
 
 def _name(tool: Any) -> str:
-    """Return the name in a schema of Anthropic's or OpenAI's; a mere name is one too."""
+    """Return the tool's name in a schema of Anthropic's or OpenAI's, or the name itself."""
     if isinstance(tool, str):
         return tool
     told = tool if isinstance(tool, dict) else {}

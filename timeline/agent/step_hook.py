@@ -1,8 +1,8 @@
-"""`StepHook`: a timeline behind an agent loop that hands out its message list before each step (seed 001).
+"""`StepHook`: put a timeline behind an agent loop that prepares its message list before each step.
 
-Such a loop asks a ``prepare_step`` function for the messages that the model is to see, and tells it when a step is
-finished. Some hand over their whole history every time, some the list that they were given last, with what came since;
-both are taken, in any mixture with what the application appends or records by itself.
+Such a loop calls ``prepare_step`` for the messages to send and ``on_step_finish`` with the response, as in the
+keep-last design (001) [keep_last]. Some loops pass their whole history every time, others the list that the last call
+returned, with the messages since; both work, also if the application appends or records by itself in between.
 """
 
 from __future__ import annotations
@@ -11,49 +11,35 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from timeline.agent.deduplication import signature, signatures, unknown
 from timeline.agent.messages import read_messages, read_system
+from timeline.agent.recording import append_in_turns, record_response
 from timeline.checks import moment
 from timeline.events import appended_block, event_id
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
 from timeline.wire.neutral import NeutralContext
+from timeline.wire.responses import read_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pydantic import JsonValue
 
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
-    from timeline.events import Event
-    from timeline.fold.window import Window
-    from timeline.ports import Clock
+    from timeline.engine.conversation import Conversation
     from timeline.projection.context import RenderedContext
 
     Signatures = list[tuple[str, ...]]
 
 
-class Stepping(Protocol):
-    """What a step needs of its timeline."""
+class Render(Protocol):
+    """`Timeline.render`, as far as a step needs it."""
 
-    @property
-    def version(self) -> int:
-        """Version of the last event that it knows of."""
-        ...
-
-    @property
-    def window(self) -> Window:
-        """What the model could see now."""
-        ...
-
-    async def render(
+    async def __call__(
         self, *, system: JsonValue = None, tools: Sequence[JsonValue] = (), now: datetime | None = None
     ) -> RenderedContext:
-        """Return what the model should see now."""
-        ...
-
-    async def record(self, reply: Any, *, now: datetime | None = None) -> list[Block]:
-        """Append a model's reply; return its blocks."""
+        """Return the context to send now."""
         ...
 
 
@@ -61,92 +47,91 @@ class StepHook:
     """Prepares and saves the steps of one agent loop. `Timeline.step_hook` makes one.
 
     Attributes:
-        context: of the step that was prepared last; None before the first.
+        context: context of the step that was prepared last; None before the first.
     """
 
     def __init__(
         self,
-        timeline: Stepping,
+        conversation: Conversation,
         *,
-        since: Callable[[int], Awaitable[list[Event]]],
-        append: Callable[[Sequence[Sequence[Block]], datetime], Awaitable[list[Block]]],
-        clock: Clock,
+        render: Render,
         wire: MessageWire,
         system: JsonValue,
         tools: Sequence[JsonValue],
     ) -> None:
         self.context: RenderedContext | None = None
-        self._timeline = timeline
-        self._since = since
-        self._append = append
-        self._clock = clock
+        self._conversation = conversation
+        self._render = render
         self._wire = wire
         self._system = system
         self._tools = tools
         self._seen: list[Signatures] = []
-        """The list that came last, and the one that was given for it."""
+        """The list that the last call got, and the list that it returned."""
         self._version = 0
-        """Of the log when the last step had been prepared."""
+        """Version of the log when the last step was prepared."""
         self._began: int | None = None
         """Version of the log before the first step."""
 
     async def prepare_step(
         self, *, messages: Sequence[Any], now: datetime | None = None
     ) -> dict[str, list[dict[str, Any]]]:
-        """Append what is new in a loop's messages, compact where that is due, and return what the model is to see.
+        """Append the new messages of a loop, compact if that is due, and return the messages to send.
 
-        What is in the log already is not appended again: neither what an earlier step brought, nor what
-        `on_step_finish`, `record` or `append` did. A leading system message of an OpenAI list is taken as the system
-        prompt, where the hook has none of its own, and comes back at the head of the list.
+        Messages that the log holds already are not appended again, whether an earlier step, `on_step_finish`, `record`
+        or `append` brought them. If the hook has no system prompt, a leading system message of an OpenAI list is it,
+        and comes back at the head of the list.
 
         Args:
-            messages: the whole history in the hook's wire format; or the list that the last call returned, with what
-                came since.
-            now: the time of what is appended and decided.
+            messages: the whole history in the hook's wire format; or the list that the last call returned, with the
+                messages since.
+            now: time of the appended blocks and the decisions.
 
         Returns:
             ``{"messages": […]}``, in the same wire format.
 
         Raises:
-            InvalidBlock: one of them is no message; nothing was written.
+            InvalidBlock: a message is not valid; nothing was written.
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
             StoreError: the store refused.
         """
-        at = moment(now, self._clock)
+        at = moment(now, self._conversation.clock)
         system, said = read_system(messages)
         read = self._read(said, at)
         came = [tuple(map(signature, blocks)) for blocks in read]
         if self._began is None:
-            self._began = self._timeline.version
-        await self._append(await self._new(read, came), at)
-        self.context = await self._timeline.render(
+            self._began = self._conversation.version
+        new = await self._new(read, came)
+        await append_in_turns(self._conversation, new, at)  # before the render, which has to count them
+        self.context = await self._render(
             system=system if self._system is None else self._system, tools=self._tools, now=at
         )
         prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
-        self._version = self._timeline.version
+        self._version = self._conversation.version
         self._seen = [came, [tuple(map(signature, blocks)) for blocks in self._decoded(prepared)]]
         return {"messages": prepared}
 
     async def on_step_finish(self, response: Any, *, now: datetime | None = None) -> list[Block]:
-        """Save what a step brought; return the blocks that were appended, or of a known reply those that are stored.
+        """Save the response of a step; return the appended blocks, or the stored ones of a reply recorded before.
 
         Args:
             response: the model's reply, as for `Timeline.record`; or an object or dict with ``messages``, the list of
-                the messages that the loop's steps brought so far.
-            now: the time of the blocks.
+                all messages that the loop's steps added so far.
+            now: time of the blocks.
 
         Raises:
-            UnknownResponse: it is neither; nothing was written.
+            UnknownResponse: the response is neither; nothing was written.
             StoreError: the store refused; nothing was written.
         """
+        at = moment(now, self._conversation.clock)
         messages = response.get("messages") if isinstance(response, dict) else getattr(response, "messages", None)
         if not isinstance(messages, list | tuple):
-            return await self._timeline.record(response, now=now)
-        at = moment(now, self._clock)
-        return await self._append(unknown(self._read(messages, at), await self._appended(self._began or 0)), at)
+            reply = read_response(response, unnamed=str(event_id(at)))
+            return await record_response(self._conversation, reply, None, at)
+        new = unknown(self._read(messages, at), await self._appended(self._began or 0))
+        return await append_in_turns(self._conversation, new, at)
 
     async def _new(self, read: Sequence[Sequence[Block]], came: Signatures) -> list[list[Block]]:
-        """Return what of a list is not in the log."""
+        """Return the blocks of a list that are not in the log."""
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
             return unknown(read[len(known) :], await self._appended(self._version))
@@ -156,24 +141,24 @@ class StepHook:
         return unknown(read, await self._appended(0))
 
     async def _appended(self, version: int) -> list[str]:
-        """Return the signatures of the blocks that were appended after a version, by whomever."""
-        blocks = (appended_block(event.payload) for event in await self._since(version))
+        """Return the signatures of all blocks that were appended after a version."""
+        blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
         return list(signatures(block for block in blocks if block is not None))
 
     def _is_ours(self, read: Sequence[Sequence[Block]]) -> bool:
-        """Say whether a list was given by this timeline: then a summary stands for what is not in it."""
-        summaries = [compaction.block.text for compaction in self._timeline.window.summaries]
+        """Return whether a list begins with a summary of this timeline, so that its covered messages are not in it."""
+        summaries = [compaction.block.text for compaction in self._conversation.window.summaries]
         return any(text in block.text for blocks in read[:3] for block in blocks for text in summaries if text)
 
     def _shown(self) -> list[dict[str, Any]]:
-        """Return the messages of the window as it is."""
-        entries, _ = Projector().entries(self._timeline.window)
+        """Return the messages of the window as it is now."""
+        entries, _ = Projector().entries(self._conversation.window)
         shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 
     def _decoded(self, messages: Sequence[Any]) -> list[list[Block]]:
         _, said = read_system(messages)
-        return self._read(said, self._clock.now())
+        return self._read(said, self._conversation.clock.now())
 
     def _read(self, messages: Sequence[Any], at: datetime) -> list[list[Block]]:
         batch = str(event_id(at))

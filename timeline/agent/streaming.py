@@ -1,4 +1,4 @@
-"""A model's stream on its way through: every event goes on to the caller, and what arrived is recorded at the end."""
+"""Record a model's stream while the caller reads it: each event passes through, the response is stored at the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class StreamRecording:
-    """A stream that is being recorded: enter it, iterate over it, and find its blocks. `Timeline.recording` makes one.
+    """A stream that is being recorded: enter it, then iterate over it. `Timeline.recording` makes one.
 
-    The stream itself stays the caller's: nothing here closes it.
+    The caller keeps and closes the stream itself.
 
     Attributes:
-        blocks: as they are stored; empty until the stream was recorded, which is at its end or on leaving.
+        blocks: the blocks as they are stored; empty until the stream was recorded, at its end or on leaving.
     """
 
     def __init__(
@@ -56,25 +56,25 @@ class StreamRecording:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Record what arrived, whatever ended the stream; a cancellation waits for it."""
+        """Record the events that arrived, however the stream ended; a cancellation waits for that."""
         if error is None:
             await shielded(self.save())
         elif self._reader.began:
             try:
                 await shielded(self.save())
             except TimelineError as problem:
-                # What ended the stream is what the caller must see, above all a cancellation.
+                # The caller must see the error that ended the stream, above all a cancellation.
                 error.add_note(f"What had arrived of the stream was not recorded: {problem}")
 
     def take(self, event: Any) -> None:
-        """Take in an event, for a caller that iterates by itself."""
+        """Add an event to the recording, for a caller that iterates over the stream by itself."""
         self._reader.take(event)
 
     async def save(self) -> None:
-        """Record what arrived so far; the second time, nothing is done.
+        """Record the events that arrived so far; a second call does nothing.
 
         Raises:
-            UnknownResponse: no event of a known dialect came.
+            UnknownResponse: no event of a known dialect arrived.
             StoreError: the store refused; nothing was written.
         """
         if self._saved:

@@ -67,6 +67,14 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
+
+    Example:
+        ```python
+        from timeline import policies
+
+        policy = policies.balanced(max_tokens=80_000, keep_recent=0.3)
+        assert policy.max_tokens == 80_000
+        ```
     """
     hiding = Hiding(intact=6, files=30, old=8, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_STAND_IN)
     fields = {"hiding": hiding, "fold_when_cold": 0.1, "target": 0.8}

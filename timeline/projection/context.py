@@ -114,11 +114,34 @@ class RenderedContext(Frozen):
 
         ``model`` as for `to_wire`: it decides about signed reasoning of a tool loop whose prefix was rewritten since.
         Older models require that reasoning, newer ones refuse it.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            request = (await timeline.render(system="Be brief.")).to_anthropic(model="claude-opus-5")
+            assert sorted(request) == ["messages", "system"]  # client.messages.create(model=…, **request)
+            ```
         """
         return self.to_wire("anthropic", model=model)
 
     def to_openai_chat(self) -> dict[str, Any]:
-        """Return ``messages`` and ``tools`` for OpenAI's chat completions call."""
+        """Return ``messages`` and ``tools`` for OpenAI's chat completions call.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            request = (await timeline.render(system="Be brief.")).to_openai_chat()
+            assert [message["role"] for message in request["messages"]] == ["system", "user"]
+            ```
+        """
         return self.to_wire("openai_chat")
 
     def to_openai_responses(self) -> dict[str, Any]:
@@ -149,7 +172,19 @@ class RenderedContext(Frozen):
         return self.to_wire("ai_sdk_ui")
 
     def explain(self) -> str:
-        """Return a readable table: each block with its state, its tokens and why it is so, then the account."""
+        """Return a readable table: each block with its state, its tokens and why it is so, then the account.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            table = (await timeline.render()).explain()
+            assert "ar:turn_1.user.prompt" in table
+            ```
+        """
         return "\n".join(explanation_lines(self.explanation))
 
     def dump(self) -> dict[str, Any]:

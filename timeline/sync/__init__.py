@@ -1,8 +1,18 @@
 """The library without ``await``: the same calls for programs that have no event loop, or not in this thread.
 
-A store that is opened here runs an event loop in a thread of its own; every call is carried out there, from whatever
-thread it comes. Signatures and docstrings are those of the asynchronous methods, whose bodies are the only ones.
+A store that is opened here starts an event loop in a thread of its own and runs every call there, from any thread.
+Signatures and docstrings are those of the asynchronous methods, and so are their examples; only ``await`` is left out.
 Summarizers and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
+
+Example:
+    ```python
+    from timeline import sync
+
+    with sync.open_store("memory://") as store:
+        timeline = sync.Timeline.open(store, "cards")
+        timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+        print(timeline.render().to_openai_chat())
+    ```
 """
 
 from __future__ import annotations
@@ -58,7 +68,7 @@ V = TypeVar("V")
 def _entering(
     opener: Callable[P, AbstractAsyncContextManager[Any]],
 ) -> Callable[P, AbstractContextManager[Store]]:
-    """Make the twin of a function that opens a store: on entering, its loop is started, on leaving, both end."""
+    """Make the twin of a function that opens a store: entering starts its loop, leaving closes both."""
 
     @wraps(opener)
     @contextmanager
@@ -87,7 +97,7 @@ def _opening(
 def _giving(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[BlockingPortal, Any], V]
 ) -> Callable[Concatenate[Any, P], V]:
-    """Make the twin of a method that gives another conversation."""
+    """Make the twin of a method that returns another conversation."""
 
     @wraps(method)
     def give(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> V:
@@ -97,7 +107,7 @@ def _giving(
 
 
 class Store(Twin):
-    """An open store. See `timeline.ports.EventStore`; what a store has beyond that is there too."""
+    """An open store; see `timeline.ports.EventStore`. Methods that only one kind of store has work too."""
 
     append = blocking(EventStore.append)
     read = iterating(EventStore.read)
@@ -115,12 +125,12 @@ class Store(Twin):
     search = iterating(EventStore.search)
 
     def __getattr__(self, name: str) -> Any:
-        """Give the twin of a method that only this kind of store has."""
+        """Return the twin of a method that only this kind of store has."""
         method = getattr(type(self._inner), name)
         return partial((iterating if isasyncgenfunction(method) else blocking)(method), self)
 
     def opened(self, method: Callable[[EventStore], Coroutine[Any, Any, AsyncTimeline]]) -> Timeline:
-        """Open a conversation, in the loop that serves this store."""
+        """Open a conversation in the loop that serves this store."""
         return Timeline(self._portal, self._portal.call(method, self._inner))
 
 
@@ -135,7 +145,7 @@ def compact_messages(messages: list[Any], policy: Policy, **options: Any) -> Com
 
 
 class ListFollower(Twin):
-    """What keeps the log in step with a framework's list; see `timeline.agent.list_follower.ListFollower`."""
+    """Keeps the log in step with a framework's list; see `timeline.agent.list_follower.ListFollower`."""
 
     take = blocking(AsyncListFollower.take)
     append = blocking(AsyncListFollower.append)
@@ -151,7 +161,7 @@ class RecallTool(Twin):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What goes into the request's ``tools``."""
+        """The schema for the request's ``tools``."""
         return dict(self._inner.schema)
 
     @property
@@ -161,21 +171,21 @@ class RecallTool(Twin):
 
 
 class StepHook(Twin):
-    """The adapter of a loop that asks for messages; see `timeline.agent.step_hook.StepHook`."""
+    """The adapter of a loop with a prepare-step function; see `timeline.agent.step_hook.StepHook`."""
 
     prepare_step = blocking(AsyncStepHook.prepare_step)
     on_step_finish = blocking(AsyncStepHook.on_step_finish)
 
     @property
     def context(self) -> RenderedContext | None:
-        """Of the step that was prepared last; None before the first."""
+        """Context of the step that was prepared last; None before the first."""
         return cast("RenderedContext | None", self._inner.context)
 
 
 class Recording(Twin):
     """A stream that is being recorded; see `timeline.agent.streaming.StreamRecording`.
 
-    It is read in the caller's thread.
+    The stream is read in the caller's thread.
     """
 
     def __init__(self, portal: BlockingPortal, inner: StreamRecording, stream: Iterable[Any]) -> None:
@@ -184,7 +194,7 @@ class Recording(Twin):
 
     @property
     def blocks(self) -> list[Block]:
-        """As they are stored; empty until the stream was recorded."""
+        """The blocks as they are stored; empty until the stream was recorded."""
         return list(self._inner.blocks)
 
     def __enter__(self) -> Self:
@@ -216,12 +226,12 @@ class TimelineView(Twin):
 
     @property
     def id(self) -> str:
-        """Of the conversation."""
+        """The conversation's id."""
         return cast("str", self._inner.id)
 
     @property
     def policy(self) -> Policy:
-        """In force for renders and compactions."""
+        """The policy in force for renders and compactions."""
         return cast("Policy", self._inner.policy)
 
     @property
@@ -231,12 +241,12 @@ class TimelineView(Twin):
 
     @property
     def version(self) -> int:
-        """Version of the last event that this timeline knows of."""
+        """Version of the last event that this timeline has read."""
         return cast("int", self._portal.call(getattr, self._inner, "version"))
 
     @property
     def window(self) -> Window:
-        """What the model could see now."""
+        """The live blocks: what the model could see now."""
         return cast("Window", self._portal.call(getattr, self._inner, "window"))
 
 

@@ -1,6 +1,6 @@
-"""Blocking twins of asynchronous methods: same name, signature and docstring, carried out in a loop elsewhere.
+"""Make blocking twins of asynchronous methods, with the same name, signature and docstring: for `timeline.sync`.
 
-The mechanism of `timeline.sync`. No body is written twice: a twin only hands the call over.
+No body is written twice: a twin only passes the call to the event loop of its store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _END: Final[Any] = object()
 
 
 class Twin:
-    """What stands before an asynchronous object, and where its calls are carried out."""
+    """A blocking wrapper of an asynchronous object, whose calls run in the loop behind ``portal``."""
 
     def __init__(self, portal: BlockingPortal, inner: Any) -> None:
         self._portal = portal
@@ -33,7 +33,7 @@ class Twin:
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
-    """Make the twin of a method that is awaited."""
+    """Make the twin of a coroutine method."""
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -45,9 +45,9 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> C
 def calling(
     method: Callable[Concatenate[Any, Callable[[A], Awaitable[Any]], P], Coroutine[Any, Any, Any]],
 ) -> Callable[Concatenate[Any, Callable[[A], R], P], R]:
-    """Make the twin of a method that is given a function to await, which is an ordinary one here.
+    """Make the twin of a method that takes an asynchronous function; the twin takes an ordinary one.
 
-    The function runs in a thread of its own: the loop goes on serving other threads, and the function too.
+    The function runs in a thread of its own, so that the loop can serve other threads and the function meanwhile.
     """
 
     @wraps(method)
@@ -61,7 +61,7 @@ def calling(
 
 
 def like(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a twin that is written out the signature and the docstring of its method."""
+    """Give a hand-written twin the signature and the docstring of its method."""
 
     def described(twin: F) -> F:
         return cast("F", wraps(method)(twin))
@@ -70,7 +70,7 @@ def like(method: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Callable[Concatenate[Any, P], Iterator[R]]:
-    """Make the twin of a method that iterates."""
+    """Make the twin of an asynchronous iterator method."""
 
     @wraps(method)
     def iterate(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
@@ -85,7 +85,7 @@ def _iterate(portal: BlockingPortal, items: AsyncIterator[R]) -> Iterator[R]:
             yield item
     finally:
         if (aclose := getattr(items, "aclose", None)) is not None:
-            with suppress(RuntimeError):  # the store was closed before the iterator: there is nothing left to close
+            with suppress(RuntimeError):  # the store was closed first, and with it the iterator
                 portal.call(aclose)
 
 

@@ -1,0 +1,119 @@
+"""Record what an agent's loop brings: a provider's messages, a model's replies, and its calls.
+
+Event ids are derived from the recorded content, so that recording the same reply or the same keyed message a second
+time adds nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline import checks
+from timeline.agent.messages import placed_in_turns, read_messages
+from timeline.checks import moment
+from timeline.errors import DuplicateEvent, InvalidArgument
+from timeline.events import appended_block, derived_event_id, event_id
+from timeline.log.protocol import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from timeline.agent.messages import MessageWire
+    from timeline.blocks import Block
+    from timeline.engine.conversation import Conversation
+    from timeline.events import ModelCalled
+    from timeline.wire.responses import ModelResponse
+
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def append_in_turns(
+    conversation: Conversation, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
+) -> list[Block]:
+    """Append the blocks of messages in the turns that they open or belong to, under ``ids`` if given."""
+    blocks = placed_in_turns(messages, conversation.log.fold.turns)
+    return await conversation.append_new(blocks, at, ids=ids)
+
+
+async def append_messages(
+    conversation: Conversation,
+    messages: Sequence[Any],
+    at: datetime,
+    *,
+    wire: MessageWire | None,
+    keys: Sequence[str] | None,
+) -> list[Block]:
+    """Append a provider's messages, without those whose key was appended before. See `Timeline.append_messages`.
+
+    Raises:
+        InvalidBlock: a message is not valid; nothing was written.
+        InvalidArgument: there is no such form, or there is not one key for each message.
+    """
+    checks.listed("messages", messages)
+    if keys is not None:
+        _check_keys(keys, len(messages))
+    batch = str(event_id(at))
+    names = keys or [f"{batch}_{number}" for number in range(len(messages))]
+    read = read_messages(messages, wire=wire, names=names)
+    id_ = conversation.id
+    ids = [stable_ids(len(blocks), id_, "message", name) for name, blocks in zip(names, read, strict=True)]
+    # Asked before blocks are placed in turns: a message that is left out must not open one.
+    known = await conversation.store.known_ids(id_, list(chain.from_iterable(ids))) if keys else set()
+    new = [n for n, own in enumerate(ids) if not known.intersection(own)]
+    return await append_in_turns(
+        conversation, [read[n] for n in new], at, ids=list(chain.from_iterable(ids[n] for n in new))
+    )
+
+
+async def record_response(
+    conversation: Conversation, response: ModelResponse, started_at: datetime | None, at: datetime
+) -> list[Block]:
+    """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
+    *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
+    drafts = await conversation.drafts(response.blocks, ids, at)
+    drafts.append(Draft(called_id, at, payload=answering(conversation, response.called, started_at)))
+    try:
+        return await conversation.log.append(drafts, counter=conversation.counter.name)
+    except DuplicateEvent:
+        stored = await _stored_response(conversation, called_id, len(ids))
+        if stored is None:
+            raise
+        return stored
+
+
+def answering(conversation: Conversation, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
+    """Add to a model call when it began, and which render it answers: the newest one."""
+    rendered = conversation.window.rendered
+    return called.model_copy(
+        update={
+            "started_at": None if started_at is None else moment(started_at, conversation.clock, "started_at"),
+            "answers": None if rendered is None else rendered.version,
+        }
+    )
+
+
+async def _stored_response(conversation: Conversation, called_id: UUID, blocks: int) -> list[Block] | None:
+    """Return the stored blocks of a recorded response: those right before its `model.called`."""
+    store, id_ = conversation.store, conversation.id
+    calls = [event.version async for event in store.read(id_, types=["model.called"]) if event.id == called_id]
+    if not calls:
+        return None
+    events = await store.read_versions(id_, range(calls[0] - blocks, calls[0]))
+    return [block for event in events if (block := appended_block(event.payload)) is not None]
+
+
+def _check_keys(keys: Sequence[str], messages: int) -> None:
+    checks.texts("keys", keys)
+    if len(keys) != messages:
+        raise InvalidArgument("keys", f"there are {len(keys)} for {messages} messages")
+    if len({*keys}) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidArgument("keys", f"{twice!r} names two messages; a key names one for ever")
+
+
+def stable_ids(count: int, *parts: str) -> list[UUID]:
+    """Derive event ids from the recorded content alone, not from the time, so that a repetition is recognised."""
+    return [derived_event_id(_NO_TIME, *parts, str(number)) for number in range(count)]

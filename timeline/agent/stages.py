@@ -1,0 +1,162 @@
+"""Enter, approve and rewind the stages of the work, and keep the memory digest of their decisions in view.
+
+Each decision is taken on the log as it is at the commit: another writer may have entered or approved a stage meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline import checks
+from timeline.blocks import StageDigest
+from timeline.errors import StageNotFound, StageRefused
+from timeline.events import appended_block
+from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
+from timeline.fold.fold import Fold
+from timeline.fold.stages import advanced, current_stage
+from timeline.frozen import repair_text
+from timeline.log.stored import addressed_block
+from timeline.planning.collapse_stages import approvals, memory_digest
+from timeline.planning.messages import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from timeline.engine.conversation import Conversation
+    from timeline.events import Payload
+    from timeline.fold.stages import Stage
+
+DECISION_CHARACTERS: Final = 200
+SHORT_CHARACTERS: Final = 280
+DETAILED_CHARACTERS: Final = 1_000
+"""Characters of an approval's texts, as in the priority-chain design [priority_chain]: decision, short, detailed."""
+_NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
+"""Types of blocks that are not messages of the conversation."""
+
+
+async def enter(conversation: Conversation, stage: str, label: str, at: datetime) -> Stage:
+    """Begin a stage. See `Timeline.enter_stage`.
+
+    Raises:
+        StageRefused: another stage is going on, or this one is approved already.
+        InvalidArgument: the name is blank, or an argument is not a text.
+    """
+    checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
+    checks.text_of("label", label, DECISION_CHARACTERS)
+    entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
+
+    async def choose() -> list[Payload]:
+        _check_may_enter(conversation, entered.stage)
+        return [entered]
+
+    return await _decide(conversation, choose, at)
+
+
+async def approve(
+    conversation: Conversation,
+    at: datetime,
+    *,
+    decision: str,
+    short: str,
+    detailed: str,
+    references: Sequence[str],
+    citations: Sequence[str],
+    artifacts: Sequence[str],
+) -> Stage:
+    """Approve the current stage, and put its decision into the memory digest. See `Timeline.approve_stage`.
+
+    Raises:
+        StageRefused: no stage is going on.
+        InvalidArgument: a text is too long or missing, or a list is not one.
+    """
+    checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
+    checks.text_of("short", short, SHORT_CHARACTERS)
+    checks.text_of("detailed", detailed, DETAILED_CHARACTERS)
+    for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
+        checks.texts(name, values)
+
+    async def choose() -> list[Payload]:
+        current = current_stage(conversation.window.stages)
+        if current is None:
+            raise StageRefused(conversation.id, "", "no stage is going on; enter one first")
+        first, last, count = await _boundaries(conversation, current)
+        approved = StageApproved(
+            stage=current.stage,
+            label=current.label,
+            decision=decision,
+            short=short,
+            detailed=detailed,
+            first=first,
+            last=last,
+            count=count,
+            references=tuple(references),
+            citations=tuple(citations),
+            artifacts=tuple(artifacts),
+        )
+        # In one append: no reader must see an approved stage whose decision is not in view.
+        return [approved, await _memory_digest(conversation, approved, at)]
+
+    return await _decide(conversation, choose, at)
+
+
+async def rewind(conversation: Conversation, stage: str, at: datetime) -> Stage:
+    """Reopen an approved stage. See `Timeline.rewind_stage`.
+
+    Raises:
+        StageNotFound: no live stage has that name.
+        StageRefused: the stage is still going on, so there is no approval to go back from.
+    """
+    checks.text("stage", stage)
+    rewound = StageRewound(stage=repair_text(stage))
+
+    async def choose() -> list[Payload]:
+        live = {known.stage: known for known in conversation.window.stages}
+        known = live.get(rewound.stage)
+        if known is None:
+            raise StageNotFound(conversation.id, rewound.stage, list(live))
+        if known.approval is None:
+            raise StageRefused(conversation.id, known.stage, "it is going on: there is nothing to go back from")
+        return [rewound, await _memory_digest(conversation, rewound, at)]
+
+    return await _decide(conversation, choose, at)
+
+
+async def _decide(
+    conversation: Conversation, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime
+) -> Stage:
+    """Append the events that ``choose`` returns on the log as it is at the commit; return the newest live stage."""
+    await conversation.log.catch_up()
+    await conversation.log.decide(choose, at=at)
+    return conversation.window.stages[-1]
+
+
+def _check_may_enter(conversation: Conversation, stage: str) -> None:
+    stages = conversation.window.stages
+    current = current_stage(stages)
+    if current is not None:
+        cure = "approve it first" if current.stage != stage else "it needs not be entered again"
+        raise StageRefused(conversation.id, stage, f"stage {current.stage!r} is going on; {cure}")
+    if any(known.stage == stage for known in stages):
+        raise StageRefused(conversation.id, stage, "it is approved; go back to it with rewind_stage")
+
+
+async def _memory_digest(conversation: Conversation, payload: StageApproved | StageRewound, at: datetime) -> Payload:
+    """Return the memory digest as it is once an event is in the log."""
+    window = conversation.window
+    earlier = any(type(item.block) is StageDigest for item in window.items)
+    approved = approvals(advanced(window.stages, window.version + 1, payload))
+    digest = StageDigest(text=memory_digest(approved, conversation.policy.memory_digest, earlier=earlier))
+    return await addressed_block(conversation.log, digest, at, conversation.counter)
+
+
+async def _boundaries(conversation: Conversation, stage: Stage) -> tuple[int, int, int]:
+    """Return the versions of the first and last message of a stage, and the number of its messages."""
+    said = Fold(conversation.id)
+    events = conversation.store.read(conversation.id, after=stage.entered, until=conversation.version)
+    async for event in events:
+        block = appended_block(event.payload)
+        if block is not None and block.type not in _NOT_SAID:
+            said.apply(event.version, event.at, event.payload)
+    items = said.window.items
+    return (items[0].version, items[-1].version, len(messages(items))) if items else (0, 0, 0)

@@ -1,0 +1,127 @@
+"""An open conversation: its store, log and clock, and the compactor of the policy in force.
+
+`ConversationView` is what a read-only `TimelineView` works on, `Conversation` what a live `Timeline` and the parts of
+an agent's loop share. Both are state; what is done with them is elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import anyio.to_thread
+
+from timeline.blocks import with_media
+from timeline.engine.equipment import policy_in_force
+from timeline.events import PolicyChanged, event_ids
+from timeline.log.protocol import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from timeline.blocks import Block
+    from timeline.engine.compactor import Compactor
+    from timeline.engine.equipment import Equipment
+    from timeline.fold.window import Window
+    from timeline.log.protocol import Log
+    from timeline.log.stored import StoredLog
+    from timeline.policy.model import Policy
+    from timeline.ports import Clock, EventStore, TokenCounter
+
+_THREAD_CHARACTERS: Final = 1_000_000
+"""Texts longer than this together are counted in a thread: slower, but they would block the loop for 0.1 seconds."""
+
+
+class ConversationView:
+    """A conversation to look at, at one version or at the newest.
+
+    Attributes:
+        store: holds the conversation.
+        log: the log, and the fold of it.
+        clock: gives the time of calls without ``now``.
+        equipment: the parts that the application brought.
+        compactor: compacts under the policy in force.
+    """
+
+    def __init__(self, store: EventStore, log: Log, clock: Clock, equipment: Equipment, policy: Policy) -> None:
+        self.store = store
+        self.log = log
+        self.clock = clock
+        self.equipment = equipment
+        self.compactor: Compactor = equipment.under(policy)
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.log.fold.conversation
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The policy's token counter."""
+        return self.compactor.counter
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.compactor.policy
+
+    @property
+    def version(self) -> int:
+        """Version of the last event that the log has read."""
+        return self.log.fold.version
+
+    @property
+    def window(self) -> Window:
+        """The live blocks."""
+        return self.log.fold.window
+
+
+class Conversation(ConversationView):
+    """A conversation to append to, which follows other writers and the policy that they put in force."""
+
+    log: StoredLog
+
+    def __init__(self, store: EventStore, log: StoredLog, clock: Clock, equipment: Equipment, policy: Policy) -> None:
+        super().__init__(store, log, clock, equipment, policy)
+        self._known_policy = log.fold.window.policy
+
+    async def catch_up(self) -> None:
+        """Read what other writers appended, and use the policy that the newest of them put in force."""
+        await self.log.catch_up()
+        known = self.window.policy
+        if known != self._known_policy:
+            policy = await policy_in_force(self.store, known)
+            self._known_policy = known
+            self.compactor = self.compactor if policy is None else self.equipment.under(policy)
+
+    async def use_policy(self, policy: Policy, at: datetime) -> None:
+        """Put a policy in force and record it, unless it is the one in force already."""
+        await self.catch_up()
+        hash_ = policy.digest()
+        if self._known_policy != hash_:
+            await self.log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
+        # Only now: a store that refuses leaves the old policy in force.
+        self._known_policy = hash_
+        self.compactor = self.equipment.under(policy)
+
+    async def count(self, blocks: Sequence[Block]) -> list[int]:
+        """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
+        texts = [block.countable() for block in blocks]
+        if sum(map(len, texts)) > _THREAD_CHARACTERS:
+            counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
+        else:
+            counts = self.counter.count_many(texts)
+        return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
+
+    async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
+        """Count blocks and return them as drafts to append, under these ids."""
+        sizes = await self.count(blocks)
+        return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
+
+    async def append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
+        """Count blocks and append them in one transaction, under ``ids`` if given; do nothing without blocks."""
+        if not blocks:
+            return []
+        drafts = await self.drafts(blocks, ids or event_ids(at, len(blocks)), at)
+        return await self.log.append(drafts, counter=self.counter.name)
