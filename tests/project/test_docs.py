@@ -8,6 +8,7 @@ import pytest
 from tests.depth import full_depth, sampled
 from tests.project.changes import changed_files
 from tests.project.depths import MARKS, WHOLE, with_depths
+from tests.project.front_page import PAGE, with_picture
 from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, needs_a_shell, pages, run_page, table_rows
 from tests.project.recording import write_recording
 from tests.project.sources import ROOT
@@ -126,6 +127,12 @@ def test_the_readme_prints_the_commands_that_ci_runs() -> None:
         assert f"python3 .ci/dev.py {target}" in readme
         assert f"$(PYTHON) .ci/dev.py {target}\n" in makefile
     assert "exec make test </dev/null\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_its_first_program_prints() -> None:
+    """The picture of the front page is real output; `python -m tests.project.front_page` writes it."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_picture(text) == text
 
 
 def test_decision_records_are_numbered_and_of_one_form() -> None:
