@@ -1,6 +1,6 @@
 """Agent loops over each provider's own SDK, past several compactions: calls, results, recall, and a log that verifies.
 
-The loop over Anthropic's is the README's, in `tests/project/test_agent_loop.py`.
+The loop over Anthropic's is the one of docs/embedding.md, in `tests/project/test_agent_loop.py`.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ async def test_a_render_that_fails_does_not_use_injected_text_up() -> None:
     assert texts((await timeline.render()).to_openai_chat())[-1] == "Careful."
 
 
+@pytest.mark.shows("004-138", "R-004-32")
 async def test_kept_text_is_the_assistants_answer_to_a_question() -> None:
     """Before a prompt it is a pair; the prompt opens the next turn as ever."""
     timeline = await opened(MemoryStore())
@@ -71,6 +72,7 @@ async def test_kept_text_is_the_assistants_answer_to_a_question() -> None:
     assert (pair[0].turn_id, asked.turn_id) == ("turn_1", "turn_2")
 
 
+@pytest.mark.shows("004-138")
 async def test_kept_text_leaves_the_bytes_before_it_as_they_were() -> None:
     """The cached prefix, system prompt included, is not touched."""
     timeline = await opened(MemoryStore())

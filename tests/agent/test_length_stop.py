@@ -43,6 +43,7 @@ def responses_reply() -> Response:
 REPLIES = [(anthropic_reply, 0, ["toolu_1"]), (chat_reply, 1, ["call_2"]), (responses_reply, 0, ["call_1"])]
 
 
+@pytest.mark.shows("003-9", "003-32", "R-003-6")
 @pytest.mark.parametrize(("reply", "whole", "cut"), REPLIES)
 async def test_with_room_left_the_loop_ends_typed(reply: Any, whole: int, cut: list[str]) -> None:
     """No compaction is due, so nothing would help: the answer alone is too long."""
@@ -56,6 +57,7 @@ async def test_with_room_left_the_loop_ends_typed(reply: Any, whole: int, cut: l
     assert await payloads_of(store, "compaction.completed") == []
 
 
+@pytest.mark.shows("003-6", "003-8", "R-003-6", "R-003-7")
 @pytest.mark.parametrize(("reply", "whole", "cut"), REPLIES)
 async def test_with_a_full_context_it_is_compacted_and_the_loop_goes_on(reply: Any, whole: int, cut: list[str]) -> None:
     """What was cut is never sent, what came whole is, and the next request is one that a provider takes."""
@@ -78,6 +80,7 @@ async def test_with_a_full_context_it_is_compacted_and_the_loop_goes_on(reply: A
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("003-6")
 async def test_nothing_of_the_reply_is_lost() -> None:
     """The call that was cut is read back by the path of the completion that is marked."""
     timeline = await opened(MemoryStore(), policy=POLICY)
@@ -117,6 +120,7 @@ async def test_a_stream_that_ran_out_of_room_is_handled_by_its_blocks() -> None:
     assert (stop.exit, [call["call_id"] for call in stop.discarded]) == ("max_tokens", ["toolu_1"])
 
 
+@pytest.mark.shows("003-32")
 async def test_a_compaction_that_cannot_help_ends_the_loop() -> None:
     """A summarizer that fails under `unchanged` leaves the context as it is: typed, and never a crash."""
     policy = small_policy(max_tokens=4_000, keep_recent_tokens=400, on_failure="unchanged")
@@ -134,6 +138,7 @@ async def test_the_policy_that_never_compacts_ends_the_loop() -> None:
     assert (await timeline.after_length_stop(anthropic_reply())).exit == "max_tokens"
 
 
+@pytest.mark.shows("003-7")
 async def test_system_prompt_and_tools_count() -> None:
     """The same conversation is too large beside a long prompt."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())

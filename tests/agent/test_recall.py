@@ -107,6 +107,7 @@ async def test_a_call_is_given_with_its_arguments_as_json() -> None:
     assert (await told(timeline, "tc:turn_0.c2.call")).splitlines()[1:] == ['{"path": "a']
 
 
+@pytest.mark.shows("002-50", "R-002-3")
 async def test_a_summary_is_given_with_its_full_record() -> None:
     """The paths of all that it covers are there to be followed."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000), summarizer=Scribe())
@@ -412,6 +413,7 @@ async def test_arguments_as_json_text_are_read() -> None:
 # All that is printed
 
 
+@pytest.mark.shows("004-84")
 async def test_every_path_that_any_context_prints_is_followed() -> None:
     """Summaries, their records, previews, replacements and labels of late results lead to what they name."""
     store = MemoryStore()

@@ -347,6 +347,7 @@ async def test_wherever_a_stream_is_cut_every_wire_takes_the_next_request(events
 # Messages
 
 
+@pytest.mark.shows("004-82")
 async def test_anthropic_messages_are_appended_as_blocks() -> None:
     """An SDK's own content objects may stand in them; results join their calls."""
     reply = Message.model_validate(anthropic_message())

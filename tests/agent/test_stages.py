@@ -51,6 +51,7 @@ def names(timeline: Timeline) -> list[tuple[str, bool]]:
     return [(known.stage, known.approval is not None) for known in timeline.window.stages]
 
 
+@pytest.mark.shows("000-4", "000-43")
 async def test_an_approval_is_one_append_with_the_digest() -> None:
     """The event and the block that shows it are in the log together, or not at all."""
     timeline = await open_chain()
@@ -93,6 +94,7 @@ async def test_a_decision_of_several_lines_takes_one() -> None:
     assert approved.approval.decision == "one\n  two"
 
 
+@pytest.mark.shows("000-26", "R-000-13")
 async def test_an_approval_records_where_the_messages_of_the_stage_stand() -> None:
     """Versions of the first and last message block, and how many messages: a response with its calls is one."""
     timeline = await open_chain()
@@ -115,6 +117,7 @@ async def test_a_stage_without_messages_has_no_boundaries() -> None:
     assert (approved.approval.first, approved.approval.last, approved.approval.count) == (0, 0, 0)
 
 
+@pytest.mark.shows("000-40", "000-41", "R-000-22")
 async def test_going_back_takes_the_decisions_of_all_later_stages_away() -> None:
     """They were built on what is open again; the stage itself goes on, and began where it began."""
     timeline = await open_chain()
@@ -183,6 +186,7 @@ async def test_what_does_not_fit_the_stages_is_refused() -> None:
     assert timeline.version == 4
 
 
+@pytest.mark.shows("000-45", "R-000-24")
 @pytest.mark.parametrize(
     ("field", "approval"),
     [
@@ -205,6 +209,7 @@ async def test_an_approval_that_says_too_much_or_nothing_is_refused(field: str, 
     assert timeline.version == before
 
 
+@pytest.mark.shows("000-4", "R-000-12", "R-000-24")
 async def test_texts_of_exactly_their_length_are_taken() -> None:
     """The figures are inclusive."""
     timeline = await open_chain()
@@ -214,6 +219,7 @@ async def test_texts_of_exactly_their_length_are_taken() -> None:
     assert len(approved.approval.detailed) == 1_000
 
 
+@pytest.mark.shows("R-000-23")
 async def test_a_digest_changes_nothing_before_it() -> None:
     """It is appended, never inserted: the prefix that the provider keeps stays byte for byte."""
     timeline = await open_chain(stage_data=None)
@@ -231,6 +237,7 @@ async def test_a_digest_changes_nothing_before_it() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("R-000-23")
 async def test_only_the_newest_digest_is_pinned() -> None:
     """The earlier ones give way to the next compaction that reaches them, and nobody is asked to summarise them."""
     timeline = await open_under(policies.cut_point(counter="chars4", max_tokens=4_000))
@@ -296,6 +303,7 @@ def test_events_that_fit_no_stage_change_as_little_as_they_can() -> None:
     assert advanced(approved, 6, StageEntered(stage="a", label="A")) == (Stage("a", "A", 6),)
 
 
+@pytest.mark.shows("000-44", "R-000-22")
 async def test_without_a_decision_there_is_no_digest() -> None:
     """A conversation that approved no stage says nothing about stages, whether one is going on or not."""
     timeline = await open_chain()

@@ -23,6 +23,7 @@ PRUNE = policies.prune_then_summarize(
 )
 
 
+@pytest.mark.shows("004-57", "004-104", "R-004-28")
 async def test_the_state_counts_the_compactions_and_says_when_the_newest_was() -> None:
     """None at first; an undo takes one back."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
@@ -35,6 +36,7 @@ async def test_the_state_counts_the_compactions_and_says_when_the_newest_was() -
     assert timeline.compaction_state().count == 0
 
 
+@pytest.mark.shows("004-76", "004-104", "004-106", "R-004-28")
 async def test_the_state_says_that_somebody_compacts_until_the_lease_expires() -> None:
     """By the moment that is asked about."""
     timeline = await opened(MemoryStore(), policy=POLICY)
@@ -44,6 +46,7 @@ async def test_the_state_says_that_somebody_compacts_until_the_lease_expires() -
     assert not timeline.compaction_state(now=after(120)).compacting
 
 
+@pytest.mark.shows("004-110", "R-004-29")
 async def test_whoever_comes_meanwhile_is_asked_to_wait() -> None:
     """In words that a user may be shown."""
     timeline = await opened(MemoryStore(), policy=POLICY)
@@ -53,6 +56,7 @@ async def test_whoever_comes_meanwhile_is_asked_to_wait() -> None:
         await timeline.compact(wait=False, now=AT)
 
 
+@pytest.mark.shows("004-107", "R-004-30")
 async def test_tools_are_in_use_while_the_window_shows_a_call_of_them() -> None:
     """A tool whose calls are all covered may go; names, and schemas of both providers, are told apart by name."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
@@ -74,6 +78,7 @@ async def long_run(store: MemoryStore, policy: Any) -> Timeline:
     return timeline
 
 
+@pytest.mark.shows("004-75", "R-004-14")
 async def test_old_outputs_are_cleared_when_a_run_ends() -> None:
     """Below the trigger and with a warm cache; the newest turns and what is protected stay, and the calls do."""
     store = MemoryStore()
@@ -88,6 +93,7 @@ async def test_old_outputs_are_cleared_when_a_run_ends() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("004-108", "R-004-14")
 async def test_they_are_cleared_after_an_error_and_a_cancellation_too() -> None:
     """What ended the run is what the caller sees."""
     store = MemoryStore()
@@ -127,6 +133,7 @@ async def test_a_clean_up_that_fails_does_not_hide_what_ended_the_run() -> None:
             pass
 
 
+@pytest.mark.shows("R-004-14")
 async def test_a_policy_without_such_a_step_clears_nothing() -> None:
     """With a warm cache it would cost more than it saves."""
     store = MemoryStore()

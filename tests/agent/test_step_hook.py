@@ -60,6 +60,7 @@ async def run_loop(client: AsyncAnthropic, hook: StepHook, whose: Whose, *, save
         messages = whose(history, [*messages, *new])
 
 
+@pytest.mark.shows("001-11", "001-54", "R-001-25")
 @pytest.mark.parametrize("saves", [True, False], ids=["saved at the end of a step", "brought by the next list"])
 @pytest.mark.parametrize("whose", [whole, replaced])
 async def test_a_loop_of_messages_runs_past_several_compactions(tmp_path: Path, whose: Whose, *, saves: bool) -> None:
@@ -80,6 +81,7 @@ async def test_a_loop_of_messages_runs_past_several_compactions(tmp_path: Path, 
     assert len(calls) == len(set(calls)) == ROUNDS
 
 
+@pytest.mark.shows("001-54")
 async def test_what_the_log_holds_already_is_not_appended_again() -> None:
     """It may have been appended, recorded or saved: the same content in the same order is the same block."""
     store = MemoryStore()
@@ -141,6 +143,7 @@ async def test_a_new_process_goes_on_with_the_same_list(whose: Whose) -> None:
     assert new == ["And now?"]
 
 
+@pytest.mark.shows("001-55", "R-001-26")
 async def test_the_messages_that_a_loop_collected_are_saved_when_it_says_so() -> None:
     """A response that lists the messages of all steps so far brings each of them once."""
     store = MemoryStore()

@@ -36,6 +36,7 @@ SIGNED: dict[str, Any] = {
 }
 
 
+@pytest.mark.shows("004-12")
 def test_the_wire_names_are_those_of_seed_002() -> None:
     """A type's name is what seed 002 calls it."""
     assert list(KNOWN_TYPES) == [
@@ -210,6 +211,7 @@ def test_a_dump_leaves_defaults_out() -> None:
     assert UserPrompt(text="hi").dump() == {"type": "user.prompt", "text": "hi"}
 
 
+@pytest.mark.shows("001-5", "004-26", "004-38", "R-001-4")
 def test_a_call_counts_its_name_and_its_arguments() -> None:
     """What the model would be sent of a call is its name and its arguments as JSON."""
     assert ToolCall(call_id="c", name="run", arguments={"b": 1, "a": "x"}).countable() == 'run{"a":"x","b":1}'
@@ -235,6 +237,7 @@ async def test_a_picture_costs_what_the_provider_says() -> None:
     assert timeline.window.items[0].tokens == 1 + 2 * IMAGE_TOKENS
 
 
+@pytest.mark.shows("004-16")
 async def test_append_fills_in_turn_path_and_time_and_returns_what_was_stored() -> None:
     """What comes back is the stored block, whole."""
     timeline = await opened(MemoryStore())

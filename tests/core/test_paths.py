@@ -28,6 +28,7 @@ from timeline.errors import BlockNotFound, InvalidBlock, PathTaken
 from timeline.store.memory import MemoryStore
 
 
+@pytest.mark.shows("002-26")
 @pytest.mark.parametrize(
     ("block", "path"),
     [

@@ -93,6 +93,7 @@ async def test_a_counter_of_the_applications_own_is_used() -> None:
 # Appending
 
 
+@pytest.mark.shows("001-62", "004-13", "004-99", "004-105")
 async def test_a_block_is_counted_once_and_the_count_is_stored() -> None:
     """Opening again takes the stored count, whatever the counter is then."""
     store = MemoryStore()
@@ -276,6 +277,7 @@ async def test_a_render_without_a_decision_keeps_what_stands_before_the_previous
     assert later[: len(middle)] == middle
 
 
+@pytest.mark.shows("004-18")
 async def test_a_model_call_is_recorded_with_its_usage() -> None:
     """Model, usage, how it ended and when it began."""
     store = MemoryStore()
@@ -325,6 +327,7 @@ async def test_what_cannot_be_sent_is_refused() -> None:
 # Reading back
 
 
+@pytest.mark.shows("002-35", "R-002-2")
 async def test_a_covered_block_is_read_in_full_by_its_path() -> None:
     """What the summary covers is not lost."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
@@ -334,6 +337,7 @@ async def test_a_covered_block_is_read_in_full_by_its_path() -> None:
     assert [await timeline.read(block.path) for block in stored] == stored
 
 
+@pytest.mark.shows("R-002-3")
 async def test_reading_a_summary_gives_the_full_digest() -> None:
     """The block in the window has the shortened copy; ``read`` has all of it."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
@@ -349,6 +353,7 @@ async def test_reading_a_summary_gives_the_full_digest() -> None:
     assert "more" not in full
 
 
+@pytest.mark.shows("002-50")
 async def test_every_path_that_a_digest_prints_can_be_read() -> None:
     """Calls, results, hidden blocks and artifacts all resolve."""
     timeline = await opened(MemoryStore(), policy=POLICY)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.scenes import AT, FULL, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from timeline import Hooks, policies
 from timeline.cli.rows import about_event
@@ -24,6 +26,7 @@ async def compacted(store: MemoryStore, **options: Any) -> Timeline:
     return timeline
 
 
+@pytest.mark.shows("003-25", "R-003-8")
 async def test_hooks_summary_and_boundary_come_in_the_order_of_the_design() -> None:
     """PreCompact, summarise, build, session start, boundary, return."""
     store, order = MemoryStore(), list[str]()
@@ -51,6 +54,7 @@ async def test_hooks_summary_and_boundary_come_in_the_order_of_the_design() -> N
     assert taken.facts["boundary"] == boundary.version
 
 
+@pytest.mark.shows("003-4")
 async def test_the_session_start_says_where_it_comes_from() -> None:
     """Its source is the compaction; the summary can be read by its path."""
     told: list[dict[str, Any]] = []
@@ -79,6 +83,7 @@ async def test_an_error_in_the_session_start_is_recorded_and_not_fatal() -> None
     assert len(await payloads_of(store, "compaction.boundary")) == 1
 
 
+@pytest.mark.shows("003-18", "R-003-8")
 async def test_the_split_comes_after_the_hook() -> None:
     """What the hook pins is not covered, and what it appends is in view."""
     store = MemoryStore()
@@ -96,6 +101,7 @@ async def test_the_split_comes_after_the_hook() -> None:
     assert (await hooked.verify()).ok
 
 
+@pytest.mark.shows("003-5")
 async def test_the_boundary_names_its_compaction_with_its_figures() -> None:
     """It covers so many messages, and took the messages from so many tokens to so many."""
     store = MemoryStore()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from timeline.ports import SummaryRequest
 
 
+@pytest.mark.shows("002-5")
 async def test_a_forced_compaction_runs_below_the_trigger() -> None:
     """``compact()`` compacts whatever the size, and says what it did."""
     store = MemoryStore()
@@ -142,6 +143,7 @@ async def test_a_fixed_part_that_leaves_no_room_is_an_error_with_its_facts() -> 
     assert [event.type for event in (await log_of(store))[version:]] == ["context.overflowed"]
 
 
+@pytest.mark.shows("004-8", "R-004-31")
 async def test_the_policy_none_never_compacts() -> None:
     """Above the limit the overflow is raised; at or below it everything is sent."""
     scribe = Scribe()

@@ -85,6 +85,7 @@ async def test_while_the_cache_is_warm_nothing_is_hidden() -> None:
     assert await payloads_of(store, "blocks.hidden") == []
 
 
+@pytest.mark.shows("002-2")
 async def test_once_the_cache_is_cold_old_results_are_hidden_in_one_batch() -> None:
     """One event, with the figures that made it so, and the notice for the model."""
     store = MemoryStore()
@@ -366,6 +367,7 @@ async def test_under_pressure_a_small_gain_is_not_worth_a_cache() -> None:
     assert await payloads_of(store, "blocks.hidden") == []
 
 
+@pytest.mark.shows("002-7")
 async def test_under_pressure_a_hide_that_misses_the_target_goes_on_to_the_summary() -> None:
     """Though it is below the trigger by then: the prefix is rewritten already."""
     store = MemoryStore()
@@ -385,6 +387,7 @@ async def test_without_a_pressure_minimum_a_warm_context_is_only_folded() -> Non
     assert await payloads_of(store, "blocks.hidden") == []
 
 
+@pytest.mark.shows("002-6")
 async def test_what_cold_hiding_freed_is_not_folded() -> None:
     """Hiding runs first: at the trigger or below it afterwards, no summary is due."""
     store = MemoryStore()

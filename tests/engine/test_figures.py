@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.scenes import Scribe, answer, exchange, opened, payloads_of, prompt, small_policy
 from timeline.store.memory import MemoryStore
 
@@ -37,6 +39,7 @@ def drawing(context: RenderedContext) -> str:
     return " ".join(parts)
 
 
+@pytest.mark.shows("002-41", "002-42")
 async def test_cache_points_before_the_compaction_of_the_figure() -> None:
     """Pre-tail at the end of A, previous turn at the end of D, tail at the end of E: on last blocks, not between."""
     timeline = await five_turns(MemoryStore())
@@ -47,6 +50,7 @@ async def test_cache_points_before_the_compaction_of_the_figure() -> None:
     assert {context.neutral.entries[point.index].path for point in context.cache_points} <= ends
 
 
+@pytest.mark.shows("002-43")
 async def test_cache_points_after_the_compaction_of_the_figure() -> None:
     """The summary replaces A to C, D and E are in view, and too few rounds are left for a pre-tail point."""
     store = MemoryStore()
@@ -58,6 +62,7 @@ async def test_cache_points_after_the_compaction_of_the_figure() -> None:
     assert "split_turn_id" not in completed.block.meta
 
 
+@pytest.mark.shows("002-45")
 async def test_a_cut_inside_turn_c_of_the_figure() -> None:
     """The summary replaces A, B and the prefix of C; the tail of C, D and E are in view.
 

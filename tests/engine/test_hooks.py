@@ -157,6 +157,7 @@ class Journal:
             raise self.problem
 
 
+@pytest.mark.shows("002-51", "002-52", "003-18")
 async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
     """``{before_tokens}`` before; ``{before_tokens, after_tokens, compacted_tokens}`` after."""
     journal = Journal()

@@ -93,6 +93,7 @@ async def test_a_refusal_takes_no_lease() -> None:
     assert await payloads_of(store, "compaction.started") == []
 
 
+@pytest.mark.shows("004-110", "R-004-29")
 async def test_while_somebody_compacts_a_second_caller_is_told_so() -> None:
     """By choice; the error names the lease and when it ends."""
     store = MemoryStore()
@@ -103,6 +104,7 @@ async def test_while_somebody_compacts_a_second_caller_is_told_so() -> None:
     assert (busy.value.conversation, busy.value.version, busy.value.expires_at) == ("c", 8, after(100))
 
 
+@pytest.mark.shows("R-004-29")
 async def test_or_it_waits_until_the_other_one_is_done(tmp_path: Path) -> None:
     """And then looks anew: what is left may be nothing to do."""
     async with open_store(str(tmp_path / "a.db")) as store:
@@ -153,6 +155,7 @@ async def test_a_lease_that_expired_holds_nobody_up() -> None:
     assert completed.lease == 9
 
 
+@pytest.mark.shows("004-118")
 async def test_a_lease_that_runs_cannot_be_taken() -> None:
     """A start meanwhile is void: the fold goes on with the first one."""
     timeline = await begun(MemoryStore())

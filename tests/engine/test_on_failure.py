@@ -98,6 +98,7 @@ async def test_every_failure_of_a_lone_summarizer_is_typed(summarizer: Any, prob
     assert any(problem in told for told in caught.value.problems)
 
 
+@pytest.mark.shows("003-28")
 async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
     """The timeout is the summarizer's own."""
 
@@ -209,6 +210,7 @@ async def test_what_a_dry_run_would_do_is_told_under_a_name_of_its_own(caplog: p
 # What never makes a compaction due (seed 004)
 
 
+@pytest.mark.shows("004-93", "R-004-27")
 async def test_a_summary_alone_never_makes_a_compaction_due() -> None:
     """A summary answer's own tokens are nothing to summarise: nobody is asked about them a second time."""
     store, scribe = MemoryStore(), Scribe(answers=[words(1_400)])
@@ -234,6 +236,7 @@ async def test_turns_that_are_all_kept_are_a_typed_refusal() -> None:
     assert not timeline.window.summaries
 
 
+@pytest.mark.shows("004-70", "R-004-18")
 async def test_the_kept_turns_are_never_covered() -> None:
     """Ruling: kept messages may be read, never covered."""
     timeline = await due(FALLBACK, Scribe(), talk(8, 1_600))

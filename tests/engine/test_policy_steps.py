@@ -41,6 +41,7 @@ async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None 
     return timeline
 
 
+@pytest.mark.shows("000-1", "003-31", "004-80")
 @pytest.mark.parametrize("name", LITERAL)
 async def test_below_the_trigger_no_step_runs(name: str) -> None:
     """What is not due is sent as it is: chitchat, old outputs and all."""
@@ -60,6 +61,7 @@ async def test_a_hide_without_tool_outputs_names_no_tools() -> None:
     assert not {"outputs", "tools"} & stripped.facts.keys()
 
 
+@pytest.mark.shows("003-1", "004-74")
 async def test_every_render_draws_up_the_account_before_the_call() -> None:
     """Whether anything is due is known before a request goes out, not from the answer to it."""
     policy = policies.prune_then_summarize(max_tokens=6_000, counter="chars4", protect=0, minimum=100)
@@ -73,6 +75,7 @@ async def test_every_render_draws_up_the_account_before_the_call() -> None:
 # Seed 000: the chain
 
 
+@pytest.mark.shows("000-14", "000-16", "000-32", "R-000-2")
 async def test_the_chain_stops_as_soon_as_the_trigger_does_not_hold_any_more() -> None:
     """Stripping chitchat is enough here: nobody is asked for a summary."""
     scribe = Scribe()
@@ -89,6 +92,7 @@ async def test_the_chain_stops_as_soon_as_the_trigger_does_not_hold_any_more() -
     assert context.preparation.tokens.after_prune == context.preparation.tokens.final == 1_640
 
 
+@pytest.mark.shows("000-15")
 async def test_each_step_looks_at_what_the_one_before_it_left() -> None:
     """The summary is measured against the context without the chitchat, and its request has none of it."""
     scribe = Scribe()
@@ -101,6 +105,7 @@ async def test_each_step_looks_at_what_the_one_before_it_left() -> None:
     assert not any(block.text == "ok, carry on." for request in scribe.asked for block in request.blocks)
 
 
+@pytest.mark.shows("000-34", "R-000-17")
 async def test_where_no_summary_could_be_written_the_next_step_goes_on() -> None:
     """A failing model costs the summary and nothing else: the prune is next."""
     blocks = [block for _ in range(40) for block in turn(22, asked=22)]
@@ -116,6 +121,7 @@ async def test_where_no_summary_could_be_written_the_next_step_goes_on() -> None
     )
 
 
+@pytest.mark.shows("000-38")
 async def test_what_was_dropped_can_be_read_back() -> None:
     """A prune covers; nothing leaves the log."""
     blocks = [block for n in range(40) for block in (prompt(text=f"Question {n}: " + "abc " * 20), answer(20))]
@@ -141,6 +147,7 @@ async def test_the_prune_comes_only_after_shrunk_stage_data_was_counted() -> Non
     assert context.account.total <= context.account.trigger
 
 
+@pytest.mark.shows("000-12", "R-000-3")
 async def test_what_the_chain_leaves_free_takes_another_round_or_two() -> None:
     """At most 85 % of the window are used afterwards; in the seed's own window that leaves 19,200 tokens."""
     timeline = await talking(policies.priority_chain(), *turn(90_000), *small_talk(40), *turn(19_000), *turn())
@@ -165,6 +172,7 @@ def fifty_messages() -> list[Block]:
     ]
 
 
+@pytest.mark.shows("001-19", "001-20", "001-42", "001-59")
 async def test_fifty_messages_keep_ten() -> None:
     """The drawing of the seed: behind the system prompt come the summary, then the messages [40] to [49]."""
     timeline = await talking(policies.keep_last(), *fifty_messages())
@@ -187,6 +195,20 @@ async def test_fifty_messages_keep_eleven_where_a_result_stands_on_the_boundary(
     assert [entry.path for entry in kept][:2] == ["tc:turn_1.c19.call", "tc:turn_1.c19.result"]
 
 
+@pytest.mark.shows(
+    "001-17",
+    "001-30",
+    "001-36",
+    "001-38",
+    "001-40",
+    "001-44",
+    "001-45",
+    "001-52",
+    "001-60",
+    "R-001-15",
+    "R-001-19",
+    "R-001-20",
+)
 async def test_three_rounds_are_chained_and_numbered() -> None:
     """Each summary takes the one before it in, bears its number, and says what it covers and what that cost."""
     scribe = Scribe()
@@ -206,6 +228,7 @@ async def test_three_rounds_are_chained_and_numbered() -> None:
     assert summary.block.path == rounds[-1].block.path
 
 
+@pytest.mark.shows("001-41", "R-001-16")
 async def test_every_round_is_told_what_the_conversation_began_with() -> None:
     """The original task is the first prompt of the log, not the first one that is left."""
     scribe = Scribe()
@@ -217,6 +240,7 @@ async def test_every_round_is_told_what_the_conversation_began_with() -> None:
     assert [request.round for request in scribe.asked] == [1, 2, 3]
 
 
+@pytest.mark.shows("001-43", "R-001-21")
 async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCaptureFixture) -> None:
     """Round, tokens before and after, how many messages were summarised; through `logging`, under the name timeline."""
     timeline = await talking(policies.keep_last(), *fifty_messages())
@@ -227,6 +251,7 @@ async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCa
     assert line == f"conversation c: compaction 1: {before} -> {after} tokens (39 messages summarised)"
 
 
+@pytest.mark.shows("001-39", "001-47", "R-001-19")
 async def test_where_all_messages_are_recent_nothing_is_done() -> None:
     """Ten messages above the threshold stay as they are, and no round is counted; the refusal has a reason."""
     policy = policies.keep_last(max_tokens=12_000)
@@ -237,6 +262,7 @@ async def test_where_all_messages_are_recent_nothing_is_done() -> None:
     assert timeline.window.rounds == 0
 
 
+@pytest.mark.shows("001-50")
 async def test_an_empty_conversation_stays_as_it_is() -> None:
     """There is nothing to compact."""
     timeline = await talking(policies.keep_last())
@@ -246,6 +272,7 @@ async def test_an_empty_conversation_stays_as_it_is() -> None:
     assert (await timeline.render(system="You help.")).neutral.entries == ()
 
 
+@pytest.mark.shows("001-48", "001-53", "001-61", "R-001-22")
 async def test_where_no_summary_could_be_written_keep_last_leaves_everything_as_it_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -259,6 +286,7 @@ async def test_where_no_summary_could_be_written_keep_last_leaves_everything_as_
     assert "out of service" in caplog.text
 
 
+@pytest.mark.shows("001-63", "R-001-23")
 async def test_a_message_cut_asks_once() -> None:
     """Whatever turns the range touches, it is one request."""
     scribe = Scribe()
@@ -280,6 +308,7 @@ class Counting(MemoryStore):
         return await super().append(conversation, events, **options)
 
 
+@pytest.mark.shows("001-64", "R-001-24")
 async def test_a_compaction_is_one_append() -> None:
     """Summary, coverage and previews are written together or not at all."""
     store = Counting()
@@ -292,6 +321,7 @@ async def test_a_compaction_is_one_append() -> None:
     assert written == [["compaction.completed", "blocks.hidden"]]
 
 
+@pytest.mark.shows("001-14", "004-88", "R-001-10", "R-004-22")
 @pytest.mark.parametrize("name", LITERAL)
 async def test_a_compaction_leaves_the_system_prompt_in_front(name: str) -> None:
     """System prompt and tools are the same bytes before and after, and no summary is written into them."""
@@ -318,6 +348,7 @@ def fourteen_messages() -> list[Block]:
     ]
 
 
+@pytest.mark.shows("003-3", "003-21", "003-24", "003-26", "003-27", "R-003-5")
 async def test_fourteen_messages_are_cut_at_nine() -> None:
     """The drawing of the seed: a summary of [0] to [8] as the user's, `Understood.`, then five messages."""
     scribe = Scribe()
@@ -344,6 +375,7 @@ async def test_fourteen_messages_are_cut_at_nine() -> None:
     assert len(request.blocks) == 9
 
 
+@pytest.mark.shows("003-23", "003-28", "003-30", "R-003-9", "R-003-10")
 @pytest.mark.parametrize(
     "summarizer",
     [
@@ -386,6 +418,7 @@ def pruning(max_tokens: int) -> Policy:
     )
 
 
+@pytest.mark.shows("004-2", "004-6", "004-79", "004-83")
 @pytest.mark.parametrize(
     ("max_tokens", "expected"), [(4_000, []), (3_000, ["hidden"]), (1_500, ["hidden", "compacted"])]
 )
@@ -401,6 +434,7 @@ async def test_outputs_are_cleared_first_and_a_summary_follows_only_where_that_i
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("004-14", "004-45", "004-46", "004-47", "004-53", "004-55", "R-004-11")
 async def test_what_was_cleared_keeps_its_size_and_says_when() -> None:
     """Of a cleared output the call, the tokens and the time are known, and the content can be read."""
     timeline = await talking(pruning(3_000), *large_outputs())
@@ -420,6 +454,7 @@ async def test_what_was_cleared_keeps_its_size_and_says_when() -> None:
     assert (await timeline.read("tc:turn_1.a.result")).text == "abc " * 1_000
 
 
+@pytest.mark.shows("004-3", "004-87", "004-89", "004-90", "004-114", "004-115", "004-116", "R-004-20")
 async def test_the_summary_is_an_answer_to_a_fixed_question() -> None:
     """Question and answer come before the kept turns; neither goes into the system prompt."""
     policy = pruning(1_500)
@@ -434,6 +469,7 @@ async def test_the_summary_is_an_answer_to_a_fixed_question() -> None:
     assert "history 1" not in str(context.to_anthropic()["system"])
 
 
+@pytest.mark.shows("004-102")
 async def test_every_message_before_the_cut_is_given_to_the_summarizer() -> None:
     """Cleared outputs go out as they are shown; prompts and answers are all there."""
     scribe = Scribe()
@@ -447,6 +483,7 @@ async def test_every_message_before_the_cut_is_given_to_the_summarizer() -> None
     assert sum(block.text.startswith(CLEARED) for block in request.blocks) == 2
 
 
+@pytest.mark.shows("004-21", "004-71")
 async def test_a_compaction_says_what_it_did() -> None:
     """The compaction's number, the tokens before and after, the compacted tokens, and the summary's path."""
     timeline = await talking(policies.prune_then_summarize(counter="chars4"), *large_outputs())
@@ -456,6 +493,7 @@ async def test_a_compaction_says_what_it_did() -> None:
     assert (await timeline.read(str(taken.facts["summary"]))).type == "conv.range.summary"
 
 
+@pytest.mark.shows("R-004-19")
 async def test_one_prompt_in_a_run_is_refused_with_a_reason() -> None:
     """An agent that was asked once has no two turns: what does not fit is a typed refusal, then a typed error."""
     blocks = [prompt(), *[block for n in range(40) for block in exchange(f"c{n}", 60)]]

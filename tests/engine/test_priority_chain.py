@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 from tests.scenes import AT, Mute, Scribe, answer, words
 from timeline import Timeline, policies
 from timeline.blocks import UserPrompt
@@ -82,6 +84,7 @@ def done(context: RenderedContext) -> list[str]:
     return [writers.get(str(taken.facts.get("summary")), taken.reason) for taken in context.decisions]
 
 
+@pytest.mark.shows("000-39", "000-46", "R-000-25")
 async def test_under_the_line_nothing_happens_but_the_digest() -> None:
     """Stage 8 with 150 messages in 26,500 tokens: the full context, and with it what was decided."""
     timeline = await open_chain(0)
@@ -97,6 +100,7 @@ async def test_under_the_line_nothing_happens_but_the_digest() -> None:
     assert "MEMORY DIGEST (keputusan tersimpan per tahap):\n- Gagasan: keputusan Gagasan\n- Topik: " in newest.text
 
 
+@pytest.mark.shows("000-47", "R-000-26")
 async def test_at_87_percent_the_short_messages_are_enough() -> None:
     """220 messages, 111,000 tokens: twelve short ones go, which leaves 108,500 (85 %), and all else stays."""
     timeline = await open_chain(208)
@@ -108,6 +112,7 @@ async def test_at_87_percent_the_short_messages_are_enough() -> None:
     assert 108_450 <= context.account.total <= 108_550
 
 
+@pytest.mark.shows("000-48", "R-000-27")
 async def test_at_92_percent_the_two_oldest_stages_follow() -> None:
     """117,800 tokens: short messages leave 115,800, without Gagasan it is 112,000, without Topik 108,000: it stops.
 
@@ -131,6 +136,7 @@ async def test_at_92_percent_the_two_oldest_stages_follow() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("000-49", "R-000-28")
 async def test_a_chat_of_80_messages_at_86_percent_loses_the_short_ones() -> None:
     """It has no stages; six short messages go, 74 stay, at 84 %."""
     timeline = await open_chain(426)
@@ -141,6 +147,7 @@ async def test_a_chat_of_80_messages_at_86_percent_loses_the_short_ones() -> Non
     assert (said(context), percent(context)) == (74, 84.0)
 
 
+@pytest.mark.shows("000-50", "R-000-14", "R-000-29")
 async def test_a_chat_of_120_messages_at_91_percent_is_summarised_at_its_beginning() -> None:
     """Six short messages leave more than 85 %; the oldest 20 become one summary of three lines, and 94 stay."""
     scribe = Scribe(answers=["- satu\n- dua\n- tiga"])
@@ -155,6 +162,7 @@ async def test_a_chat_of_120_messages_at_91_percent_is_summarised_at_its_beginni
     assert (scribe.asked[0].prompt, scribe.asked[0].language) == ("bullets", "Indonesian")
 
 
+@pytest.mark.shows("000-28")
 async def test_in_a_stage_the_oldest_messages_are_the_stages_own() -> None:
     """With recent stages alone behind it, P3 summarises what is oldest in the current one."""
     scribe = Scribe(answers=["- satu\n- dua\n- tiga"])
@@ -171,6 +179,7 @@ async def test_in_a_stage_the_oldest_messages_are_the_stages_own() -> None:
     assert said(context) == 10 + 40
 
 
+@pytest.mark.shows("000-35")
 async def test_when_no_summary_can_be_written_recent_stages_give_way() -> None:
     """P3 fails, so P4 collapses what P2 spares, and the stages are given in short."""
     timeline = await open_chain(0, Mute())

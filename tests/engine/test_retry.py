@@ -162,6 +162,7 @@ async def test_a_call_that_is_taken_is_made_once() -> None:
     assert (len(model.sent), timeline.window.rounds) == (1, 0)
 
 
+@pytest.mark.shows("002-4", "002-5")
 async def test_a_refused_context_is_compacted_below_what_the_model_takes() -> None:
     """Down to 0.7 of its limit, by a forced compaction; the second context is recorded like any other."""
     store = MemoryStore()

@@ -56,6 +56,7 @@ def table(summary: str) -> list[str]:
     return [row.split(" | ")[0].removeprefix("| ") for row in rows]
 
 
+@pytest.mark.shows("001-60", "004-96")
 async def test_three_rounds_without_a_model_keep_the_task_and_what_every_round_did() -> None:
     """Each summary has its number, the task verbatim, the files of all rounds once, and says how many it takes in."""
     store = MemoryStore()
@@ -91,6 +92,7 @@ async def test_every_round_is_asked_with_its_number_the_task_and_the_whole_summa
     assert {asked.prompt for asked in scribe.asked} == {"sections"}
 
 
+@pytest.mark.shows("001-41", "R-001-16")
 async def test_the_original_task_survives_a_new_process_and_a_fork(tmp_path: Path) -> None:
     """It is the first prompt of the log, not of what is loaded."""
     async with open_store(tmp_path / "a.db") as store:

@@ -20,6 +20,7 @@ TOOLS: list[Any] = [{"name": "bash", "description": "Runs a command.", "input_sc
 SYSTEM: list[Any] = [{"type": "text", "text": "You code."}, {"type": "text", "text": "Be brief."}]
 
 
+@pytest.mark.shows("004-88", "R-004-22")
 @pytest.mark.parametrize(
     "policy",
     [
@@ -47,6 +48,7 @@ async def test_a_compaction_leaves_system_prompt_and_tools_byte_for_byte(policy:
     assert await payloads_of(store, "prefix.changed") == await payloads_of(store, "tools.changed") == []
 
 
+@pytest.mark.shows("004-112", "R-004-24")
 async def test_a_changed_prompt_is_an_event_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     """Reported once, with both hashes, also by a process that opened the log again."""
     store = MemoryStore()
@@ -67,6 +69,7 @@ async def test_a_changed_prompt_is_an_event_and_one_warning(caplog: pytest.LogCa
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("004-113")
 async def test_changed_tools_are_told_apart_from_a_changed_prompt(caplog: pytest.LogCaptureFixture) -> None:
     """Also where there were none, and where contexts are kept as hashes only."""
     store = MemoryStore()
@@ -96,6 +99,7 @@ async def test_a_snapshot_knows_the_prefix_of_the_newest_context() -> None:
     assert len(await payloads_of(store, "prefix.changed")) == 1
 
 
+@pytest.mark.shows("004-111", "R-004-23")
 async def test_a_system_prompt_of_many_parts_becomes_two_where_the_policy_says_so() -> None:
     """Seed 004, gap 8: the first stays, the rest is joined."""
     parts: list[Any] = [{"type": "text", "text": text} for text in ("You code.", "Be brief.", "It rains.")]

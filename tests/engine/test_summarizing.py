@@ -115,6 +115,7 @@ async def test_spilling_alone_makes_no_request() -> None:
     assert (await timeline.read("ar:turn_1.user.prompt")).text == words(9_000)
 
 
+@pytest.mark.shows("004-94")
 async def test_instructions_reach_the_summarizer() -> None:
     """What the caller of a forced compaction wants attended to."""
     scribe = Scribe()

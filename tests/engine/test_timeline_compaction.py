@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.scenes import (
     AT,
     Scribe,
@@ -25,6 +27,7 @@ from timeline.store.memory import MemoryStore
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 
 
+@pytest.mark.shows("002-1", "002-53", "R-002-6")
 async def test_summary_insertion() -> None:
     """Above the ceiling a render inserts a summary block and drops the older blocks from the visible stream."""
     store = MemoryStore()
@@ -46,6 +49,7 @@ async def test_summary_insertion() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("002-24", "002-34", "002-54", "R-002-6")
 async def test_split_turn_handling() -> None:
     """A cut inside a turn summarises its prefix separately; the cut block itself stays visible."""
     store = MemoryStore()
@@ -65,6 +69,7 @@ async def test_split_turn_handling() -> None:
     ]
 
 
+@pytest.mark.shows("002-3", "002-55", "R-002-6")
 async def test_no_compaction_under_limit() -> None:
     """At 0.9 of the limit, system prompt included, nothing happens; one token more and it does."""
     store = MemoryStore()
@@ -80,6 +85,7 @@ async def test_no_compaction_under_limit() -> None:
     assert scribe.kinds == ["history"]
 
 
+@pytest.mark.shows("002-32", "002-56", "R-002-6")
 async def test_compaction_after_existing_summary() -> None:
     """Compaction summarises everything between the last summary and the cut point, and integrates the summary."""
     store = MemoryStore()
@@ -106,6 +112,7 @@ async def test_compaction_after_existing_summary() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("002-57", "R-002-6")
 async def test_digest_includes_hidden_blocks() -> None:
     """A block that was hidden when it was covered is in the digest with its replacement text, and can be read back."""
     store = MemoryStore()
@@ -121,6 +128,7 @@ async def test_digest_includes_hidden_blocks() -> None:
     assert (await timeline.read("tc:turn_1.a.result")).text == "abc " * 1_500
 
 
+@pytest.mark.shows("002-15", "002-58", "R-002-6")
 async def test_tool_boundary_preservation() -> None:
     """However much is kept, no call is shown without its result and no result without its call."""
     for keep in range(50, 1_500, 150):
@@ -136,6 +144,7 @@ async def test_tool_boundary_preservation() -> None:
         assert not any(e.loose for e in context.neutral.entries)
 
 
+@pytest.mark.shows("002-37", "002-59", "R-002-6")
 async def test_cache_points_after_render() -> None:
     """The seed's example: five turns A to E; after a summary of A to C the pre-tail point is omitted."""
     store = MemoryStore()

@@ -55,6 +55,7 @@ def test_blocks_stand_in_the_order_of_their_versions_and_are_visible() -> None:
     assert fold.window.tokens == 5 + 3 + 5 + 4
 
 
+@pytest.mark.shows("004-27", "004-59")
 def test_a_hidden_block_counts_as_its_replacement() -> None:
     """Hidden is shown as something smaller; the block itself stays whole."""
     fold = fold_of(prompt(), call("a"), result("a", 100))
@@ -107,6 +108,7 @@ def test_a_decision_about_what_is_not_live_changes_nothing() -> None:
     assert fold.window.items == before
 
 
+@pytest.mark.shows("002-8")
 def test_a_summary_stands_where_its_range_begins() -> None:
     """The summary event is later than the blocks it left visible, and still stands before them."""
     fold = fold_of(*turn(), *turn(), *turn())

@@ -82,6 +82,7 @@ async def test_a_snapshot_holds_no_block_bodies() -> None:
     assert Snapshot.model_validate(json.loads(text)) == take_snapshot(fold)
 
 
+@pytest.mark.shows("002-36", "004-58", "R-002-2")
 async def test_opening_reads_carried_blocks_and_what_follows_the_start_of_the_window() -> None:
     """Covered blocks are not read; carried ones are, one by one."""
     store = MemoryStore()

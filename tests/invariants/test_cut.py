@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ async def _played(steps: list[Step]) -> tuple[Timeline, list[LogLine]]:
     return timeline, reference.standing(await read_log(store, "c"))
 
 
+@pytest.mark.shows("R-002-1")
 @search(40)
 @given(LOGS, st.sampled_from(KEEPS))
 def test_the_seeds_cut_is_what_its_four_rules_say(steps: list[Step], keep: int) -> None:
@@ -55,6 +57,7 @@ def test_the_legal_cuts_are_those_of_the_design(steps: list[Step]) -> None:
     assert legal == seed_rules.legal_cuts(log)
 
 
+@pytest.mark.shows("R-002-1")
 @search(40)
 @given(LOGS, st.sampled_from(KEEPS), st.booleans())
 def test_where_the_seeds_cut_is_legal_it_is_the_cut(steps: list[Step], keep: int, fits: bool) -> None:  # noqa: FBT001 - drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def test_every_render_of_an_orderly_conversation_keeps_the_invariants_under_a_pu
     run(watch(steps, policy, prompt))
 
 
+@pytest.mark.shows("003-29", "004-54", "004-97", "R-001-9")
 @search(40)
 @given(LOGS, DESIGNS, PROMPTS)
 def test_every_render_of_a_hostile_log_keeps_the_invariants_under_a_published_design(

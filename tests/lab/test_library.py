@@ -26,6 +26,7 @@ def test_a_published_policy_says_its_source_and_what_is_approximated(name: str) 
     assert "Source: " in about(name)
 
 
+@pytest.mark.shows("R-002-9")
 def test_seed_002_as_first_shipped_has_its_figures() -> None:
     """Three hundred seconds less ten, turns, ten and two of them, and 70 percent kept."""
     policy = lab_policy("seed-002-first")

@@ -53,6 +53,15 @@ def test_a_cost_is_told_in_base_tokens_and_in_dollars() -> None:
     assert price.money(1_000_000) == pytest.approx(5.0)
 
 
+@pytest.mark.shows("R-004-34")
+def test_a_summary_sent_as_a_pair_costs_a_fifth_of_one_in_the_system_prompt() -> None:
+    """The example of `tests/projection/test_diff_reuse.py`, in dollars: 1,500 tokens anew instead of all 11,500."""
+    price = packaged_prices().price_of("claude-opus-4-5")
+    pair, injected = price.units(read=10_000, written=1_500), price.units(written=11_500)
+    assert price.money(pair) == pytest.approx(0.014375)
+    assert price.money(injected) == pytest.approx(0.071875)
+
+
 def test_above_the_tier_the_whole_call_is_dearer() -> None:
     """A tier is a cliff: all tokens of the call pay the higher price, not those above it alone."""
     price = packaged_prices().price_of("claude-sonnet-4-5")

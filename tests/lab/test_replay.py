@@ -45,6 +45,7 @@ async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **ch
     return await replay(of or measured(), lab_policy(policy, max_tokens=limit, **changes), PRICE_OF)
 
 
+@pytest.mark.shows("R-002-9")
 @pytest.mark.parametrize(
     ("policy", "limit", "kept_long"),
     [

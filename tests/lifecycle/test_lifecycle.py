@@ -82,6 +82,7 @@ async def taken(stream: AsyncIterator[LifecycleEvent], count: int) -> list[Lifec
 # What is told
 
 
+@pytest.mark.shows("004-119", "004-121", "004-122")
 async def test_a_summary_is_told_from_start_to_complete() -> None:
     """Each figure is that of the compaction's own event, in tokens of the messages."""
     timeline = await talk(small_policy(max_tokens=4_000), *FULL)
@@ -112,6 +113,7 @@ async def test_a_summary_is_told_from_start_to_complete() -> None:
     assert [event.version for event in (start, summarize, complete, usage)] == [16, 16, 17, 18]
 
 
+@pytest.mark.shows("004-120")
 async def test_a_prune_that_is_enough_is_told_whole() -> None:
     """Outputs, tokens saved and the tools' names; then it is complete, without a summary."""
     timeline = await talk(
@@ -132,6 +134,7 @@ async def test_a_prune_that_is_enough_is_told_whole() -> None:
     assert usage.type == "context-usage"
 
 
+@pytest.mark.shows("004-122", "R-004-35")
 async def test_a_prune_that_is_not_enough_goes_on_to_the_summary() -> None:
     """It is one compaction, in the order of seed 004, and its figures are those of both."""
     blocks = [prompt(), *exchange("a", 2_500), answer(3_000), *turn(), *turn(2_500)]
@@ -147,6 +150,7 @@ async def test_a_prune_that_is_not_enough_goes_on_to_the_summary() -> None:
     assert complete.tokens_after == context.preparation.tokens.after_compact
 
 
+@pytest.mark.shows("004-119")
 @pytest.mark.parametrize("forced", [True, False])
 async def test_the_reason_is_an_overflow_or_somebodys_wish(forced: bool) -> None:  # noqa: FBT001 - a case
     """A compaction by hand has a reason of its own."""
@@ -175,6 +179,7 @@ async def test_a_context_that_the_model_refused_is_no_wish_of_somebody() -> None
     assert start.model_limit < 3_000
 
 
+@pytest.mark.shows("004-123")
 async def test_a_failure_may_be_tried_again_and_a_refusal_may_not() -> None:
     """A summarizer that is down is another thing than nothing to gain."""
     policy = small_policy(max_tokens=4_000, on_failure="unchanged")
@@ -196,6 +201,7 @@ async def test_a_failure_may_be_tried_again_and_a_refusal_may_not() -> None:
     assert (error.error, error.can_retry) == ("The application forbade it. not now", False)
 
 
+@pytest.mark.shows("004-123", "004-124")
 async def test_a_context_that_cannot_be_made_to_fit_suggests_a_new_session() -> None:
     """The refusal says so, and the overflow has its figures; the same one is recorded once, by whomever."""
     timeline = await talk(small_policy(max_tokens=1_000), prompt(30), answer(1_200))
@@ -283,6 +289,7 @@ async def test_a_log_of_before_tells_what_it_holds() -> None:
     assert (usage.current_tokens > 0, usage.percent_used, usage.is_warning) == (True, 0.0, False)
 
 
+@pytest.mark.shows("004-86", "004-128", "R-004-35")
 async def test_every_event_has_a_line_and_comes_back_from_its_json() -> None:
     """For a trace, and for a stream of server-sent events."""
     timeline = await talk(PRUNING, prompt(), *exchange("a", 2_500), answer(3_000), *turn(), *turn(2_500))
@@ -309,6 +316,7 @@ async def test_every_event_has_a_line_and_comes_back_from_its_json() -> None:
 # What an interface shows
 
 
+@pytest.mark.shows("004-125", "R-004-35")
 async def test_the_phases_are_those_of_seed_004() -> None:
     """Pruning, summarizing, complete; the agent is compacting meanwhile, and per cent saved rises."""
     timeline = await talk(PRUNING, prompt(), *exchange("a", 2_500), answer(3_000), *turn(), *turn(2_500))
@@ -326,6 +334,7 @@ async def test_the_phases_are_those_of_seed_004() -> None:
     assert (states[-1].compactions, states[-1].usage is not None) == (1, True)
 
 
+@pytest.mark.shows("004-125")
 async def test_an_error_ends_a_phase_and_the_next_start_takes_it_away() -> None:
     """The banner stays until something newer is to be said."""
     timeline = await talk(small_policy(max_tokens=4_000, on_failure="unchanged"), *FULL, summarizer=Mute())
@@ -342,6 +351,7 @@ async def test_an_error_ends_a_phase_and_the_next_start_takes_it_away() -> None:
 # Following
 
 
+@pytest.mark.shows("004-86")
 async def test_what_this_process_appends_is_told_at_once() -> None:
     """Also while the summary is still being written: nobody polls for it."""
     scribe = Interrupted(meanwhile=[])

@@ -13,6 +13,7 @@ from timeline.planning.account import Account, FixedPart, account, keep_recent, 
 from timeline.policy.steps import CutPoint
 
 
+@pytest.mark.shows("000-7", "001-4", "001-6", "004-25", "004-28", "004-32", "004-38", "R-000-5")
 def test_the_account_sums_what_is_shown_by_category() -> None:
     """Prompts, completions, reasoning, calls, results, summaries, hidden and other."""
     fold = fold_of(
@@ -42,6 +43,7 @@ def test_the_account_sums_what_is_shown_by_category() -> None:
     assert bill.messages == sum(bill.by_category.values()) == fold.window.tokens
 
 
+@pytest.mark.shows("004-34")
 def test_reserves_count_towards_the_trigger_and_not_towards_the_request() -> None:
     """What is kept free for the answer is held against the trigger; the request itself does not hold it."""
     bill = account(
@@ -50,6 +52,7 @@ def test_reserves_count_towards_the_trigger_and_not_towards_the_request() -> Non
     assert (bill.total, bill.sent, bill.available) == (183, 133, 80_000 - 183)
 
 
+@pytest.mark.shows("003-15", "004-34", "R-003-3")
 def test_available_may_be_negative() -> None:
     """A context above the limit says by how much."""
     bill = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=200), messages=900)
@@ -63,6 +66,7 @@ def test_utilization_is_infinite_without_room() -> None:
     assert bill.utilization == math.inf
 
 
+@pytest.mark.shows("002-3")
 @pytest.mark.parametrize(("messages", "over"), [(71_900, False), (71_990, False), (71_991, True)])
 def test_compaction_is_due_strictly_above_the_trigger(messages: int, over: bool) -> None:  # noqa: FBT001 - a table
     """``system + blocks > 0.9 * max_tokens`` (seed 002)."""
@@ -79,6 +83,7 @@ def test_a_calibrated_policy_counts_as_the_provider_does() -> None:
     assert small_policy(margin=-0.3).calibrated(0.7).margin == -0.3
 
 
+@pytest.mark.shows("004-109", "R-004-4")
 def test_the_margin_is_added_to_every_count_and_rounded_up() -> None:
     """A policy for a model with another tokenizer adds its tenth to each block."""
     policy = small_policy(margin=0.1)

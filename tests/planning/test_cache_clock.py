@@ -103,6 +103,7 @@ def test_a_ttl_of_the_policys_own_overrides_what_was_reported() -> None:
     assert not is_cold(fold, 89, Hiding(ttl=30))
 
 
+@pytest.mark.shows("R-002-8")
 def test_the_grace_of_seed_002_as_first_shipped_makes_it_cold_ten_seconds_early() -> None:
     """A lifetime of 300 s, and a grace of -10."""
     fold = folded((0, called()))

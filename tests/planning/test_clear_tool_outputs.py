@@ -52,18 +52,21 @@ def calls_cleared(window: Window, step: ClearToolOutputs = STEP) -> list[str]:
     return [] if hides is None else [str(by_version[stand_in.version]) for stand_in in hides.event.blocks]
 
 
+@pytest.mark.shows("004-41", "004-51", "004-52")
 def test_outputs_behind_what_is_protected_are_cleared() -> None:
     """Backwards: the newest 400 tokens stay, and so does the call of what is cleared."""
     window = window_of(*turns(300, 300, 200, 200))
     assert calls_cleared(window) == ["c0", "c1"]
 
 
+@pytest.mark.shows("004-44")
 def test_the_output_that_crosses_the_line_is_cleared() -> None:
     """Its own tokens count before it is judged, as in the seed."""
     assert calls_cleared(window_of(*turns(500, 300, 300))) == ["c0", "c1"]
     assert calls_cleared(window_of(*turns(500, 200, 200))) == ["c0"]
 
 
+@pytest.mark.shows("004-5", "004-42", "R-004-10")
 def test_the_newest_two_turns_are_untouched() -> None:
     """However large their outputs are."""
     window = window_of(*turns(900, 900, last=0))
@@ -72,6 +75,7 @@ def test_the_newest_two_turns_are_untouched() -> None:
     assert [item.block.call_id for item in old_outputs(older, STEP)] == ["c0"]
 
 
+@pytest.mark.shows("004-43", "R-004-10")
 def test_the_search_ends_at_a_summary() -> None:
     """Whatever stands before it is not looked at."""
     fold = fold_of(*turns(900, 900))
@@ -92,12 +96,14 @@ def test_the_search_ends_at_a_summary() -> None:
     assert [item.version > middle[-1].version for item in old_outputs(fold.window, STEP)] == [True, True]
 
 
+@pytest.mark.shows("004-50", "R-004-10")
 @pytest.mark.parametrize(("sizes", "is_due"), [((300, 300), False), ((301, 300), True)])
 def test_nothing_is_cleared_unless_more_is_there_than_protected_and_minimum(sizes: list[int], *, is_due: bool) -> None:
     """Strictly more than 400 + 200."""
     assert (cleared(window_of(*turns(*sizes))) is not None) == is_due
 
 
+@pytest.mark.shows("004-48", "R-004-13")
 def test_nothing_is_cleared_where_that_frees_less_than_the_minimum() -> None:
     """Ruling: outputs below the minimum stay, although there are more than protected and minimum."""
     assert cleared(window_of(*turns(*[100] * 7))) is not None
@@ -111,6 +117,7 @@ def test_an_output_that_is_shorter_than_its_placeholder_stays() -> None:
     assert calls_cleared(window) == ["c0"]
 
 
+@pytest.mark.shows("R-004-12")
 def test_there_is_one_placeholder_and_it_says_the_path() -> None:
     """Of the seed's four texts one; the full output can be read back."""
     window = window_of(*turns(900, 300))
@@ -133,6 +140,7 @@ def test_the_event_says_how_many_and_how_much() -> None:
     assert cleared(fold.window) is None
 
 
+@pytest.mark.shows("004-44")
 def test_pinned_revealed_and_cleared_outputs_are_left_alone() -> None:
     """Decisions of the application stand, and nothing is cleared twice."""
     fold = fold_of(*turns(900, 900, 900, 300))
@@ -149,6 +157,7 @@ def test_the_result_of_an_open_call_is_left_alone() -> None:
     assert "p" not in calls_cleared(window_of(*blocks))
 
 
+@pytest.mark.shows("R-004-10")
 @given(
     sizes=st.lists(st.integers(1, 400), max_size=12),
     protect=st.integers(0, 800),

@@ -81,6 +81,7 @@ def told(plan: Plan) -> str:
     return plan.written.history
 
 
+@pytest.mark.shows("000-24")
 def test_all_but_the_newest_stages_are_the_oldest() -> None:
     """P2 spares the recent ones; P4 takes them too."""
     fold = staged("a", "b", "c")
@@ -89,6 +90,7 @@ def test_all_but_the_newest_stages_are_the_oldest() -> None:
     assert planned(fold).written_by == "stage_digest"
 
 
+@pytest.mark.shows("000-24", "000-27", "R-000-11")
 def test_stages_are_taken_one_at_a_time_until_it_is_enough() -> None:
     """After each one it is counted anew."""
     fold = staged("a", "b", "c")
@@ -105,6 +107,7 @@ def test_what_is_expected_is_what_is_left() -> None:
     assert plan.expected_tokens == kept + COUNTER.count("[RINGKASAN DISKUSI SEBELUMNYA]\n") + COUNTER.count("- A: a!")
 
 
+@pytest.mark.shows("000-25", "R-000-12")
 def test_one_range_goes_from_the_first_stages_first_block_to_the_last_ones_last() -> None:
     """The digests in between go with it: the newest one holds what they say."""
     fold = staged("a", "b", "c")
@@ -115,6 +118,7 @@ def test_one_range_goes_from_the_first_stages_first_block_to_the_last_ones_last(
     assert plan.carried == ()
 
 
+@pytest.mark.shows("000-39", "R-000-23")
 def test_the_newest_digest_stays_in_view() -> None:
     """It is carried where it lies inside of what is covered."""
     fold = fold_of()
@@ -259,6 +263,7 @@ def test_a_run_that_frees_too_little_is_left_for_one_that_frees_enough() -> None
     assert told(planned(fold, RECENT)) == "- B: b!"
 
 
+@pytest.mark.shows("000-23", "000-51", "R-000-11")
 def test_without_stages_there_is_nothing_to_collapse() -> None:
     """A conversation without stages skips P2 and P4."""
     decision = decided(fold_of(*turn(100), *turn(100)), RECENT)
@@ -266,6 +271,7 @@ def test_without_stages_there_is_nothing_to_collapse() -> None:
     assert decision.reason == "nothing_to_cover"
 
 
+@pytest.mark.shows("000-28", "R-000-14")
 @pytest.mark.parametrize(
     ("scope", "covered"), [("stage", [8, 9]), ("conversation", [3, 4])], ids=["stage", "conversation"]
 )
@@ -290,6 +296,7 @@ def test_between_two_stages_the_oldest_messages_belong_to_neither() -> None:
     ]
 
 
+@pytest.mark.shows("000-42", "R-000-22")
 def test_a_digest_has_a_line_a_stage_and_says_when_it_is_not_the_first() -> None:
     """Heading, lines, and who is replaced; with nothing left, that."""
     approved = [StageApproved(stage="a", label="A", decision="x"), StageApproved(stage="b", decision="y")]
@@ -299,6 +306,7 @@ def test_a_digest_has_a_line_a_stage_and_says_when_it_is_not_the_first() -> None
     assert memory_digest([], MemoryDigest(heading="DECIDED", replaces="", nothing="-"), earlier=True) == "DECIDED\n-"
 
 
+@pytest.mark.shows("000-42")
 def test_the_line_of_a_stage_is_one_line() -> None:
     """Whatever its label and decision look like."""
     approved = [StageApproved(stage="a", label="A\tB", decision="one\n\n  two")]

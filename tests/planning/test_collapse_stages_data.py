@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 from tests.scenes import apply as take_in
 from tests.scenes import compact_fold, fold_of, grow, turn
 from timeline.events.other_payloads import StageApproved, StageEntered
@@ -34,12 +36,14 @@ def staged(*names: str, **approval: Any) -> Fold:
     return fold
 
 
+@pytest.mark.shows("000-2")
 def test_the_newest_three_stages_are_told_in_detail() -> None:
     """The others in short, oldest first."""
     text = stage_data(staged("a", "b", "c", "d").window, TOLD)
     assert text == "STAGES\n\n## a\nshort a\n\n## b\ndetailed b\n\n## c\ndetailed c\n\n## d\ndetailed d"
 
 
+@pytest.mark.shows("000-36", "R-000-18")
 def test_once_a_recent_stage_is_collapsed_all_are_told_in_short() -> None:
     """P4; told from the window, so that an undo brings the detail back."""
     fold = staged("a", "b", "c", "d")
@@ -56,6 +60,7 @@ def test_an_old_stage_that_is_collapsed_changes_nothing() -> None:
     assert stage_data(fold.window, TOLD).count("detailed") == 3
 
 
+@pytest.mark.shows("000-41")
 def test_a_stage_that_was_gone_back_to_is_not_told() -> None:
     """Nor are those that fell with it; without any there is no text."""
     fold = staged("a", "b")
@@ -71,12 +76,14 @@ def test_a_text_that_was_not_given_is_told_by_the_next_shorter_one() -> None:
     assert stage_data(staged("a", detailed="", short="").window, TOLD).endswith("## a\na!")
 
 
+@pytest.mark.shows("000-36")
 def test_texts_are_cut_to_their_characters() -> None:
     """1,000 and 280 by default; what a policy says otherwise counts."""
     few = StageData(heading="STAGES", detailed=1, detailed_chars=5, short_chars=4)
     assert stage_data(staged("a", "b").window, few) == "STAGES\n\n## a\nsho…\n\n## b\ndeta…"
 
 
+@pytest.mark.shows("000-3", "R-000-19")
 def test_five_references_and_five_citations_a_stage_are_told() -> None:
     """And how many more there are."""
     lists = {"references": tuple("rstuvw"), "citations": tuple("klmno")}
@@ -85,6 +92,7 @@ def test_five_references_and_five_citations_a_stage_are_told() -> None:
     assert text.endswith("Citations:\n- k\n- l\n- m\n- n\n- o")
 
 
+@pytest.mark.shows("000-5", "R-000-19")
 def test_ten_artifacts_of_500_characters_are_told_the_newest_stages_first() -> None:
     """The caps are for all stages together; a stage whose artifacts have no room is told without."""
     text = stage_data(staged("a", "b", "c", artifacts=tuple("x" * 600 for _ in range(6))).window, TOLD)

@@ -87,6 +87,7 @@ def test_a_failing_commands_output_is_cut_after_200_characters() -> None:
     assert command.output.endswith("…")
 
 
+@pytest.mark.shows("002-48")
 def test_searches_have_their_hits_and_the_hits_paths() -> None:
     """How many hits where that shows, and the files that they are in, each once."""
     found = "Found 3 files\nsrc/a.py\nsrc/b.py:12: x\nsrc/a.py:9\nREADME"
@@ -111,6 +112,7 @@ def test_a_failed_call_that_is_no_command_is_an_error() -> None:
     )
 
 
+@pytest.mark.shows("002-47")
 def test_tool_outputs_are_counted_by_tool() -> None:
     """How many, their tokens, how many failed, and where to read them."""
     digest = digest_of(
@@ -135,6 +137,7 @@ def test_a_result_without_a_name_is_counted_under_its_calls_name() -> None:
     assert orphan.tool == "unknown"
 
 
+@pytest.mark.shows("002-49")
 def test_hidden_blocks_are_listed_with_what_stood_for_them() -> None:
     """What was hidden when it was covered can still be read back by its path."""
     fold = fold_of(prompt(), call("a"), result("a", 100))
@@ -143,6 +146,7 @@ def test_hidden_blocks_are_listed_with_what_stood_for_them() -> None:
     assert digest.hidden == (HiddenBlock(path="tc:turn_1.a.result", replacement="[a: 100 tokens]"),)
 
 
+@pytest.mark.shows("002-46")
 def test_attachments_and_blocks_with_sources_are_artifacts() -> None:
     """Path, kind of content, visibility, and what they were made from."""
     digest = digest_of(

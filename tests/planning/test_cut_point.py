@@ -35,6 +35,7 @@ def legal(*blocks: Block, whole_turns: bool = False) -> list[int]:
 # 1) Candidate cut points
 
 
+@pytest.mark.shows("002-11", "002-12", "002-13", "002-14")
 @pytest.mark.parametrize(
     ("block", "candidate"),
     [
@@ -70,6 +71,7 @@ def test_candidates_are_told_by_type_then_author(block: Block, candidate: bool) 
 # 2) Message blocks for token accounting
 
 
+@pytest.mark.shows("002-16")
 @pytest.mark.parametrize(
     ("block", "message"),
     [
@@ -90,6 +92,7 @@ def test_a_tool_result_is_a_message_although_it_is_no_candidate(block: Block, me
 # 3) Cut index selection
 
 
+@pytest.mark.shows("002-18")
 def test_the_walk_back_stops_when_enough_has_accumulated() -> None:
     """Message blocks are summed from the newest on; reaching the keep exactly is enough."""
     items = window_of(*turn(10, asked=10), *turn(10, asked=10), *turn(10, asked=10)).items
@@ -99,18 +102,21 @@ def test_the_walk_back_stops_when_enough_has_accumulated() -> None:
     assert seed_cut(items, 31) == 2
 
 
+@pytest.mark.shows("002-17")
 def test_blocks_that_are_no_messages_do_not_count_towards_the_keep() -> None:
     """A large system message is not recent conversation."""
     items = window_of(*turn(10, asked=10), SystemMessage(text="x" * 4000), *turn(10, asked=10)).items
     assert seed_cut(items, 25) == 1
 
 
+@pytest.mark.shows("002-16")
 def test_tool_results_count_towards_the_keep() -> None:
     """A result's tokens are recent tokens, though no cut stands before it."""
     items = window_of(prompt(), *exchange("a", 100), answer(10)).items
     assert seed_cut(items, 50) == 3
 
 
+@pytest.mark.shows("002-7")
 def test_a_hidden_block_counts_as_it_is_shown() -> None:
     """The walk sees the already pruned timeline: a replaced result is as small as its replacement."""
     fold = fold_of(*turn(10, asked=10), call("a"), result("a", 500), answer(10))
@@ -119,6 +125,7 @@ def test_a_hidden_block_counts_as_it_is_shown() -> None:
     assert seed_cut(fold.window.items, 100) == 0
 
 
+@pytest.mark.shows("002-19")
 def test_the_cut_is_the_first_candidate_at_or_after_the_index() -> None:
     """Where the walk stops at a tool result, the cut moves on to the next candidate, not back to the call."""
     items = window_of(prompt(), call("a"), result("a", 100), call("b"), result("b", 5)).items
@@ -130,12 +137,14 @@ def test_without_a_candidate_at_or_after_the_index_there_is_no_cut() -> None:
     assert seed_cut(window_of(*turn(), call("a"), result("a", 100)).items, 60) is None
 
 
+@pytest.mark.shows("002-20")
 def test_the_cut_goes_back_over_blocks_that_are_no_messages() -> None:
     """A system message or note directly before the cut stays with what it introduces."""
     items = window_of(*turn(10, asked=10), SystemMessage(text="s"), Note(text="n"), prompt(10), answer(10)).items
     assert seed_cut(items, 20) == 2
 
 
+@pytest.mark.shows("002-20")
 def test_the_cut_goes_back_to_just_after_a_summary_and_no_further() -> None:
     """The summary is a boundary: what stands behind it may be kept, the summary itself is not walked over."""
     fold = fold_of(*turn(), SystemMessage(text="s"), *turn(10, asked=10))
@@ -155,6 +164,7 @@ def test_only_what_stands_behind_the_last_summary_is_walked() -> None:
 # 4) Turn boundary and split turns
 
 
+@pytest.mark.shows("002-21")
 @pytest.mark.parametrize(
     ("block", "start"),
     [

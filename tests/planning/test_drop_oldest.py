@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.scenes import COUNTER, answer, call, exchange, planned, prompt, refused, result, turn, window_of, words
 from timeline import policies
 from timeline.planning.drop_oldest import NOTICE_BY, truncation_notice
@@ -18,6 +20,7 @@ def dropping(keep_last: int) -> Policy:
     return policies.priority_chain(steps=[DropOldest(keep_last=keep_last)], min_progress_tokens=0)
 
 
+@pytest.mark.shows("000-37", "R-000-20")
 def test_the_newest_messages_stay_and_a_notice_stands_for_the_others() -> None:
     """Of sixty messages fifty stay; what is said of the others is known without asking anybody."""
     window = window_of(*[block for _ in range(30) for block in turn(50, asked=50)])

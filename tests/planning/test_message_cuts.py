@@ -98,6 +98,7 @@ def flashcards() -> list[Block]:
     ]
 
 
+@pytest.mark.shows("001-15", "001-20")
 def test_50_messages_keep_10_with_a_tool_pair_on_the_boundary() -> None:
     """Seed 001's figure: [1] to [39] are compacted, [40] with its result [41] is the first that is kept."""
     window = window_of(*flashcards())
@@ -111,12 +112,14 @@ def test_50_messages_keep_10_with_a_tool_pair_on_the_boundary() -> None:
     assert window.items[kept[0].indices[0]].block.text == "Step 40"
 
 
+@pytest.mark.shows("001-16", "001-49", "001-57")
 @pytest.mark.parametrize(("keep", "first"), [(10, 40), (9, 40), (8, 42), (11, 38), (1, 48), (2, 48)])
 def test_a_boundary_on_a_result_moves_back_to_its_call(keep: int, first: int) -> None:
     """One message more is kept, never an orphan."""
     assert messages_before(KeepLast(messages=keep), window_of(*flashcards()).items) == first - 1
 
 
+@pytest.mark.shows("001-16")
 def test_parallel_results_move_the_boundary_as_far_as_their_call() -> None:
     """As the seed walks back while it points at a tool message."""
     blocks = [
@@ -131,6 +134,7 @@ def test_parallel_results_move_the_boundary_as_far_as_their_call() -> None:
 # The edge cases of seed 001
 
 
+@pytest.mark.shows("001-12", "001-51", "R-001-6")
 @pytest.mark.parametrize("count", [1, 2, 10])
 def test_at_most_as_many_messages_as_are_kept_are_never_cut(count: int) -> None:
     """A very short session, and one whose messages are all recent: nothing to cover, as a typed refusal."""
@@ -152,6 +156,7 @@ def test_a_boundary_that_moves_back_to_the_beginning_covers_nothing() -> None:
     assert end_of(KeepLast(messages=1), *calls, *(result(f"p{n}") for n in range(3))) is None
 
 
+@pytest.mark.shows("001-18")
 def test_nothing_but_the_summary_before_the_boundary_covers_nothing() -> None:
     """Seed 001: an earlier summary is integrated with something new, or stays."""
     fold = fold_of(*(block for n in range(4) for block in (prompt(), answer())))
@@ -184,6 +189,7 @@ def refactoring() -> list[Block]:
     return [*turns, prompt(text="Run the tests"), *step(3), prompt(text="Now deploy"), answer(text="I'll push to git")]
 
 
+@pytest.mark.shows("003-19")
 def test_14_messages_keep_40_percent() -> None:
     """Seed 003's figure: the cut stands at 9, before the prompt that runs the tests."""
     window = window_of(*refactoring())
@@ -195,6 +201,7 @@ def test_14_messages_keep_40_percent() -> None:
     assert window.items[end].block.text == "Run the tests"
 
 
+@pytest.mark.shows("003-20", "R-003-4")
 def test_a_ratio_cut_inside_a_pair_keeps_the_whole_pair() -> None:
     """Seed 003's drawing: split here? No, it would part a call from its result."""
     blocks = [prompt(), *step(1), prompt(), answer(), prompt(), *step(2), answer()]
@@ -202,6 +209,7 @@ def test_a_ratio_cut_inside_a_pair_keeps_the_whole_pair() -> None:
     assert len(messages(window_of(*blocks).items)) == 9
 
 
+@pytest.mark.shows("003-19", "R-003-4")
 @pytest.mark.parametrize(("count", "kept"), [(1, 0), (2, 0), (3, 1), (5, 2), (10, 4), (20, 8)])
 def test_the_kept_share_is_rounded_down(count: int, kept: int) -> None:
     """Of n messages n - floor(0.4 n) are taken."""
@@ -212,6 +220,7 @@ def test_the_kept_share_is_rounded_down(count: int, kept: int) -> None:
 # Keep turns (seed 004)
 
 
+@pytest.mark.shows("004-70", "004-73")
 def test_the_newest_turns_are_kept_whole() -> None:
     """Backwards to the second prompt."""
     blocks = [prompt(), answer(), prompt(), *step(1), prompt(), *step(2), answer()]
@@ -219,6 +228,7 @@ def test_the_newest_turns_are_kept_whole() -> None:
     assert end_of(KeepTurns(turns=1), *blocks) == 5
 
 
+@pytest.mark.shows("R-004-19")
 @pytest.mark.parametrize("turns", [1, 2])
 def test_keeping_all_turns_that_there_are_is_a_typed_refusal(turns: int) -> None:
     """It would free nothing."""
@@ -231,6 +241,7 @@ def test_keeping_all_turns_that_there_are_is_a_typed_refusal(turns: int) -> None
 # Oldest (seed 000)
 
 
+@pytest.mark.shows("000-29")
 def test_the_oldest_twenty_messages_are_taken() -> None:
     """P3 of the general chat."""
     assert end_of(Oldest(messages=20), *(block for _ in range(30) for block in (prompt(), answer()))) == 20
@@ -245,6 +256,7 @@ def test_the_newest_message_is_never_taken() -> None:
 # All
 
 
+@pytest.mark.shows("001-57")
 @given(
     kinds=st.lists(st.sampled_from(["turn", "step", "pair", "say"]), min_size=1, max_size=30),
     cut=st.one_of(

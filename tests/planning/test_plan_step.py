@@ -47,6 +47,7 @@ def cut_at(window: Window, plan: Plan) -> str:
     return next(i.block.path for i in window.items if i.version == plan.cut_version)
 
 
+@pytest.mark.shows("002-24", "002-33", "R-002-4")
 def test_what_stands_before_the_cut_is_covered_and_the_cut_block_is_kept() -> None:
     """The retained window starts at the cut point."""
     window = window_of(*turn(400), *turn(400), *turn(400))
@@ -157,6 +158,7 @@ def test_a_dead_call_may_be_covered() -> None:
     assert "tc:turn_1.x.call" in covered_paths(plan)
 
 
+@pytest.mark.shows("004-17")
 def test_the_next_compaction_begins_where_the_last_one_began_and_supersedes_its_summary() -> None:
     """The range stays one; the previous summary is integrated and named."""
     fold = fold_of(*turn(400), *turn(400))
@@ -339,6 +341,7 @@ def test_whole_turn_spills_where_the_only_turn_is_too_large() -> None:
 # Caps of the summary
 
 
+@pytest.mark.shows("002-31")
 def test_the_summarys_caps_are_the_policys_in_a_large_context() -> None:
     """800 tokens of history, 400 of turn prefix, 300 of exact record."""
     window = window_of(*turn(40_000), prompt(), *exchange("a", 20_000), *exchange("b", 10_000))

@@ -37,6 +37,7 @@ def talk(*prompts: str, said: str = "Done.") -> list[Block]:
     return [*answered, prompt(text="What is the plan for tomorrow?")]
 
 
+@pytest.mark.shows("000-18", "000-19", "000-20", "000-21", "000-22", "R-000-6")
 @pytest.mark.parametrize(
     ("text", "says_nothing"),
     [
@@ -63,24 +64,28 @@ def test_the_literal_rule_and_the_words_that_are_never_chitchat(text: str, *, sa
     assert is_chitchat(text, STEP) is says_nothing
 
 
+@pytest.mark.shows("000-22", "R-000-8")
 def test_the_words_that_are_never_chitchat_are_configurable() -> None:
     """Those of an application's own commands."""
     own = StripChitchat(kept_words=("lanjut",))
     assert [is_chitchat(text, own) for text in ("lanjut", "stop")] == [False, True]
 
 
+@pytest.mark.shows("000-17", "R-000-7")
 def test_user_messages_are_stripped_and_the_assistants_stay() -> None:
     """They contain substance."""
     window = window_of(*talk("ok", "lanjut"), answer(text="ya"))
     assert stripped(window) == ["ok", "lanjut"]
 
 
+@pytest.mark.shows("R-000-10")
 def test_the_newest_prompt_is_never_stripped() -> None:
     """Whatever it says: it is what the model is to answer."""
     assert stripped(window_of(prompt(), answer(), prompt(text="ok"))) == []
     assert stripped(window_of(prompt(text="ok"), answer(), prompt(text="ok"))) == ["ok"]
 
 
+@pytest.mark.shows("R-000-9")
 @pytest.mark.parametrize("text", ["3", "blue", "PostgreSQL"])
 def test_a_one_word_answer_to_a_question_is_kept(text: str) -> None:
     """A number or a word says something right behind a question of the assistant's."""

@@ -70,6 +70,7 @@ def completed(window: Window, plan: Plan, **changes: Any) -> CompactionCompleted
 # Requests
 
 
+@pytest.mark.shows("002-22")
 def test_a_split_turn_is_two_requests() -> None:
     """Finished history, and the prefix of the turn that goes on; the carried prompt is in neither."""
     window = split_window()
@@ -198,6 +199,7 @@ def test_the_summarizer_sees_blocks_as_the_model_saw_them() -> None:
 # The summary block
 
 
+@pytest.mark.shows("002-25", "002-26")
 def test_the_summary_block_has_its_type_path_and_time() -> None:
     """``conv.range.summary`` at ``su:<turn>.conv.range.summary``, in the turn of the cut."""
     window = split_window()
@@ -214,6 +216,7 @@ def test_a_taken_summary_path_is_numbered() -> None:
     assert completed(window, plan, taken_paths=taken).block.path == "su:turn_3.conv.range.summary.3"
 
 
+@pytest.mark.shows("002-27")
 def test_the_meta_has_every_key() -> None:
     """All that the design names, as JSON."""
     window = split_window()
@@ -238,6 +241,7 @@ def test_the_meta_has_every_key() -> None:
     assert event.digest.tool_outputs[0].paths == ("tc:turn_3.a.result",)
 
 
+@pytest.mark.shows("002-29")
 def test_a_cut_between_turns_leaves_out_the_split_turn() -> None:
     """``split_turn_id`` exists only if the compaction cut a turn in half."""
     window = window_of(*turn(700), *turn(700), *turn(200, asked=100))
@@ -246,6 +250,7 @@ def test_a_cut_between_turns_leaves_out_the_split_turn() -> None:
     assert event.block.meta["covered_turn_ids"] == ["turn_1", "turn_2"]
 
 
+@pytest.mark.shows("001-38", "004-15")
 def test_the_event_holds_what_the_meta_says_and_the_full_digest() -> None:
     """The block's digest is the shortened copy; the event has all of it."""
     calls = [
@@ -264,6 +269,7 @@ def test_the_event_holds_what_the_meta_says_and_the_full_digest() -> None:
     assert event.compacted_tokens == sum(i.shown_tokens for i in plan.covered)
 
 
+@pytest.mark.shows("004-30")
 def test_the_figures_are_those_of_the_finished_text() -> None:
     """After the compaction the window has exactly the tokens that the event promised."""
     fold = fold_of(*turn(700), *turn(700), prompt(30), *exchange("a", 900), *exchange("b", 300))
@@ -275,6 +281,7 @@ def test_the_figures_are_those_of_the_finished_text() -> None:
     assert event.tokens == COUNTER.count(event.block.text)
 
 
+@pytest.mark.shows("002-23")
 def test_the_text_has_its_heading_the_history_and_the_split_turn_under_seed_002s_label() -> None:
     """History first, then ``Turn Context (split turn)``."""
     window = split_window()
@@ -312,6 +319,7 @@ def test_without_any_prose_a_fixed_text_stands_for_it() -> None:
     assert text == f"{HEADING}\n\n{NOTHING}"
 
 
+@pytest.mark.shows("002-28")
 def test_covered_turns_add_up_over_compactions() -> None:
     """A summary stands for the turns of those it supersedes, and for a turn that it once split."""
     fold = fold_of(*turn(700), prompt(30), *exchange("a", 900), *exchange("b", 900))

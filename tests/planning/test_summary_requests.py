@@ -50,6 +50,7 @@ def test_a_request_has_its_shape_language_round_and_original_task() -> None:
 # Failed responses (seed 004, gap 1)
 
 
+@pytest.mark.shows("004-18", "004-101", "R-004-25")
 @pytest.mark.parametrize("mark", ["interrupted", "error"])
 def test_a_failed_response_without_text_or_call_stays_out(mark: str) -> None:
     """Neither its empty completion nor its reasoning is shown to the summarizer; it is covered all the same."""
@@ -63,6 +64,7 @@ def test_a_failed_response_without_text_or_call_stays_out(mark: str) -> None:
     assert "assistant.reasoning" not in {block.type for block in history(window).blocks}
 
 
+@pytest.mark.shows("004-103", "R-004-26")
 def test_an_aborted_response_with_text_stays_in_with_its_reasoning() -> None:
     """What was said before the end counts."""
     cut = AssistantCompletion(text="I was about to", response_id="m1", meta={"interrupted": True})
@@ -70,6 +72,7 @@ def test_an_aborted_response_with_text_stays_in_with_its_reasoning() -> None:
     assert [item.block.type for item in kept] == ["user.prompt", "assistant.reasoning", "assistant.completion"]
 
 
+@pytest.mark.shows("004-103")
 def test_an_aborted_response_with_a_call_stays_in() -> None:
     """A call is content, and so is its result."""
     cut = AssistantCompletion(response_id="m1", meta={"error": "overloaded"})
@@ -110,6 +113,7 @@ def told(text: str, **fields: Any) -> list[Block]:
     return [AssistantCompletion(text=text, **fields), *turn(1_500), *turn(1_500), *turn()]
 
 
+@pytest.mark.shows("001-17", "R-001-15")
 @pytest.mark.parametrize("before", [[], [UserPrompt(text="go on")]], ids=["first", "second"])
 def test_an_earlier_summary_is_known_by_its_heading(before: list[Block]) -> None:
     """It is integrated as the previous summary, not summarised as a message, and the round goes on from its own."""

@@ -49,6 +49,7 @@ def written(folder: Path, name: str, context: int, models: str = '"gpt-4"') -> P
     return file
 
 
+@pytest.mark.shows("001-9", "R-001-7")
 @pytest.mark.parametrize(("model", "context"), SEED_001.items())
 def test_the_table_of_seed_001_is_in_it(model: str, context: int) -> None:
     """Literal, and `keep_last` takes it."""
@@ -56,6 +57,7 @@ def test_the_table_of_seed_001_is_in_it(model: str, context: int) -> None:
     assert policies.keep_last(model=model, safety_buffer=0).max_tokens == context
 
 
+@pytest.mark.shows("004-11", "004-23", "004-35", "004-39", "R-004-1")
 @pytest.mark.parametrize(("model", "figures"), SEED_004.items())
 def test_the_table_of_seed_004_is_in_it(model: str, figures: tuple[int, int]) -> None:
     """Literal, and `prune_then_summarize` reserves the longest answer."""
@@ -103,6 +105,7 @@ def test_another_models_name_that_begins_alike_is_not_known(model: str) -> None:
     assert limits_of(model).context == 80_000
 
 
+@pytest.mark.shows("001-10", "R-001-7", "R-001-8")
 def test_a_model_that_is_not_known_leaves_each_preset_its_own_limit() -> None:
     """001: 128,000; 003: 200,000; 004: 16,000 and 4,096; ours: 80,000."""
     limits = {name: preset(model="zork").max_tokens for name, preset in PRESETS.items()}
@@ -114,6 +117,7 @@ def test_a_model_that_is_not_known_leaves_each_preset_its_own_limit() -> None:
     )
 
 
+@pytest.mark.shows("003-11", "R-003-1")
 def test_the_beta_flag_opens_the_long_window() -> None:
     """Seed 003: 1,000,000 with the flag; of a model that is known, its own long window, if it has one."""
     assert policies.keep_ratio(long_context=True).max_tokens == 1_000_000
@@ -123,6 +127,7 @@ def test_the_beta_flag_opens_the_long_window() -> None:
     assert policies.keep_ratio(long_context=True, model="gpt-4o").max_tokens == 128_000
 
 
+@pytest.mark.shows("004-109", "R-004-4")
 @pytest.mark.parametrize(
     ("model", "counter", "margin"),
     [("gpt-4o", "o200k_base", 0.0), ("gpt-4", "cl100k_base", 0.0), ("claude-opus-5", "o200k_base", 0.1)],
@@ -144,6 +149,7 @@ def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     assert policies.prune_then_summarize(model="gpt-5").max_tokens == 400_000
 
 
+@pytest.mark.shows("004-35")
 def test_what_is_given_goes_before_what_the_model_takes() -> None:
     """`model=` fills in, it never overrides."""
     policy = policies.prune_then_summarize(model="claude-opus-5", max_tokens=50_000, output_reserve=500, margin=0.2)
@@ -151,6 +157,7 @@ def test_what_is_given_goes_before_what_the_model_takes() -> None:
     assert policies.cut_point(model=limits_of("gpt-4o", context=64_000)).max_tokens == 64_000
 
 
+@pytest.mark.shows("R-001-8")
 def test_argument_goes_before_environment_goes_before_the_packaged_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

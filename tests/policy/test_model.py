@@ -17,6 +17,7 @@ from timeline.policy.presets import PRESETS
 from timeline.policy.steps import CutPoint, Summarize
 
 
+@pytest.mark.shows("002-30", "002-31", "R-002-7")
 def test_the_defaults_are_the_designs_numbers() -> None:
     """What the table of section 6 says."""
     policy = Policy()

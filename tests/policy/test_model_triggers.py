@@ -53,6 +53,7 @@ def test_utilization_without_any_room_is_always_due() -> None:
     assert OverUtilization().line(9_000, HELD) == HELD.fixed
 
 
+@pytest.mark.shows("004-40")
 def test_overdrawn_is_due_when_nothing_is_available() -> None:
     """Seed 004: available below 0, reserves included."""
     assert Overdrawn().line(16_000, HELD) == 16_000

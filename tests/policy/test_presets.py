@@ -54,6 +54,7 @@ def kinds(steps: tuple[Step, ...]) -> list[str]:
 # Seed 000
 
 
+@pytest.mark.shows("000-6", "000-8", "000-31", "000-33", "R-000-16")
 def test_priority_chain_has_the_figures_of_seed_000() -> None:
     """A window of 128,000, characters over four, the oldest 20 messages under the label, a short summary."""
     policy = policies.priority_chain()
@@ -64,6 +65,7 @@ def test_priority_chain_has_the_figures_of_seed_000() -> None:
     assert policy.summary_tokens == 200
 
 
+@pytest.mark.shows("000-11", "000-13", "000-37", "R-000-21")
 def test_priority_chain_has_its_steps_in_the_order_of_seed_000() -> None:
     """Chitchat first; the brute prune to 50 messages, which the seed has at 80 %, is the last step of the chain."""
     policy = policies.priority_chain()
@@ -75,6 +77,7 @@ def test_priority_chain_has_its_steps_in_the_order_of_seed_000() -> None:
     assert (policy.on_failure, policy.stop_at) == ("next_step", "trigger")
 
 
+@pytest.mark.shows("000-9", "R-000-1")
 def test_priority_chain_starts_strictly_above_85_percent() -> None:
     """108,800 of 128,000 tokens are left alone, one more is not."""
     policy = policies.priority_chain()
@@ -86,6 +89,7 @@ def test_priority_chain_starts_strictly_above_85_percent() -> None:
 # Seed 001
 
 
+@pytest.mark.shows("001-7", "001-27", "R-001-12")
 def test_keep_last_has_the_figures_of_seed_001() -> None:
     """128,000 tokens with three reserves, 80 %, ten messages, summaries of at most 1,000 tokens by the assistant."""
     policy = policies.keep_last()
@@ -98,6 +102,7 @@ def test_keep_last_has_the_figures_of_seed_001() -> None:
     assert policy.on_failure == "unchanged"
 
 
+@pytest.mark.shows("001-8", "001-13", "R-001-5")
 def test_keep_last_is_due_at_93600() -> None:
     """The seed's own example: floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80), compared with ``>=``."""
     policy = policies.keep_last()
@@ -114,6 +119,7 @@ def test_keep_last_counts_the_system_prompt_among_the_messages_and_the_tools_in_
     assert not due(policy, 92_599, FixedPart(system=1_000, tools=1_900, reserved=9_000))
 
 
+@pytest.mark.shows("001-3", "R-001-3")
 def test_a_message_costs_two_tokens_under_keep_last() -> None:
     """A response is one message, each of its results another one."""
     blocks = [prompt(10), call("a", response_id="m"), call("b", response_id="m"), result("a", 10), result("b", 10)]
@@ -122,6 +128,7 @@ def test_a_message_costs_two_tokens_under_keep_last() -> None:
     assert extra == 4 * 2
 
 
+@pytest.mark.shows("001-2", "R-001-2")
 def test_what_has_no_text_counts_nothing() -> None:
     """An empty text, and a block that has none, are 0 tokens."""
     assert COUNTER.count("") == 0
@@ -132,6 +139,7 @@ def test_what_has_no_text_counts_nothing() -> None:
 # Seed 003
 
 
+@pytest.mark.shows("003-10", "003-14", "R-003-1")
 def test_keep_ratio_has_the_figures_of_seed_003() -> None:
     """200,000 tokens, 16,384 of them for the answer, 80 % utilization, 40 % of the messages."""
     policy = policies.keep_ratio()
@@ -142,6 +150,7 @@ def test_keep_ratio_has_the_figures_of_seed_003() -> None:
     assert policy.on_failure == "truncate"
 
 
+@pytest.mark.shows("003-2")
 def test_keep_ratio_is_due_above_a_utilization_of_80_percent() -> None:
     """The messages are held against what system prompt and answer leave of the limit."""
     policy = policies.keep_ratio()
@@ -150,6 +159,7 @@ def test_keep_ratio_is_due_above_a_utilization_of_80_percent() -> None:
     assert due(policy, 144_001, fixed)
 
 
+@pytest.mark.shows("003-12", "003-13", "003-15", "003-16", "003-17", "R-003-2")
 def test_keep_ratio_counts_as_seed_003_does() -> None:
     """Four characters a token and four tokens a message; available may be negative; utilization leaves out reserves."""
     policy = policies.keep_ratio(max_tokens=20_000)
@@ -165,6 +175,7 @@ def test_keep_ratio_counts_as_seed_003_does() -> None:
 # Seed 004
 
 
+@pytest.mark.shows("004-9", "004-24", "004-66", "R-004-2", "R-004-10")
 def test_prune_then_summarize_has_the_figures_of_seed_004() -> None:
     """40,000 protected, 20,000 at the least, two turns; 16,000 tokens, 4,096 of them for the answer, by default."""
     policy = policies.prune_then_summarize()
@@ -174,11 +185,13 @@ def test_prune_then_summarize_has_the_figures_of_seed_004() -> None:
     assert (summarize(policy).prompt, policy.summary_tokens) == ("continuation", 2_000)
 
 
+@pytest.mark.shows("004-1", "004-98")
 def test_prune_then_summarize_has_its_steps_in_the_order_of_seed_004() -> None:
     """What is cheap comes before what is expensive."""
     assert kinds(policies.prune_then_summarize().steps) == ["clear_tool_outputs", "summarize"]
 
 
+@pytest.mark.shows("004-4", "004-36", "004-77", "R-004-5")
 def test_prune_then_summarize_is_due_when_nothing_is_available() -> None:
     """Available is the limit less the reserve less what is used; 0 is enough."""
     policy = policies.prune_then_summarize()
@@ -187,6 +200,7 @@ def test_prune_then_summarize_is_due_when_nothing_is_available() -> None:
     assert due(policy, 11_905)
 
 
+@pytest.mark.shows("004-29", "004-31", "R-004-3")
 def test_a_message_costs_four_tokens_and_a_step_four_more_under_prune_then_summarize() -> None:
     """A response begins a step; prompts and results do not."""
     blocks = [prompt(10), call("a", response_id="m"), result("a", 10)]
@@ -198,6 +212,7 @@ def test_a_message_costs_four_tokens_and_a_step_four_more_under_prune_then_summa
 # All of them
 
 
+@pytest.mark.shows("000-10", "004-95", "R-000-4", "R-004-21")
 def test_every_figure_of_a_preset_can_be_changed() -> None:
     """A literal preset is where one begins: limits, thresholds, steps and texts are parameters."""
     assert policies.priority_chain(max_tokens=1_000_000, trigger=0.7).trigger == OverShare(share=0.7)
@@ -217,6 +232,7 @@ def test_a_literal_design_compacts_once_and_down_to_its_own_trigger(name: str) -
     assert (policy.form.record, policy.digest_tokens, policy.hiding) == (False, 0, None)
 
 
+@pytest.mark.shows("R-002-8")
 def test_seed_002_as_first_shipped_is_a_matter_of_parameters() -> None:
     """0.7 of the budget kept; cold after 300 s less 10; ten turns visible, of which two are intact."""
     hiding = {"unit": "turns", "intact": 2, "files": 2, "old": 10, "ttl": 300, "grace": -10}

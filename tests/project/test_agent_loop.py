@@ -23,16 +23,16 @@ async def run_tool(name: str, arguments: dict[str, Any]) -> str:
     return f"{name} {arguments.get('command')}\n" + "E   assert 1 == 2\n" * 400
 
 
-async def test_the_agent_loop_of_the_readme_runs_past_several_compactions(
+async def test_the_agent_loop_of_the_page_runs_past_several_compactions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It drives the real SDK through a long turn, refusals and recalls included, and every context of it verifies."""
     monkeypatch.chdir(tmp_path)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    source = next(block.text for block in code_blocks(readme) if "async def answer" in block.text)
+    page = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
+    source = next(block.text for block in code_blocks(page) if "async def answer" in block.text)
     assert len(source.split("async def answer")[1].splitlines()) <= 25
     namespace: dict[str, Any] = {}
-    exec(compile(source, "README.md", "exec"), namespace)  # noqa: S102 - the README's own code is what is tested
+    exec(compile(source, "embedding.md", "exec"), namespace)  # noqa: S102 - the page's own code is what is tested
     coder = Coder(ROUNDS)
     with FakeProvider(coder, limit=32_000) as provider:
         async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:

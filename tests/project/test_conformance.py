@@ -1,101 +1,63 @@
-"""`docs/conformance.md`: every statement of the published designs has its row, and no row names what is not there."""
+"""docs/conformance: each statement of the published designs is shown by a test, or its page says why it is not."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
-from tests.project.pages import TEST_NAME, is_defined, table_rows
-from tests.project.sources import ROOT
+from tests.project.conformance import FOLDER, Design, designs, pages, shown
 
-PAGE: Final = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
-STATEMENTS: Final = {
-    "000": 51,
-    "R-000": 29,
-    "001": 64,
-    "R-001": 26,
-    "002": 59,
-    "R-002": 9,
-    "003": 32,
-    "R-003": 11,
-    "004": 138,
-    "R-004": 36,
-}
-"""How many statements each seed makes, and how many rulings there are about it."""
-REASONS: Final = frozenset({"price model", "the lab", "user interface"})
-"""What belongs to parts that are not begun."""
-CODE: Final = re.compile(r"`([^`]+)`")
+COUNTS: Final = {"000": (51, 29), "001": (64, 26), "002": (59, 9), "003": (32, 11), "004": (138, 36)}
+"""How many statements each design makes, and how many rulings there are about it."""
+REASONS: Final = frozenset({"user interface"})
+"""Why a statement may be left out: it belongs to a part that is not begun."""
+HOW: Final = "write them again: python -m tests.project.conformance"
 
 
-class Row(NamedTuple):
-    """A row of the page: the number of its statement in two parts, and the cells behind it."""
-
-    source: str
-    number: int
-    cells: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The number as it is written."""
-        return f"{self.source}-{self.number}"
+def named(design: Design) -> str:
+    """Return the name of a design's policy."""
+    return design.preset
 
 
-def _rows() -> list[Row]:
-    found = []
-    for line in table_rows(PAGE):
-        number, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        source, last = number.rsplit("-", 1)
-        found.append(Row(source, int(last), tuple(cells)))
-    return found
+def test_the_designs_are_those_that_were_published() -> None:
+    """There is a file for each of the five."""
+    assert [design.number for design in designs()] == list(COUNTS)
 
 
-ROWS: Final = _rows()
-SHOWN: Final = [row for row in ROWS if row.cells[1:2] != ("`later`",)]
-LATER: Final = [row for row in ROWS if row.cells[1:2] == ("`later`",)]
+@pytest.mark.parametrize("design", designs(), ids=named)
+def test_statements_and_rulings_are_numbered_without_a_gap(design: Design) -> None:
+    """Ids count up from 1, in the order of the design's text, and every statement is there."""
+    statements, rulings = COUNTS[design.number]
+    assert list(design.statements) == [f"{design.number}-{number}" for number in range(1, statements + 1)]
+    assert list(design.rulings) == [f"R-{design.number}-{number}" for number in range(1, rulings + 1)]
 
 
-@pytest.mark.parametrize("source", STATEMENTS)
-def test_every_statement_has_one_row(source: str) -> None:
-    """The statements of a seed, and the rulings about it, are numbered from 1 without a gap."""
-    numbers = sorted(row.number for row in ROWS if row.source == source)
-    assert numbers == list(range(1, STATEMENTS[source] + 1))
+@pytest.mark.parametrize("design", designs(), ids=named)
+def test_each_statement_is_shown_or_left_out_for_a_reason(design: Design) -> None:
+    """A statement has at least one test or a reason, and never both."""
+    tested = {name for name in design.asked if name in shown()}
+    assert tested ^ set(design.left_out) == set(design.asked)
+    assert set(design.left_out.values()) <= REASONS
 
 
-def test_no_row_is_of_another_source() -> None:
-    """All rows are of the five seeds and their rulings."""
-    assert {row.source for row in ROWS} == set(STATEMENTS)
+def test_no_test_shows_a_statement_that_nobody_made() -> None:
+    """The ids of all marks are ids of statements."""
+    assert shown().keys() - {name for design in designs() for name in design.asked} == set()
 
 
-def test_rows_stand_in_the_order_of_their_seeds() -> None:
-    """A table follows the text that it is about."""
-    for source in STATEMENTS:
-        numbers = [row.number for row in SHOWN if row.source == source]
-        assert numbers == sorted(numbers), source
+def test_every_mark_is_read(request: pytest.FixtureRequest) -> None:
+    """The tests that pytest collects with the mark are found in the sources, with the same ids."""
+    marked = {
+        (item.nodeid.partition("[")[0], statement)
+        for item in request.session.items
+        for mark in item.iter_markers("shows")
+        for statement in mark.args
+    }
+    assert marked <= {(test, statement) for statement, tests in shown().items() for test in tests}
 
 
-def test_no_cell_is_missing_or_empty() -> None:
-    """A row says what is asked, where it is, and what shows it."""
-    assert [row.name for row in ROWS if len(row.cells) != 3 or not all(row.cells)] == []
-
-
-def test_each_row_names_modules_that_exist() -> None:
-    """Where a statement is implemented is a file of the project, and nothing else."""
-    named = {row.name: CODE.findall(row.cells[1]) for row in SHOWN}
-    assert [name for name, files in named.items() if not files] == []
-    assert [(name, file) for name, files in named.items() for file in files if not (ROOT / file).is_file()] == []
-
-
-def test_each_row_names_tests_that_exist() -> None:
-    """What shows a statement is at least one test, and every one that is named is defined."""
-    named = {row.name: CODE.findall(row.cells[2]) for row in SHOWN}
-    assert [name for name, tests in named.items() if not tests] == []
-    wrong = [(name, test) for name, tests in named.items() for test in tests if not TEST_NAME.fullmatch(test)]
-    assert wrong == []
-    assert [(name, test) for name, tests in named.items() for test in tests if not is_defined(test)] == []
-
-
-def test_what_comes_later_says_why() -> None:
-    """A statement without an implementation belongs to a part of the project that is not begun."""
-    assert [row.name for row in LATER if row.cells[2] not in REASONS] == []
+def test_the_committed_pages_are_generated() -> None:
+    """Marks and pages never differ, and no page is left over."""
+    made = pages()
+    assert {file: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.md")} == made, HOW

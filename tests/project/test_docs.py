@@ -8,20 +8,26 @@ import pytest
 from tests.depth import full_depth, sampled
 from tests.project.changes import changed_files
 from tests.project.depths import MARKS, WHOLE, with_depths
+from tests.project.front_page import PAGE as README
+from tests.project.front_page import with_picture
+from tests.project.numbers import PAGE as DESIGN
+from tests.project.numbers import with_numbers
 from tests.project.pages import TEST_NAME, code_blocks, commands, is_defined, needs_a_shell, pages, run_page, table_rows
 from tests.project.recording import write_recording
-from tests.project.sources import ROOT
+from tests.project.sources import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from _pytest.mark import ParameterSet
 
-DOCUMENTS = ("concepts", "conformance", "design", "guarantees", "quickstart")
+DOCUMENTS = ("concepts", "conformance/README", "design", "guarantees", "quickstart")
 EXPECTED = ("README.md", "CHANGELOG.md", "LICENSE", *(f"docs/{name}.md" for name in DOCUMENTS))
 """Documents that have to be there."""
 ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+TO_THE_DESIGN = re.compile(r"\bdesign: (?P<heading>[A-Z][^;.)\n]*)")
+"""How code refers to a part of docs/design.md."""
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 SAMPLE = """
 <!-- python
@@ -126,6 +132,28 @@ def test_the_readme_prints_the_commands_that_ci_runs() -> None:
         assert f"python3 .ci/dev.py {target}" in readme
         assert f"$(PYTHON) .ci/dev.py {target}\n" in makefile
     assert "exec make test </dev/null\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_its_first_program_prints() -> None:
+    """The picture of the front page is real output; `python -m tests.project.front_page` writes it."""
+    text = README.read_text(encoding="utf-8")
+    assert with_picture(text) == text
+
+
+def test_the_design_names_the_figures_that_policies_have() -> None:
+    """The default's and those of the published design; `python -m tests.project.numbers` writes them."""
+    text = DESIGN.read_text(encoding="utf-8")
+    assert with_numbers(text) == text
+    assert "| `max_tokens` | 80,000 | 80,000 |" in with_numbers(text.replace("| 80,000 |", "| 7 |"))
+
+
+def test_what_code_refers_to_in_the_design_is_a_heading_of_it() -> None:
+    """A reference by number pointed somewhere else as soon as a part was added."""
+    headings = tuple(match["text"] for match in HEADING.finditer(DESIGN.read_text(encoding="utf-8")))
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    named = [(f, m["heading"]) for f in files for m in TO_THE_DESIGN.finditer(f.read_text(encoding="utf-8"))]
+    assert [(file, heading) for file, heading in named if not heading.startswith(headings)] == []
+    assert [heading for heading in headings if heading[0].isdigit()] == [], "a number is no name"
 
 
 def test_decision_records_are_numbered_and_of_one_form() -> None:

@@ -107,7 +107,7 @@ def test_each_row_of_the_picture_rests_on_rows_above_it() -> None:
 def test_the_map_of_the_design_has_the_places_and_the_order_of_the_picture() -> None:
     """Each folder, and each module right under `timeline`, is on one row of the map, which grows from the ground up."""
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    section = design.partition("## 1. Layout")[2].partition("\n## ")[0]
+    section = design.partition("## Layout")[2].partition("\n## ")[0]
     rows = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table_rows(section)]
     named = [place for row in rows for place in row]
     top = {file.relative_to(ROOT / "timeline").parts for name, file in modules().items() if name.startswith("timeline")}

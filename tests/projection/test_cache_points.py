@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.scenes import answer, apply, call, compact_fold, exchange, fold_of, prompt, result, turn, window_of
 from timeline.blocks import SystemMessage, TurnHeader
 from timeline.events import BlocksHidden, Replacement
@@ -30,6 +32,7 @@ def figure() -> Window:
     return window_of(*[block for name in "ABCDE" for block in (prompt(turn_id=name), answer())])
 
 
+@pytest.mark.shows("002-42")
 def test_figure_1_enough_rounds_for_pre_tail() -> None:
     """Before: pre-tail at the end of turn A (N-4), previous turn at the end of D, tail at the end of E."""
     assert points(figure()) == [
@@ -39,6 +42,7 @@ def test_figure_1_enough_rounds_for_pre_tail() -> None:
     ]
 
 
+@pytest.mark.shows("002-43")
 def test_figure_2_pre_tail_is_omitted_after_compaction() -> None:
     """After a summary of A to C: previous turn at the end of D, tail at the end of E, too few rounds for pre-tail."""
     fold = fold_of(*[block for name in "ABCDE" for block in (prompt(turn_id=name), answer())])
@@ -57,6 +61,7 @@ def test_figure_2_pre_tail_is_omitted_after_compaction() -> None:
     ]
 
 
+@pytest.mark.shows("002-45")
 def test_figure_3_a_cut_inside_turn_c() -> None:
     """With the tail of C kept there are still three rounds only, and the same two points."""
     blocks: list[Block] = [block for name in "AB" for block in (prompt(turn_id=name), answer())]
@@ -82,11 +87,13 @@ def test_an_empty_stream_has_no_points() -> None:
     assert cache_points(Shown(), CachePointRule()) == ()
 
 
+@pytest.mark.shows("002-40")
 def test_a_single_block_is_the_tail() -> None:
     """The first prompt has no turn before it."""
     assert points(window_of(prompt())) == [("tail", "ar:turn_1.user.prompt")]
 
 
+@pytest.mark.shows("002-38")
 def test_the_previous_turn_ends_before_the_current_turns_first_block() -> None:
     """The point stands on the last block before the header of the current turn."""
     window = window_of(*turn(), TurnHeader(text="h"), prompt(), *exchange("a"))
@@ -110,6 +117,7 @@ def test_a_summary_of_the_current_turn_is_still_before_it() -> None:
     assert points(fold.window) == [("previous_turn", "su:c.conv.range.summary"), ("tail", "tc:c.b.result")]
 
 
+@pytest.mark.shows("002-39")
 def test_the_pre_tail_is_the_last_block_of_round_n_minus_4() -> None:
     """A round ends with its last result, or with a completion."""
     window = window_of(prompt(), *[b for c in "abcdef" for b in exchange(c)])
@@ -118,6 +126,7 @@ def test_the_pre_tail_is_the_last_block_of_round_n_minus_4() -> None:
     assert points(window)[0] == ("pre_tail", "ar:turn_1.assistant.completion")
 
 
+@pytest.mark.shows("002-44", "R-002-5")
 def test_the_pre_tail_needs_at_least_five_rounds() -> None:
     """With four rounds there is none."""
     assert points(window_of(prompt(), *[b for c in "abcd" for b in exchange(c)])) == [("tail", "tc:turn_1.d.result")]
@@ -178,6 +187,7 @@ def test_rounds_are_counted_in_responses_with_their_results() -> None:
     assert Shown(window.items).round_ends == [4, 5, 8]
 
 
+@pytest.mark.shows("002-10")
 def test_points_are_placed_after_replacement_and_omission() -> None:
     """An omitted block carries no point: the one before it does."""
     fold = fold_of(*turn(), prompt(), answer())

@@ -102,6 +102,7 @@ def test_a_context_and_itself_differ_in_nothing() -> None:
         assert prefix.common_tokens == context.account.sent
 
 
+@pytest.mark.shows("004-7")
 def test_appended_blocks_leave_the_prefix_intact() -> None:
     """What was cached before is used whole, though the markers and the ephemeral tail moved."""
     fold = conversation()
@@ -187,6 +188,7 @@ def test_an_omitted_block_is_found_though_it_stands_nowhere() -> None:
     assert (found.kind, found.version) == ("hide", version)
 
 
+@pytest.mark.shows("004-92", "004-113")
 @pytest.mark.parametrize(
     ("change", "kind"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 from tests.scenes import AT, COUNTER, Scribe, answer, exchange, fold_of, grow, opened, prompt, small_policy, turn, words
 from timeline import policies
 from timeline.events import BlocksHidden, Replacement
@@ -45,6 +47,7 @@ def seen(fold: Fold, **changes: Any) -> RenderedContext:
     )
 
 
+@pytest.mark.shows("004-91", "R-004-33")
 async def test_the_example_of_seed_004() -> None:
     """2,000 tokens of system prompt, 8,000 of tools, 500 of summary, 1,000 of messages.
 

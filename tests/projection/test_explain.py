@@ -280,6 +280,7 @@ async def test_the_table_has_a_line_a_block_then_the_account_then_the_decisions(
     ]
 
 
+@pytest.mark.shows("004-100")
 async def test_the_table_tells_what_the_render_decided() -> None:
     """What was compacted, with its figures; what was refused, with the figures that it failed by."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, keep_recent_tokens=100))

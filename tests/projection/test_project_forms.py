@@ -61,6 +61,7 @@ def entry(block: Block) -> Entry:
     return only
 
 
+@pytest.mark.shows("004-81")
 @pytest.mark.parametrize(
     ("block", "role", "text"),
     [
@@ -107,12 +108,14 @@ def test_meta_is_never_shown() -> None:
     assert "secret" not in entry(UserPrompt(text="hi", meta={"k": "secret"})).canonical
 
 
+@pytest.mark.shows("004-81")
 def test_a_block_that_shows_nothing_has_no_entry() -> None:
     """An empty header or completion is left out; an empty result is not, since its call needs it."""
     window = window_of(TurnHeader(), prompt(), answer(text=""), call("a"), result("a", text=""))
     assert [e.type for e in entries(window)] == ["user.prompt", "react.tool.call", "react.tool.result"]
 
 
+@pytest.mark.shows("002-9", "004-60")
 def test_a_hidden_block_shows_its_replacement() -> None:
     """The recorded text stands for text and data both."""
     fold = fold_of(prompt(), call("a"), result("a", 500, data=[PICTURE]))

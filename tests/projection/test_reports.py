@@ -11,6 +11,7 @@ from timeline.projection.reports import PruneResult, overflow_check
 from timeline.store.memory import MemoryStore
 
 
+@pytest.mark.shows("004-20", "004-22", "004-49", "R-004-8", "R-004-9")
 async def test_pruning_that_is_enough_is_all_that_is_done() -> None:
     """Before and after, the outputs that were cleared and the tools that they were of."""
     policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4", protect=2_000, minimum=1_000)
@@ -28,6 +29,7 @@ async def test_pruning_that_is_enough_is_all_that_is_done() -> None:
     assert not context.overflow_check.is_overflow
 
 
+@pytest.mark.shows("004-21", "004-22", "004-71", "R-004-9")
 async def test_what_pruning_leaves_is_summarised() -> None:
     """The figures go down step by step, and the last one is the account's."""
     policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4", protect=500, minimum=500)
@@ -42,6 +44,7 @@ async def test_what_pruning_leaves_is_summarised() -> None:
     assert done.compacted_messages > 20
 
 
+@pytest.mark.shows("004-22", "R-004-9")
 async def test_a_render_that_did_nothing_says_so() -> None:
     """All four figures are the same."""
     timeline = await opened(MemoryStore())
@@ -54,6 +57,7 @@ async def test_a_render_that_did_nothing_says_so() -> None:
     assert context.pruned == PruneResult()
 
 
+@pytest.mark.shows("004-19", "004-40", "004-78", "R-004-7")
 def test_an_overflow_check_is_never_below_zero() -> None:
     """What is missing is the account's to say."""
     bill = Account(limit=1_000, trigger=1_000, target=1_000, fixed=FixedPart(system=100, reserved=200), messages=900)
@@ -68,6 +72,7 @@ def test_an_overflow_check_is_never_below_zero() -> None:
     assert bill.available == -200
 
 
+@pytest.mark.shows("004-126", "R-004-6")
 @pytest.mark.parametrize(
     ("messages", "percent", "level"),
     [

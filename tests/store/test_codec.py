@@ -83,6 +83,7 @@ def test_every_id_and_time_of_an_append_is_written_in_the_one_form_that_is_hashe
     assert [(draft.event_id, draft.at) for draft in drafts] == [(str(e.id), instant_text(e.at)) for e in events]
 
 
+@pytest.mark.shows("004-56")
 @given(block=blocks(), at=MOMENTS)
 def test_an_event_comes_back_from_its_row_as_it_was(block: Block, at: datetime) -> None:
     """Encoding and decoding give back id, time and payload."""

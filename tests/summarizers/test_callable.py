@@ -59,6 +59,7 @@ async def _hang(_: str) -> str:
     return "never"
 
 
+@pytest.mark.shows("003-22", "004-68", "R-003-11")
 async def test_one_call_answers_what_fits_the_window() -> None:
     """The prompt holds task, earlier summary, wishes and record; the summary says who wrote it with which prompt."""
     model = Model("## Task\n- Build a flashcard app")
@@ -99,6 +100,7 @@ def test_prompts_name_all_their_fields(version: str) -> None:
     assert set(re.findall(r"{(\w+)}", load_prompt(version))) == FIELDS[version]
 
 
+@pytest.mark.shows("002-30")
 @given(
     texts=st.lists(st.text(max_size=3_000), min_size=1, max_size=30),
     previous=st.text(max_size=2_000),

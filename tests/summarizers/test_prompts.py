@@ -12,6 +12,7 @@ def said(version: str) -> str:
     return " ".join(load_prompt(version).split())
 
 
+@pytest.mark.shows("001-35")
 def test_sections_replace_the_messages() -> None:
     """The model knows what becomes of its answer, and how much to say."""
     prompt = said("sections.v1")
@@ -20,6 +21,7 @@ def test_sections_replace_the_messages() -> None:
     assert "thorough but concise" in prompt
 
 
+@pytest.mark.shows("001-29", "R-001-11")
 def test_sections_are_dense_and_exact_without_code_blocks() -> None:
     """Tables and bullets, exact paths, no code, the previous summary integrated."""
     prompt = said("sections.v1")
@@ -34,6 +36,7 @@ def test_sections_are_dense_and_exact_without_code_blocks() -> None:
     assert "leave this section out unless there were errors" in prompt
 
 
+@pytest.mark.shows("004-67", "004-69")
 def test_what_continues_the_conversation_has_nothing_else() -> None:
     """The reader has no access to the messages; the request ends by asking for what it goes on from."""
     prompt = said("continuation.v1")
@@ -42,6 +45,7 @@ def test_what_continues_the_conversation_has_nothing_else() -> None:
     assert prompt.endswith("Provide the summary to continue from.")
 
 
+@pytest.mark.shows("004-62")
 @pytest.mark.parametrize(
     ("heading", "words"),
     [

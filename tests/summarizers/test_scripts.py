@@ -44,6 +44,7 @@ async def asked(request: SummaryRequest) -> str:
     return prompt
 
 
+@pytest.mark.shows("001-31", "001-32", "R-001-17")
 def test_seed_001s_messages_are_numbered_from_0_under_their_role() -> None:
     """A response's text and calls are one message, each result is one, and 500 characters of it are shown."""
     assert list(NUMBERED.entries(TALK)) == [
@@ -54,6 +55,7 @@ def test_seed_001s_messages_are_numbered_from_0_under_their_role() -> None:
     ]
 
 
+@pytest.mark.shows("001-33", "R-001-17")
 def test_seed_001s_messages_are_cut_at_2000_characters() -> None:
     """What is longer says that it was cut."""
     [told] = NUMBERED.entries([UserPrompt(text="y" * 2_001)])
@@ -63,12 +65,14 @@ def test_seed_001s_messages_are_cut_at_2000_characters() -> None:
     assert whole == f"[0] USER:\n{'y' * 2_000}"
 
 
+@pytest.mark.shows("001-46", "R-001-18")
 def test_a_single_huge_result_is_cut_before_it_is_summarised() -> None:
     """Seed 001's edge case: above 10,000 characters."""
     [told] = NUMBERED.entries([ToolResult(call_id="c", text="z" * 1_000_000)])
     assert told == f"[0] TOOL:\n[Result: {'z' * 500}...]"
 
 
+@pytest.mark.shows("004-72", "R-004-17")
 def test_seed_004s_messages_say_which_results_were_cleared() -> None:
     """The role, then the parts; a result that was hidden is no result any more."""
     cleared = ToolResult(call_id="c2", name="bash", text="[Tool output cleared]", meta={HIDDEN_KEY: "tool_output"})
@@ -84,17 +88,20 @@ def test_a_record_of_nothing_but_reasoning_shows_it() -> None:
     assert list(NUMBERED.entries([Reasoning(text="hm")])) == ["[0] ASSISTANT:\nhm"]
 
 
+@pytest.mark.shows("001-34", "004-72", "R-001-17")
 async def test_the_messages_of_a_literal_prompt_stand_apart() -> None:
     """``---`` between empty lines."""
     assert "(image/png)\n\n---\n\n[1] ASSISTANT:" in await asked(REQUEST)
 
 
+@pytest.mark.shows("001-26", "001-28", "R-001-11", "R-001-13")
 def test_seed_001s_figures_go_with_its_prompt() -> None:
     """800 tokens asked of 1,000, at a temperature of 0.3."""
     prompt = PROMPTS["sections"]
     assert (prompt.asked_share * 1_000, prompt.temperature) == (800, 0.3)
 
 
+@pytest.mark.shows("001-22", "001-23", "001-24", "001-30", "R-001-11")
 async def test_the_prompt_for_sections_has_seed_001s_headings_and_columns() -> None:
     """Exactly these, the task verbatim, and no previous summary in the first round."""
     prompt = await asked(REQUEST)
@@ -115,6 +122,7 @@ async def test_the_prompt_for_sections_has_seed_001s_headings_and_columns() -> N
     assert "incorporates context" not in prompt
 
 
+@pytest.mark.shows("001-37", "R-001-14")
 async def test_from_the_second_round_on_the_prompt_asks_for_the_line_about_the_rounds() -> None:
     """N - 1 previous rounds, and the whole previous summary to integrate."""
     prompt = await asked(replace(REQUEST, round=3, previous="### Original Task\nBuild a flashcard app"))
@@ -123,6 +131,7 @@ async def test_from_the_second_round_on_the_prompt_asks_for_the_line_about_the_r
     assert "## Session Summary (Round 3)" in prompt
 
 
+@pytest.mark.shows("004-61", "004-64", "004-65", "R-004-15", "R-004-16")
 async def test_the_prompt_to_continue_from_has_seed_004s_five_headings() -> None:
     """Names, ids and values, rejected options, no vague phrases, under 2,000 tokens."""
     prompt = await asked(replace(REQUEST, prompt="continuation", max_tokens=2_000))
@@ -138,6 +147,7 @@ async def test_the_prompt_to_continue_from_has_seed_004s_five_headings() -> None
         assert words in prompt
 
 
+@pytest.mark.shows("000-30", "R-000-15")
 async def test_the_prompt_for_bullets_asks_for_three_to_five_in_a_language() -> None:
     """Seed 000's, in Indonesian where the preset says so."""
     prompt = await asked(replace(REQUEST, prompt="bullets", language="Indonesian"))

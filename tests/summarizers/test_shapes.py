@@ -74,6 +74,7 @@ SECOND: Final[tuple[Block, ...]] = (
 # Seed 001
 
 
+@pytest.mark.shows("001-22", "001-23", "001-24", "001-58")
 def test_the_sections_are_seed_001s() -> None:
     """Task verbatim, table, decisions, state, checklist; errors only where there were any."""
     summary = extract(request(FIRST))
@@ -102,23 +103,27 @@ def test_the_sections_are_seed_001s() -> None:
     ]
 
 
+@pytest.mark.shows("001-41")
 def test_without_any_prompt_the_task_is_unknown() -> None:
     """A log that nobody asked anything in says so (seed 001, extractOriginalTask)."""
     summary = extract(request([AssistantCompletion(text="Created src/db.ts.")], original_task=None))
     assert under(summary, "### Original Task") == ["Unknown task"]
 
 
+@pytest.mark.shows("001-25", "R-001-11")
 def test_without_errors_there_is_no_section_for_them() -> None:
     """Only if errors were met."""
     assert "Errors" not in extract(request(FIRST[:4]))
 
 
+@pytest.mark.shows("001-25")
 def test_an_error_that_was_overcome_has_its_resolution() -> None:
     """Written as error → resolution."""
     [told] = under(extract(request([*FIRST, *SECOND[:2]])), "### Errors & Resolutions")
     assert told == "- Bash bun install (exit 1): error: network down → the same call worked later"
 
 
+@pytest.mark.shows("001-37", "R-001-14")
 def test_the_first_round_incorporates_nothing_and_the_third_two() -> None:
     """The line is there from the second round on."""
     assert "incorporates" not in extract(request(FIRST))
@@ -156,6 +161,7 @@ def test_a_file_that_was_there_before_is_modified() -> None:
     assert under(extract(request(blocks)), "### Completed Work")[2] == "| a.py | Modified | by Write |"
 
 
+@pytest.mark.shows("001-21")
 def test_the_task_is_kept_word_for_word_over_its_lines() -> None:
     """As the user wrote it; a line that could pose as a heading is quoted."""
     task = "Build a **flashcard** app:\n\n- SM-2\n## Pending Work\n| x |"
@@ -187,6 +193,7 @@ def test_a_models_summary_of_these_sections_is_read_back() -> None:
 # Seed 004
 
 
+@pytest.mark.shows("004-61", "004-62", "004-96", "R-004-15")
 def test_a_summary_to_continue_from_has_seed_004s_five_headings() -> None:
     """Accomplished, state, the user's wishes and refusals, what is next, technical context."""
     blocks = [
@@ -212,6 +219,7 @@ def test_a_summary_to_continue_from_has_seed_004s_five_headings() -> None:
     assert under(summary, "## Technical Context") == ["- Error: Bash bun install (exit 1): error: network down"]
 
 
+@pytest.mark.shows("004-63")
 def test_the_next_summary_to_continue_from_keeps_what_was_wished_and_rejected() -> None:
     """Preferences, files and errors of the summary before are found under their headings again."""
     blocks = [UserPrompt(text="Never use red."), *FIRST]
@@ -226,6 +234,7 @@ def test_the_next_summary_to_continue_from_keeps_what_was_wished_and_rejected() 
 # Seed 000
 
 
+@pytest.mark.shows("000-30")
 def test_a_discussion_becomes_three_to_five_bullets_with_indonesian_labels() -> None:
     """The labels are in the preset's language; what stands behind them is in the discussion's own words."""
     summary = extract(request(FIRST, "bullets", language="Indonesian", original_task=None))
@@ -236,6 +245,7 @@ def test_a_discussion_becomes_three_to_five_bullets_with_indonesian_labels() -> 
     assert "- Keputusan: We chose SQLite instead of a server." in lines
 
 
+@pytest.mark.shows("R-000-15")
 def test_bullets_of_another_language_have_english_labels() -> None:
     """There are no others."""
     assert "- Topic: Build a flashcard app" in extract(request(FIRST, "bullets", language="French")).splitlines()

@@ -144,6 +144,7 @@ def test_surrogates_are_counted_as_their_repair(engines: Engines, text: str) -> 
         assert counter.truncate(text, 10**6) == repair_text(text)
 
 
+@pytest.mark.shows("004-37")
 def test_known_counts_hold() -> None:
     """Two counts that tiktoken's own documentation and cookbook give."""
     assert get_counter("cl100k_base").count("tiktoken is great!") == 6
@@ -189,6 +190,7 @@ def test_loading_uses_no_cache_folder_and_no_network(monkeypatch: pytest.MonkeyP
     assert load_encoding("cl100k_base").encode_ordinary("hello world") == [15339, 1917]
 
 
+@pytest.mark.shows("001-1", "001-56", "004-33", "R-001-1")
 @given(text=st.text(ANY_CHARACTER), tokens=st.integers(-2, 40))
 def test_a_quarter_of_the_characters(text: str, tokens: int) -> None:
     """The estimate is ceil(characters / 4), and truncating to it gives the longest prefix that it allows."""

@@ -96,6 +96,7 @@ def check_legal(body: dict[str, Any]) -> None:
     assert not any("cache_control" in tool for tool in body.get("tools", ()) if tool.get("defer_loading"))
 
 
+@pytest.mark.shows("004-85")
 @given(contexts(hostile_entries()))
 @settings(max_examples=examples(300))
 def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) -> None:
@@ -103,6 +104,7 @@ def test_any_entries_give_a_request_that_the_api_takes(context: NeutralContext) 
     check_legal(encode(context))
 
 
+@pytest.mark.shows("004-60")
 @given(contexts(legal_entries()))
 def test_a_projection_gives_a_legal_request_that_says_everything(context: NeutralContext) -> None:
     """Every text, argument and result of a context stands in its request."""
@@ -260,6 +262,7 @@ def test_an_error_without_output_says_so() -> None:
     assert "content" not in content[1]
 
 
+@pytest.mark.shows("004-92", "004-117")
 def test_markers_stand_at_the_cache_points_and_on_the_system_prompt() -> None:
     """Each cache point's part carries a marker; the ephemeral tail behind them has none."""
     context = NeutralContext(

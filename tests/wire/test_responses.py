@@ -59,6 +59,7 @@ def test_an_anthropic_message_keeps_its_order_and_its_signature() -> None:
     assert (called.call_id, called.name, called.arguments) == ("toolu_1", "bash", {"command": "pytest"})
 
 
+@pytest.mark.shows("004-10")
 def test_anthropic_usage_tells_cache_writes_by_their_lifetime() -> None:
     """Reads, and writes for five minutes and for an hour, are kept apart."""
     called = read(anthropic_message()).called

@@ -18,6 +18,7 @@ KEEP_THOUGHTS: Final = {"anthropic", "ai_sdk"}
 """Reasoning that Anthropic signed."""
 
 
+@pytest.mark.shows("004-82")
 @pytest.mark.parametrize("wire", WIRES)
 @given(entries=legal_entries())
 def test_what_was_encoded_decodes_to_the_same_calls_and_texts(wire: str, entries: list[Entry]) -> None:
