@@ -379,6 +379,14 @@ def test_rows_turn_the_blocks_of_one_context_into_those_of_the_other(
         assert same is (path not in changed)
 
 
+def test_a_compaction_in_front_explains_a_message_that_held_both() -> None:
+    """OpenAI's form joins two answers into one message; the second alone is left when the summary is omitted, too."""
+    before, after = played(([[answer(1)], [answer(1)]], [("compact", 0.0), ("omit", 0.0)], []))
+    causes = {prefix.form: prefix.cause.kind for prefix in diff(before, after, wires=SENT).prefixes}
+    assert causes["openai_chat"] == "compaction"
+    assert "unknown" not in causes.values()
+
+
 @given(STORIES)
 def test_the_common_prefix_is_common_and_as_long_as_can_be(
     story: tuple[Sequence[Sequence[Block]], Sequence[tuple[str, float]], Sequence[Sequence[Block]]],

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.events import CompactionCompleted
     from timeline.fold.window import Item, Window
     from timeline.projection.context import RenderedContext
 
@@ -64,20 +67,39 @@ def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: P
         _compaction(before.window, after.window, was)
         or _undo(before.window, after.window)
         or _decision(before, after, was, now)
+        or _compaction_in_front(before.window, after.window)
         or Cause("unknown", "no decision explains it: run `timeline verify`")
     )
 
 
 def _compaction(before: Window, after: Window, was: Piece) -> Cause | None:
     """Return a new compaction whose summary covers the block at the difference, or is in its place."""
-    known = {compaction.block.path for compaction in before.summaries}
     old = _item(before, was.path)
-    versions = {item.block.path: item.version for item in after.items if item.is_summary}
-    for compaction in after.summaries:
-        path = compaction.block.path
-        if path not in known and (old is None or old.version in compaction.covers):
-            return Cause("compaction", f"compaction at version {versions[path]}, into {path}", versions[path])
-    return None
+    return _into(after, [c for c in _new(before, after) if old is None or old.version in c.covers])
+
+
+def _compaction_in_front(before: Window, after: Window) -> Cause | None:
+    """Return the newest compaction since: what it took from in front of a block changes a message that holds both.
+
+    Some wires join neighbouring messages of one role, so this is asked last: a decision about the block itself is more
+    likely.
+    """
+    return _into(after, _new(before, after)[::-1])
+
+
+def _new(before: Window, after: Window) -> list[CompactionCompleted]:
+    """Return the compactions in force afterwards that were not before, oldest first."""
+    known = {compaction.block.path for compaction in before.summaries}
+    return [compaction for compaction in after.summaries if compaction.block.path not in known]
+
+
+def _into(after: Window, compactions: Sequence[CompactionCompleted]) -> Cause | None:
+    """Return the first of some compactions as a cause."""
+    if not compactions:
+        return None
+    path = compactions[0].block.path
+    version = next(item.version for item in after.items if item.block.path == path)
+    return Cause("compaction", f"compaction at version {version}, into {path}", version)
 
 
 def _undo(before: Window, after: Window) -> Cause | None:
