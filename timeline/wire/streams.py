@@ -214,7 +214,7 @@ class _Chat:
             self._pieces.add(_field(delta, key), key)
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            # Some servers leave the index out: then a chunk with an id begins a call, and one without continues the newest.
+            # Some servers leave the index out: then a chunk with an id begins a call, any other continues the newest.
             index = _field(call, "index")
             id_ = _field(call, "id")
             newest = next(reversed(self._calls), 0)
