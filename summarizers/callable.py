@@ -72,7 +72,7 @@ class CallableSummarizer:
 
         Raises:
             SummarizerFailed: the call raised or took too long, an answer is empty or more than twice as long as
-                        allowed, or the window is too small. A cancellation is passed on.
+                allowed, or the window is too small. A cancellation is passed on.
         """
         try:
             answer = await summarize_progressively(request, self._ask, window_tokens=self._window_tokens)

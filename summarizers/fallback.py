@@ -75,7 +75,7 @@ class FallbackSummarizer:
 
         Raises:
             SummarizerFailed: none gave one; ``problems`` has each one's failure. A cancellation from outside is passed
-                    on.
+                on.
         """
         problems: list[str] = []
         causes: list[Cause] = []

@@ -85,7 +85,7 @@ class Options(TypedDict, total=False):
     Attributes:
         temperature: sent only where it is given: not every model takes one.
         output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice the
-                summary's cap unless given. A reasoning model's thoughts count: give it room.
+            summary's cap unless given. A reasoning model's thoughts count: give it room.
             window_tokens: the model's window; the model's entry in the limits data unless given.
             timeout: seconds for one question, all tries together; None for no limit.
             retries: number of the SDK's retries, with its own waits.
@@ -153,7 +153,7 @@ class ModelSummarizer:
 
         Raises:
             SummarizerFailed: there is no usable answer; ``cause`` is the reason, ``usage`` the usage of all answers.
-                    A cancellation is passed on, and closes the request.
+                A cancellation is passed on, and closes the request.
         """
         settings = self._settings
         output = settings.output_tokens or _ROOM * request.max_tokens
@@ -185,7 +185,7 @@ class ModelSummarizer:
         )
 
     def _window(self, output: int) -> int:
-        """Return the window in tokens of the request's counter: less than the model's own where its tokenizer differs."""
+        """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
         limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
         return int(limits.room(output) / (1 + limits.margin))
 

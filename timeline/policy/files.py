@@ -43,7 +43,7 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
     Args:
         path: the file.
         changes: keyword arguments of the preset, and fields of the policy, that override the file's; a model
-                overrides the file's limit, too.
+            overrides the file's limit, too.
 
     Raises:
         InvalidPolicy: the file cannot be read, or a field does not hold; it names both, and the nearest valid name.

@@ -180,7 +180,7 @@ def prune_then_summarize(
 
     Args:
         model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more where the
-                tokenizer is not public; 16,000 and 4,096 for an unknown model.
+            tokenizer is not public; 16,000 and 4,096 for an unknown model.
         protect: tokens of the newest tool outputs that stay.
         minimum: fewest tokens that clearing frees.
         keep_turns: number of newest turns, which are neither cleared nor summarised.

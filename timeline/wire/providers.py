@@ -24,7 +24,7 @@ class ProviderFacts:
             is the one they were made with. Behind a rewritten prefix only those of a tool loop are sent
             (`Entry.in_loop`), and none to a model of `prefix_bound`.
         prefix_bound: matches the ids of models that check a signature against the whole prefix that it was made with,
-                and refuse or drop a signature behind another prefix.
+            and refuse or drop a signature behind another prefix.
             picture_types: picture formats that the provider takes as base64.
             source, as_of: where the rules were read, and when.
         demands_signature: matches the ids of models that refuse a response whose first call has no signature.
