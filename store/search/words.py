@@ -25,14 +25,14 @@ LONGEST: Final = 64
 """Most letters of a word: a longer run is cut, so that a page of base64 does not become one word."""
 _SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]{{1,{LONGEST}}}")
-"""Matches one word, before case is folded."""
+"""Matches one word, in its own case."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ASKED: Final = re.compile(r'"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+)')
 _STARRED: Final = re.compile(r"[^\W_]\*\Z")
 
 
 def humps_of(word: str) -> tuple[str, ...]:
-    """Return the humps of a word, case-folded; none if it has only one."""
+    """Return the humps of a word, in lower case; none if it has only one."""
     if word.islower() or len(word) == LONGEST:
         return ()
     humps = _HUMP.split(word)
@@ -41,7 +41,7 @@ def humps_of(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Words:
-    """A text as words: each case-folded, with the humps of each word that has some."""
+    """A text as words: each in lower case, with the humps of each word that has some."""
 
     words: list[str]
     humps: list[tuple[str, ...]]

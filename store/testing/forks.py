@@ -257,7 +257,7 @@ class ForkContract(ContractBase):
         assert (await store.append("b", [one, two])).repeated
 
     async def test_a_fork_of_an_unknown_conversation_is_refused(self, store: EventStore) -> None:
-        """The error names the missing parent and the cure; nothing is written. A fork of itself has no parent either."""
+        """The error names the missing parent and the cure; nothing is written. A fork of itself has no parent."""
         value = {sha256_hex("text"): "text"}
         for parent in ("nobody", "b"):
             with pytest.raises(ConversationNotFound, match="timeline ls") as missing:

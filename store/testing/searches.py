@@ -134,7 +134,7 @@ class SearchContract(ContractBase):
         ],
     )
     async def test_every_script_is_searched(self, store: EventStore, text: str, asked: str) -> None:
-        """Case is folded in all scripts; Chinese and Japanese are found by any part, without spaces."""
+        """Case is ignored in all scripts; Chinese and Japanese are found by any part, without spaces."""
         await _texts(store, p=text, q="something else")
         assert await _paths(store, asked) == {"p"}
 
