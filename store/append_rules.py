@@ -115,6 +115,7 @@ def collision(batch: Batch, log: Log) -> Appended | None:
         DuplicateEvent: the log holds some of the ids, but not as this append.
         PathTaken: the ids are new, and a path is in use.
     """
+    # Ids before paths: the paths of a repeated append are in use, by the append itself.
     known = log.versions_of(batch.ids)
     if known:
         first_known = next(id_ for id_ in batch.ids if id_ in known)

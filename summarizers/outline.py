@@ -116,6 +116,7 @@ class Draft:
                     left.append((value, part, point))
                 else:
                     earlier += cost if point.earlier else 0
+        # Only after every part had its share: a rich part may not take the room of the parts behind it.
         for value, part, point in sorted(left, key=lambda kept: -kept[0]):
             if value >= least:
                 self._take(part, point, self._cost(part, point), self._max_tokens)

@@ -96,6 +96,7 @@ def insert(connection: sqlite3.Connection, placed: Sequence[Placed]) -> list[App
     Raises:
         sqlite3.IntegrityError: an id or a path is in use; the caller must roll back what was written before.
     """
+    # Conversations first: a new one gets its key here, which every other row refers to.
     _write_conversations(connection, placed)
     rows: list[Row] = []
     for batch, log, first, _ in placed:

@@ -52,6 +52,7 @@ class Held:
             if change := self._changed():
                 raise moved(self._file, change) from error
             raise
+        # Check after the work, not before: the file may be swapped while the work runs.
         if change := self._changed():
             raise moved(self._file, change)
         return result

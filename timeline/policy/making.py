@@ -43,6 +43,7 @@ def make(
     """
     named = {"name": preset.__name__, **fields}
     try:
+        # First without the model: an unknown model takes this policy's limit, the caller's changes included.
         policy = Policy.model_validate({**named, **changes})
         if model is None:
             return policy

@@ -137,6 +137,7 @@ _BY_TYPE: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
 
 def cause_of(error: BaseException) -> Cause:
     """Classify an error of a provider, of its SDK or of the connection; ``error`` where nothing is recognised."""
+    # First, since the status of such an error (400, 413) does not identify it.
     if context_limit(error) is not None:
         return "context_limit"
     for one in _causes(error):
