@@ -1,6 +1,6 @@
-"""Stores: where conversations are kept. `open_store` opens one; `timeline.store.testing` checks a store of your own.
+"""Stores keep conversations. `open_store` opens one; `timeline.store.testing` checks a store of your own.
 
-Importing this package is cheap: the SQLite store and its libraries are imported when one is opened.
+Importing this package is cheap: the SQLite store and its libraries are imported when the first one is opened.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if __name__ == "store":  # the folder of a checkout by its own name: both names are one module (ADR 0027)
+if __name__ == "store":  # a checkout's folder imported by its own name: both names must be one module (ADR 0027)
     sys.modules[__name__] = import_module("timeline.store")
 
 from .opening import Opening, open_store

@@ -1,7 +1,7 @@
-"""Where an append goes: the four expectations, the rules that make a repeated append harmless, and those of a fork.
+"""Decide where an append goes: by the four expectations, the rules for a repeated append, and those for a fork.
 
-Pure decisions over what a log says of itself, so that every store answers alike. The rules are a table, in which
-*base* is the last version that a fork shares with its parent, and 0 for every other conversation:
+Pure decisions over a log's head, so that every store answers alike. In the table of rules, *base* is the last version
+that a fork shares with its parent, and 0 for every other conversation:
 
 =====================  ============================================  =========================================
 expected               the log                                       outcome
@@ -21,8 +21,8 @@ ANY, STREAM_EXISTS     holds some, or all in other company           `DuplicateE
 =====================  ============================================  =========================================
 
 The same ids with other content are a `DuplicateEvent` in every row that would be a repetition. "Has" and "holds" mean
-the conversation's own events: what a fork shares with its parent is the parent's. Paths are another matter: those in
-use up to the base are taken in the fork, too.
+the conversation's own events: the versions that a fork shares with its parent are the parent's. Paths differ: a path
+in use up to the base is taken in the fork, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Log(Protocol):
-    """What is asked of a conversation's log to place an append."""
+    """The questions that placing an append asks of a conversation's log."""
 
     @property
     def version(self) -> int:
@@ -48,7 +48,7 @@ class Log(Protocol):
 
     @property
     def base(self) -> int:
-        """The version behind which its own events begin; 0 if the conversation does not exist."""
+        """The version behind which the conversation's own events begin; 0 if it does not exist."""
         ...
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
@@ -56,19 +56,19 @@ class Log(Protocol):
         ...
 
     def versions_of(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the versions of those ids that the log itself holds."""
+        """Return the versions of the ids that the log itself holds."""
         ...
 
     def taken(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that are in use, shared ones too."""
+        """Return the paths that are in use, shared ones included."""
         ...
 
 
 def starting_version(batch: Batch, log: Log) -> int:
-    """Return the version after which ``expected`` puts the append: the log's own, or an earlier one (a repetition?).
+    """Return the version after which ``expected`` puts the append: the log's own, or an earlier one for a repetition.
 
     Raises:
-        VersionConflict: the log is not where ``expected`` says.
+        VersionConflict: the log is at another version than ``expected``.
     """
     match batch.expected:
         case Expected.ANY:
@@ -83,11 +83,11 @@ def starting_version(batch: Batch, log: Log) -> int:
 
 
 def check_fork(fork: ForkPoint, parent_version: int) -> None:
-    """Check that a conversation may be opened as a fork of another one, whose version is 0 if it does not exist.
+    """Check that a conversation may be opened as a fork of a parent, whose version is 0 if the parent does not exist.
 
     Raises:
         ConversationNotFound: there is no such parent.
-        HistoryUnavailable: it does not hold that version.
+        HistoryUnavailable: the parent does not hold that version.
     """
     if not parent_version:
         raise ConversationNotFound(fork.parent)
@@ -96,11 +96,11 @@ def check_fork(fork: ForkPoint, parent_version: int) -> None:
 
 
 def repetition(batch: Batch, log: Log, after: int) -> Appended:
-    """Answer an append that ``expected`` puts before the end of the log: it is there already, or too late.
+    """Answer an append that ``expected`` puts before the end of the log: it is a repetition, or it is too late.
 
     Raises:
-        VersionConflict: other events stand there.
-        DuplicateEvent: the same ids stand there with other content.
+        VersionConflict: the log has other events at these versions.
+        DuplicateEvent: the log has the same ids there with other content.
     """
     appended = _found(batch, log, after)
     if appended is None:
@@ -109,12 +109,13 @@ def repetition(batch: Batch, log: Log, after: int) -> Appended:
 
 
 def collision(batch: Batch, log: Log) -> Appended | None:
-    """Look for the ids and paths of an append that belongs at the end of the log. None: all of them are new.
+    """Look up the ids and paths of an append at the end of the log; None where all of them are new.
 
     Raises:
-        DuplicateEvent: ids stand in the log, but not as this append.
+        DuplicateEvent: the log holds some of the ids, but not as this append.
         PathTaken: the ids are new, and a path is in use.
     """
+    # Ids before paths: the paths of a repeated append are in use, by the append itself.
     known = log.versions_of(batch.ids)
     if known:
         first_known = next(id_ for id_ in batch.ids if id_ in known)

@@ -1,11 +1,11 @@
-"""Events to rows and back.
+"""Encode events as rows, and decode rows into events.
 
-`encode` checks and writes everything of an append that does not depend on where in the log it will go, so that the
-writer has only versions and checksums left to do. `decode` verifies the checksum of every event that it reads: SQLite
+`encode` validates and writes every part of an append that does not depend on its place in the log, so that the
+writer only adds versions and checksums. `decode` verifies the checksum of every event that it reads: SQLite
 itself does not notice a flipped byte inside a row.
 
-The definition of the stored bytes is `timeline.events.encoding.encode_payload`. For the one payload that fills a log
-there is a faster way to the same bytes here; a test holds the two against each other.
+`timeline.events.encoding.encode_payload` defines the stored bytes. The one payload that fills a log has a faster way
+to the same bytes here; a test compares the two.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Row: TypeAlias = tuple[Any, ...]
-"""``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database gave it."""
+"""``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database returns it."""
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _LARGEST: Final = 2**63 - 1
@@ -49,7 +49,7 @@ _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
 
 class Draft(NamedTuple):
-    """An encoded event without a place: the columns between ``version`` and ``checksum``, in their order."""
+    """An encoded event without its place: the columns between ``version`` and ``checksum``, in their order."""
 
     event_id: str
     type: str
@@ -61,12 +61,12 @@ class Draft(NamedTuple):
     payload: str
 
     def checksum(self, conversation: str, version: int) -> str:
-        """Hash the event as it would stand at a version."""
+        """Return the checksum that the event has at a version."""
         return checksum(conversation, version, self.event_id, self.type, self.schema_version, self.at, self.payload)
 
 
 class SnapshotDraft(NamedTuple):
-    """An encoded snapshot: its version, where the window starts, and its text."""
+    """An encoded snapshot: its version, the start of the window, and its text."""
 
     version: int
     window_start: int
@@ -74,14 +74,14 @@ class SnapshotDraft(NamedTuple):
 
 
 class ForkPoint(NamedTuple):
-    """Where a new conversation leaves its parent: the last version that both hold."""
+    """The parent of a new conversation, and the last version that both share."""
 
     parent: str
     version: int
 
 
 class Batch(NamedTuple):
-    """One append, checked and encoded."""
+    """One append, validated and encoded."""
 
     conversation: str
     drafts: Sequence[Draft]
@@ -92,7 +92,7 @@ class Batch(NamedTuple):
     parent: str | None
     fork: ForkPoint | None
     compactions: Sequence[tuple[int, Payload]]
-    """The events that digest rows are made of, each with its place in the append, from 0."""
+    """The source events of digest rows, each with its place in the append, from 0."""
 
     @property
     def ids(self) -> list[str]:
@@ -106,7 +106,7 @@ class Batch(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Characters of text that the append writes."""
+        """Number of characters that the append writes."""
         return sum([len(draft.payload) for draft in self.drafts]) + sum(map(len, self.values.values()))
 
 
@@ -117,12 +117,12 @@ def encode(
     values: Mapping[str, str],
     snapshot: Snapshot | None,
 ) -> Batch:
-    """Check and encode an append.
+    """Validate and encode an append.
 
     Raises:
-        InvalidBlock: something cannot be stored: NaN, a text that UTF-8 cannot hold, a value under a wrong hash.
-        DuplicateEvent: one id stands twice in the append.
-        PathTaken: one path stands twice in the append.
+        InvalidBlock: a value cannot be stored: NaN, a text that UTF-8 cannot hold, a value under a wrong hash.
+        DuplicateEvent: the append has the same id twice.
+        PathTaken: the append has the same path twice.
     """
     _check_text("conversation", conversation)
     drafts = _drafts(events)
@@ -148,7 +148,7 @@ def encode(
 
 
 def _opening(payloads: Sequence[tuple[int, Payload]]) -> tuple[str, str | None, ForkPoint | None]:
-    """Return what the first opening event says: the title, the parent link as JSON, and where a fork leaves it."""
+    """Return the first opening event's title, its parent link as JSON, and its fork point."""
     opened = next((payload for _, payload in payloads if type(payload) is ConversationOpened), None)
     if opened is None or opened.parent is None:
         return "" if opened is None else opened.title, None, None
@@ -180,13 +180,13 @@ def _repeated(items: Iterable[str]) -> str:
 
 
 def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
-    # All ids and times in one call: pydantic's writer takes a fifth of what `str` and `isoformat` take for each.
+    # All ids and times in one call: pydantic's writer takes a fifth of the time of `str` and `isoformat` on each.
     ids, times = to_jsonable_python(([event.id for event in events], [event.at for event in events]))
     return [_draft(event, id_, time) for event, id_, time in zip(events, ids, times, strict=True)]
 
 
 def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
-    """Encode an event; ``time`` is its time as a block says it, without microseconds where there are none."""
+    """Encode an event; ``time`` is its time in a block's form, without microseconds where there are none."""
     payload = event.payload
     try:
         text = payload_text(payload, event.at, time)
@@ -204,7 +204,7 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
-    at = time if len(time) > _WHOLE_SECONDS else time[:-1] + ".000000Z"  # events always say their microseconds
+    at = time if len(time) > _WHOLE_SECONDS else time[:-1] + ".000000Z"  # events always have microseconds
     return Draft(event_id, payload.type, schema_version, at, path, turn_id, tokens, text)
 
 
@@ -213,7 +213,7 @@ def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
     if isinstance(payload, CompactionCompleted):
         return block, payload.tokens
     tokens = payload.data.get("tokens") if isinstance(payload, UnknownPayload) else None
-    # A later version may mean something else by "tokens"; only what the column can hold is taken over.
+    # A later version may give "tokens" another meaning; copy it only if the column can hold it.
     return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
 
 
@@ -228,16 +228,16 @@ def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
 
 
 def payload_text(payload: Payload, at: datetime, time: str) -> str:
-    """Write a payload exactly as `encode_payload` does; several times as fast for an appended block.
+    """Write a payload exactly as `encode_payload` does, but several times as fast for an appended block.
 
-    ``at`` is the event's time and ``time`` what a block says of it: mostly it is the block's time too.
+    ``at`` is the event's time and ``time`` the same in a block's form: mostly it is the block's time too.
     """
     if type(payload) is BlockAppended and type(payload.block) in _FIELDS:
         block = _plain_fields(payload.block, at, time)
         if block is not None:
             try:
                 return to_json({"block": block, "counter": payload.counter, "tokens": payload.tokens}).decode()
-            except ValueError:  # a lone surrogate: this writer lets it through, and whoever stores it complains
+            except ValueError:  # a lone surrogate: this writer accepts it, and storing it raises
                 return encode_payload(payload)
     return encode_payload(payload)
 
@@ -250,13 +250,13 @@ _FIELDS: Final[dict[type[Block], tuple[tuple[str, Any], ...]]] = {
     )
     for cls in _FAST
 }
-"""By class: each field in the order of `Block.dump`, and the default at which it is left out."""
+"""By class, each field in the order of `Block.dump`, with the default at which it is left out."""
 
 
 def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | None:
-    """Return what `Block.dump` says, where both writers of JSON write it alike; None where that is not certain.
+    """Return the result of `Block.dump` where both JSON writers agree on it; None where that is not certain.
 
-    That is so for texts, whole numbers and constants, also one level down, where the arguments of a call are.
+    They agree on texts, whole numbers and constants, also one level down, as in the arguments of a call.
     """
     values = block.__dict__
     fields: dict[str, Any] = {}
@@ -277,7 +277,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     """Read an event from its row; ``where`` names the store in the error.
 
     Raises:
-        StoreCorrupt: the row does not match its checksum, or does not hold what its type promises.
+        StoreCorrupt: the row does not match its checksum, or its payload does not fit its type.
     """
     position, version, event_id, type_, schema_version, at, payload, stored = row
     place = f"{where}: event {version} of conversation {conversation!r} (position {position}) is damaged"
@@ -301,7 +301,7 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
     """Read ``(key, id, version, window_start, title, parent, created_at, updated_at, base)``.
 
     Raises:
-        StoreCorrupt: a column does not hold what it should.
+        StoreCorrupt: a column holds an invalid value.
     """
     _, id_, version, window_start, title, parent, created_at, updated_at, base = row
     try:
@@ -335,7 +335,7 @@ def decode_snapshot(conversation: str, body: str, stored: str, where: str) -> Sn
 
 
 def decode_value(key: str, text: str, where: str) -> str:
-    """Check a content-addressed value against its hash.
+    """Check a content-addressed value against its hash and return it.
 
     Raises:
         StoreCorrupt: the text has another hash.

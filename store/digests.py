@@ -1,8 +1,8 @@
-"""Digests as rows: what a compaction is found by, and which compactions a set of filters means.
+"""Digests as rows: the rows that find a compaction, and the filters that select compactions.
 
-The rows only lead to a compaction: what a query answers is read from its event. The rules of matching are here once,
+The rows only lead to a compaction: a query answers from the compaction's event. The matching rules are here once,
 for every store; a database narrows by its indexes first. In globs over file paths ``*`` and ``?`` stay inside a folder,
-``**`` goes over folders.
+``**`` crosses folders.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LONGEST: Final = 1_000
 
 
 class Glob(NamedTuple):
-    """A glob, ready to match.
+    """A compiled glob.
 
     ``prefix`` is the text that every match begins with; ``coarse`` is a glob of SQLite's (its ``*`` crosses folders)
-    that fits at least whatever ``whole`` fits.
+    that matches at least everything that ``whole`` matches.
     """
 
     whole: re.Pattern[str]
@@ -43,16 +43,16 @@ class Glob(NamedTuple):
     coarse: str
 
     def fits(self, path: str) -> bool:
-        """Say whether the whole path fits."""
+        """Return whether the whole path matches."""
         return self.whole.fullmatch(path) is not None
 
 
 @lru_cache(64)
 def parse_glob(glob: str) -> Glob:
-    """Read a glob. A ``[`` that no ``]`` closes is itself.
+    """Compile a glob. A ``[`` without a closing ``]`` is a literal.
 
     Raises:
-        InvalidFilter: it is empty, too long, or holds a class that nothing can be in.
+        InvalidFilter: it is empty, too long, or has a class that matches no character.
     """
     if not 0 < len(glob) <= _LONGEST:
         raise InvalidFilter("path_glob", f"a glob has 1 to {_LONGEST} characters, for example src/**/*.py")
@@ -84,7 +84,7 @@ def _expression(piece: re.Match[str]) -> str:
             return "[^/]"
     inner = piece[0][1:-1]
     negated = inner.startswith("!")
-    # Python's own set operators and the hyphen that would begin one are only characters here.
+    # Python's set operators, and the hyphen that would begin one, are literal characters here.
     members = re.sub(r"[\\^\[\]&~|]|(?<=-)-", r"\\\g<0>", inner.removeprefix("!"))
     return f"(?!/)[{'^' if negated else ''}{members}]"
 
@@ -94,27 +94,27 @@ def _literal(text: str) -> str:
 
 
 FILE_LISTS: Final = ("artifacts", "files_read", "files_written")
-"""The lists of a digest whose entries have a path that a glob is held against."""
+"""The lists of a digest whose entries have a path for a glob to match."""
 EARLIEST: Final = ""
-"""Sorts before every moment as the log writes it, ``LATEST`` after all of them."""
+"""Sorts before every time in the log's form; ``LATEST`` sorts after all of them."""
 LATEST: Final = "~"
 _LISTS: Final = tuple(name for name in Digest.model_fields if name != "more")
 _LARGEST: Final = 2**63 - 1
 
 
 class Entry(NamedTuple):
-    """One entry of a digest, in one shape for all lists.
+    """One entry of a digest; entries of all lists have this one shape.
 
     Attributes:
         list: name of the list in `Digest`; ``number`` is the entry's place in it, from 0.
         number: see ``list``.
-        subject: the file, the command, the query, the tool; of an artifact or a hidden block its path.
+        subject: the file, the command, the query, the tool; for an artifact or a hidden block its path.
         tool: name of the tool, where the entry has one.
         path: the block to read.
         times: outputs of a tool, uses of a file, hits of a search.
         tokens: of a tool's outputs.
         exit_status: of a command.
-        errors: how many failures the entry stands for.
+        errors: number of failures in the entry.
         message: an error's message, a failed command's output, a hidden block's replacement.
     """
 
@@ -131,7 +131,7 @@ class Entry(NamedTuple):
 
 
 class CompactionRow(NamedTuple):
-    """What of a compaction is found without its event, and its entries."""
+    """The columns and entries that find a compaction without its event."""
 
     version: int
     at: str
@@ -147,14 +147,14 @@ class CompactionRow(NamedTuple):
 
 
 class Reversion(NamedTuple):
-    """Compactions that the event of a version takes back."""
+    """The compactions that one event undoes."""
 
     version: int
     reverted: tuple[int, ...]
 
 
 def rows_of(version: int, at: str, payload: Payload) -> CompactionRow | Reversion | None:
-    """Return what an event adds to the rows; None for all events but compactions and their reversions."""
+    """Return the rows that an event adds; None for all events but compactions and their reversions."""
     if isinstance(payload, CompactionReverted):
         return Reversion(version, payload.versions)
     if not isinstance(payload, CompactionCompleted):
@@ -212,7 +212,7 @@ def _entry(name: str, number: int, item: object) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class DigestFilter:
-    """The filters of `Queries.digests`, checked."""
+    """The filters of `Queries.digests`, validated."""
 
     since: str
     until: str
@@ -236,10 +236,10 @@ class DigestFilter:
         round_: int | range | None,
         reverted: bool | None,
     ) -> DigestFilter:
-        """Check filters.
+        """Validate filters.
 
         Raises:
-            InvalidFilter: one of them cannot be used.
+            InvalidFilter: a filter cannot be used.
         """
         for field, text in (("tool", tool), ("command", command), ("error", error)):
             if text == "":
@@ -256,7 +256,7 @@ class DigestFilter:
         )
 
     def found(self, event: Event, reverted_by: int | None) -> StoredDigest | None:
-        """Return a compaction as it was found, or None where a filter does not hold."""
+        """Return a compaction as a search result, or None where a filter does not match it."""
         payload = event.payload
         if not isinstance(payload, CompactionCompleted) or not self._holds(event, payload.round, reverted_by):
             return None
@@ -286,7 +286,7 @@ class DigestFilter:
         )
 
     def matched(self, digest: Digest) -> Digest | None:
-        """Return the entries that the filters ask for, or None where one of them finds none.
+        """Return the entries that the filters match, or None where a filter matches none.
 
         Filters that ask for no entry give an empty digest.
         """
@@ -320,10 +320,10 @@ class DigestFilter:
 
 
 def moment(field: str, at: datetime | None) -> str | None:
-    """Write a moment that bounds a query as the log does.
+    """Format a bound of a query in the log's form of time.
 
     Raises:
-        InvalidFilter: it has no time zone.
+        InvalidFilter: the time has no time zone.
     """
     if at is None:
         return None
@@ -341,5 +341,5 @@ def _rounds(round_: int | range | None) -> range | None:
 
 
 def within(number: int) -> int:
-    """Return the number nearest to one that a column can hold: rows lead to an event, and its own number decides."""
+    """Clamp a number to a column's range: rows only lead to an event, and the event's own number decides."""
     return max(-_LARGEST, min(number, _LARGEST))

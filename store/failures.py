@@ -1,4 +1,4 @@
-"""SQLite's errors in the words of `timeline.errors`: one line that names the file and the cure."""
+"""Translate SQLite's errors into `timeline.errors`: one line that names the file and the cure."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _BY_CODE: Final[dict[int, tuple[type[StoreError], str]]] = {
 
 
 DRIVER_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What the driver raises; the second one where it quotes damaged text in a message of its own."""
+"""The driver's exceptions; the second one comes when it quotes damaged text in a message of its own."""
 
 
 def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreError:
-    """Return the store error that says what an error of the driver means for a file."""
+    """Return the store error for an error of the driver on a file."""
     if isinstance(error, UnicodeDecodeError):
         return StoreCorrupt(f"{file}: {_CORRUPT[1]} (it holds text that is no UTF-8).")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
@@ -78,12 +78,12 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, file: Path) -> StoreE
 
 
 def read_only(file: Path) -> StoreReadOnly:
-    """Return the error of a file that cannot be opened for writing, whatever SQLite calls it."""
+    """Return the error for a file that cannot be opened for writing, under any of SQLite's codes for that."""
     return StoreReadOnly(f"{file}: {_READ_ONLY[1]}.")
 
 
 def reading_only(file: Path) -> StoreReadOnly:
-    """Return the error of an append to a store that is open for reading only, by choice or for want of permission."""
+    """Return the error for an append to a store that is open for reading only, by choice or for lack of permission."""
     return StoreReadOnly(
         f"{file}: the store is open for reading only. Nothing was written. Make the file and its folder writable; in "
         "Python, open it without readonly."
@@ -91,7 +91,7 @@ def reading_only(file: Path) -> StoreReadOnly:
 
 
 def moved(file: Path, change: Change) -> StoreMoved:
-    """Return the error of a store whose file was swapped while it was open."""
+    """Return the error for a store whose file was swapped while it was open."""
     return StoreMoved(
         f"{file}: {change.value}. What was just appended may be in the old file only, and this store is of no use any "
         "more. Put the right file in its place while no program has it open, open the store again, and append again "
@@ -100,12 +100,12 @@ def moved(file: Path, change: Change) -> StoreMoved:
 
 
 def closed(where: object) -> StoreClosed:
-    """Return the error of a store that was closed."""
+    """Return the error for a store that was closed."""
     return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")
 
 
 def checked_page(page: int) -> int:
-    """Return the size of a page.
+    """Validate the size of a page and return it.
 
     Raises:
         ValueError: it is not positive.

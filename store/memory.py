@@ -1,6 +1,6 @@
-"""The store in memory: for tests, and for a run that keeps nothing.
+"""The store in memory, for tests and for runs whose log is not kept.
 
-It keeps encoded rows and reads them through the same codec as a database, so that what comes back was really written;
+It keeps encoded rows and reads them through the same codec as a database, so that a read proves the write;
 and it places appends by the same rules.
 """
 
@@ -42,7 +42,7 @@ _WHERE: Final = "memory://"
 
 @dataclass(slots=True)
 class _Log:
-    """One conversation: its row, and its own events by version, with the two indexes that a database has."""
+    """One conversation: its row, its own events by version, and the two indexes that a database has."""
 
     id: str
     title: str
@@ -74,7 +74,7 @@ class _Log:
         return self.rows[max(after - self.base, 0) : max(until - self.base, 0)]
 
     def lineage(self) -> Iterator[tuple[_Log, int]]:
-        """Go from itself to its oldest ancestor, each with the last version that counts here."""
+        """Iterate from this log to its oldest ancestor, each with the last version that counts here."""
         log, last = self, self.version
         yield log, last
         while log.parent is not None:
@@ -82,7 +82,7 @@ class _Log:
             yield log, last
 
     def read(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
-        """Return the rows of ``after < version <= until``, each with the conversation that it is of."""
+        """Return the rows of ``after < version <= until``, each with its conversation."""
         for log, last in reversed(list(self.lineage())):
             yield from ((log.id, row) for row in log.own(after, min(until, last)))
 
@@ -99,7 +99,7 @@ class _Log:
 
 
 def _reverted(log: _Log) -> dict[int, int]:
-    """Return the compactions that were taken back, by version, each with the version of the first event that did it."""
+    """Return the undone compactions by version, each with the version of the first event that undid it."""
     reverted: dict[int, int] = {}
     for row in log.rows:
         if row[3] == "compaction.reverted":
@@ -110,7 +110,7 @@ def _reverted(log: _Log) -> dict[int, int]:
 
 
 class MemoryStore(Questions):
-    """An `EventStore` that is gone with the process. Nothing in it awaits: a cancelled call was done, or not begun."""
+    """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun."""
 
     def __init__(self) -> None:
         self.advice: list[str] = []
@@ -201,13 +201,13 @@ class MemoryStore(Questions):
         return {path for path in in_use if path.startswith(tuple(stems))}
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
-        """Return those of the event ids that the conversation holds."""
+        """Return the given event ids that the conversation holds."""
         self._check_open()
         log = self._logs.get(conversation)
         return set() if log is None else {id_ for id_ in ids if str(id_) in log.ids}
 
     async def load_window(self, conversation: str) -> StoredWindow:
-        """Read what a running agent needs; see `EventStore.load_window`."""
+        """Read the state that a running agent needs; see `EventStore.load_window`."""
         log = self._log(conversation)
         draft, start = log.snapshot, log.window_start
         snapshot = None if draft is None else decode_snapshot(conversation, draft.body, sha256_hex(draft.body), _WHERE)
@@ -216,7 +216,7 @@ class MemoryStore(Questions):
         return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
 
     async def info(self, conversation: str) -> ConversationInfo:
-        """Return what is known of one conversation."""
+        """Return the facts of one conversation."""
         return self._log(conversation).info()
 
     async def conversations(self, *, page: int = 200) -> AsyncIterator[ConversationInfo]:
@@ -228,19 +228,19 @@ class MemoryStore(Questions):
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
-        # A live iterator: what is appended while it runs is read too, as it is from a database.
+        # A live iterator: events appended while it runs are read too, as from a database.
         rest = islice(self._all, min(max(0, after), len(self._all)), None)
         pairs = ((id_, row) for id_, row in rest if types is None or row[3] in types)
         for conversation, row in self._paged(pairs, page):
             yield decode(conversation, row, _WHERE)
 
     async def head(self) -> int:
-        """Return the position of the last event of all."""
+        """Return the position of the store's last event."""
         self._check_open()
         return len(self._all)
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
-        """Return the content-addressed values that the store holds of these hashes."""
+        """Return the content-addressed values of these hashes that the store holds."""
         self._check_open()
         return {key: self._values[key] for key in hashes if key in self._values}
 
@@ -274,7 +274,7 @@ class MemoryStore(Questions):
         return ((id_, row) for id_, row in self._all if (id_, row[1]) not in gone)
 
     async def aclose(self) -> None:
-        """Close the store; a second call does nothing. What it held is gone."""
+        """Close the store and discard its content; a second call does nothing."""
         self._closed = True
 
     async def __aenter__(self) -> Self:
@@ -296,7 +296,7 @@ class MemoryStore(Questions):
         return self._logs[conversation]
 
     def _paged(self, items: Iterator[T], page: int) -> Iterator[T]:
-        """Hand out items, checking before each page that the store is open, as a database would."""
+        """Yield items, checking before each page that the store is open, as a database would."""
         checked_page(page)
         self._check_open()
         for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""`open_store`: from a path or a URL to an open store."""
+"""`open_store`: open a store by its path or URL."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Opening:
 def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "full", readonly: bool = False) -> Opening:
     """Open a store.
 
-    Enter what comes back (``async with open_store("agent.db") as store``), or await it and close the store yourself.
+    Enter the result (``async with open_store("agent.db") as store``), or await it and close the store yourself.
 
     Args:
         url_or_path: the path of a SQLite file, ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (also with
             ``sqlite+aiosqlite``), or ``memory://`` for a store that is gone when it is closed.
-        durability: ``full``: what was acknowledged survives a power loss. ``normal``: it survives a killed process.
-        readonly: read only; the file must be there.
+        durability: ``full``: acknowledged appends survive a power loss. ``normal``: they survive a killed process.
+        readonly: open for reading only; the file must exist.
 
     Raises:
-        StoreError: when the store is awaited or entered: it cannot be opened; the message says why.
+        StoreError: the store cannot be opened, raised when it is awaited or entered; the message says why.
 
     Example:
         ```python

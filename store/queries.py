@@ -1,4 +1,4 @@
-"""What both stores do alike when they are asked: check the question, then hand it on."""
+"""The queries of both stores: validate the arguments, then pass them on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Questions(ABC):
-    """The part of a store that answers `timeline.queries.Queries`."""
+    """The part of a store that implements `timeline.queries.Queries`."""
 
     async def digests(
         self,
@@ -58,14 +58,14 @@ class Questions(ABC):
         until: datetime | None = None,
         page: int = 50,
     ) -> AsyncIterator[Found]:
-        """Iterate over the blocks that hold all words of a text, the best first; see `Queries.search`."""
+        """Iterate over the blocks that hold all words of a text, best first; see `Queries.search`."""
         query, wanted = Query.parse(text), SearchFilter.checked(types, since, until)
         async for found in self._search(query, conversation, wanted, checked_page(page)):
             yield found
 
     @abstractmethod
     def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
-        """Iterate over the compactions of a conversation (or all) that a filter means, by position."""
+        """Iterate over the compactions of a conversation (or all) that match a filter, by position."""
 
     @abstractmethod
     def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:

@@ -1,6 +1,6 @@
-"""Summarizers: the extractive one that is the default, models by their SDK or any function, and chains of them.
+"""Summarizers: the extractive one (the default), models through their SDK or any function, and chains of them.
 
-The names are imported when they are first used, so that importing the package costs nothing.
+The names are imported on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-if __name__ == "summarizers":  # the folder of a checkout by its own name: both names are one module (ADR 0027)
+if __name__ == "summarizers":  # a checkout's folder imported by its own name: both names must be one module (ADR 0027)
     sys.modules[__name__] = import_module("timeline.summarizers")
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Summaries by Anthropic's models."""
+"""Summarise with Anthropic's models."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class AnthropicSummarizer(ModelSummarizer):
-    """Summarises with a model behind Anthropic's messages API.
+    """Summarises with a model behind Anthropic's Messages API.
 
-    The SDK's client is made for each summary and closed behind it; one of the application's is used as it is, with
+    The SDK's client is made for each summary and closed after it; the application's own client is used unchanged, with
     its own retries, and left open.
 
     Args:
         model: the model's name.
-        client: an ``AsyncAnthropic`` of the application's; those for Bedrock and Vertex do as well.
+        client: the application's ``AsyncAnthropic``; the clients for Bedrock and Vertex work as well.
         name: stored beside every summary.
-        options: how it is asked, see `Options`.
+        options: the settings of its requests, see `Options`.
 
     Raises:
         MissingExtra: the SDK is not installed.
-        ValueError: an option does not hold.
+        ValueError: an option is invalid.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class _Connection:
     client: AsyncAnthropic
 
     async def ask(self, question: Question) -> Reply:
-        # The SDK's newest models take no temperature, so it has no parameter for it; older models still do.
+        # The newest models take no temperature, so the SDK has no parameter for it; older models still do.
         extra = None if question.temperature is None else {"temperature": question.temperature}
         message = await self.client.messages.create(
             model=question.model,

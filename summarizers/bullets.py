@@ -1,4 +1,7 @@
-"""Seed 000's summary of a discussion: three to five bullet points, labelled in the language that is asked for."""
+"""Summarise a discussion in three to five bullet points, labelled in the language of the request.
+
+The shape is that of the priority-chain design.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 LEAST: Final = 3
 MOST: Final = 5
 _TELLING: Final = 0.7
-"""Weight from which a point is worth a bullet although there are three."""
+"""Least weight of a point beyond the first three."""
 _ENGLISH: Final[dict[Section, str]] = {
     Section.TASK: "Topic: ",
     Section.DECISIONS: "Decided: ",
@@ -41,13 +44,13 @@ _INDONESIAN: Final[dict[Section, str]] = {
     Section.NEXT: "Selanjutnya: ",
 }
 LABELS: Final[dict[str, Mapping[Section, str]]] = {"english": _ENGLISH, "indonesian": _INDONESIAN}
-"""The labels by language; what stands behind a label is in the words of the discussion."""
+"""The labels by language; the text behind a label keeps the discussion's words."""
 _FIRST: Final = (Section.TASK, Section.DECISIONS, Section.DONE, Section.NEXT, Section.ERRORS)
-"""One point of each of these, then whatever says most."""
+"""The kinds that get one point each, before the best of the rest."""
 
 
 def labels_for(request: SummaryRequest) -> Mapping[Section, str]:
-    """Return the labels of a request's language; English ones where there are none in it."""
+    """Return the labels in a request's language; English ones where there are none."""
     return LABELS.get(request.language.strip().lower(), _ENGLISH)
 
 
@@ -62,7 +65,7 @@ def _read(summary: str) -> list[Point]:
 
 
 def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """Choose three to five points: one of each kind that there is, then those that say most."""
+    """Choose three to five points: one of each kind that there is, then the best of the rest."""
     tasks = [Point(Section.TASK, text, n, 2.0) for n, text in enumerate(asked(request, found, ())) if terms(text)]
     known = {p.text.casefold(): p for p in [*earlier, *tasks, *found.points] if p.text}
     best = [point for point, _ in ranked(list(known.values()), terms(request.instructions))]

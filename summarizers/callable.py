@@ -1,4 +1,4 @@
-"""A summarizer around any async function from prompt to text: the application's own model, client and account."""
+"""Summarise with any async function from prompt to text: the application's own model, client and account."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CallableSummarizer:
         call: sends a prompt to a model and returns its answer.
         window_tokens: the model's window, by the counter of the request; prompt and answer never exceed it.
         name: stored beside every summary.
-        model: stored beside every summary, where it is known.
+        model: stored beside every summary, where known.
         timeout: seconds that one call may take; None for no limit.
 
     Raises:
@@ -64,15 +64,15 @@ class CallableSummarizer:
 
     @property
     def model(self) -> str | None:
-        """The model that is called, where it is known."""
+        """The name of the model, where known."""
         return self._model
 
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
+        """Summarise a request. ``fallback_reason`` reports an answer that had to be cut.
 
         Raises:
-            SummarizerFailed: the call raised or took too long, an answer is empty or more than twice as long as it may
-                be, or the window is too small. A cancellation is passed on.
+            SummarizerFailed: the call raised or took too long, an answer is empty or more than twice as long as
+                allowed, or the window is too small. A cancellation is passed on.
         """
         try:
             answer = await summarize_progressively(request, self._ask, window_tokens=self._window_tokens)

@@ -1,4 +1,7 @@
-"""Seed 004's summary to continue from: five headings, with the user's wishes and refusals in the user's own words."""
+"""Summarise for a model that continues the work: five headings, the user's wishes and refusals in the user's words.
+
+The shape is that of the prune-then-summarize design.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,12 @@ _REFUSAL: Final = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL_LENGTH: Final = 160
-"""In a longer sentence a ``not`` says little about what the whole sentence is about."""
+"""Longest sentence that a ``not`` makes a refusal; in a longer one it says little about the whole."""
 REJECTED: Final = "Rejected: "
 FILE: Final = "File: "
 ERROR: Final = "Error: "
 _LABELS: Final = {Section.FILES: FILE, Section.ERRORS: ERROR}
-"""What tells the points of one heading apart when the summary is read back."""
+"""The labels that separate the points of one heading when the summary is read back."""
 _WISH_LENGTH: Final = 240
 _EMPTY: Final = {part.empty.removeprefix("- ") for part in CONTINUATION.parts}
 _read: Final = reader(CONTINUATION)
@@ -48,7 +51,7 @@ def _read_continuation(summary: str) -> list[Point]:
 
 
 def _unlabelled(point: Point) -> Point:
-    """Read a point's label: its section is that of the label."""
+    """Remove a point's label, which gives the point its section."""
     for section, label in _LABELS.items():
         if point.text.startswith(label):
             return replace(point, section=section, text=point.text.removeprefix(label))
@@ -56,7 +59,7 @@ def _unlabelled(point: Point) -> Point:
 
 
 def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """Make the points under all headings; what the user wants stands in the user's words."""
+    """Make the points under all headings; the user's wishes keep the user's words."""
     known = [p for p in [*earlier, *found.points] if p.section is not Section.TASK]
     return [
         *state(request, found, earlier),
@@ -67,7 +70,7 @@ def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) 
 
 
 def _goal(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """Say what the user set out to achieve, where that is not what the newest prompt asks for."""
+    """Return the user's goal, unless the newest prompt asks for the same."""
     tasks = asked(request, found, earlier)
     if len(tasks) < 2:
         return []

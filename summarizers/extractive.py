@@ -1,8 +1,8 @@
-"""The default summarizer: takes the telling lines out of a record, without a model or a network.
+"""The default summarizer: extract the most informative lines of a record, without a model or a network.
 
-Deterministic and fast (some 50 ms for 60,000 tokens), and always able to answer, so that it stands behind every
-other summarizer. It understands blocks, not meaning: tasks, decisions, what was done, errors and what is open are told
-apart by kind of block and wording.
+It is deterministic and fast (some 50 ms for 60,000 tokens), and always gives an answer, so every other summarizer falls
+back to it. It understands blocks, not meaning: kind of block and wording separate tasks, decisions, finished work,
+errors and open points.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHARES: Final = {
         Section.QUESTIONS: 0.05,
         Section.NEXT: 0.07,
     },
-    # The prompt of a split turn is carried verbatim beside the summary, so it gets less room here.
+    # A split turn's prompt is carried verbatim beside the summary, so it gets less room here.
     "turn_prefix": {
         Section.TASK: 0.16,
         Section.DECISIONS: 0.20,
@@ -49,9 +49,9 @@ _SHARES: Final = {
     },
 }
 _LEAST: Final = 0.6
-"""Value under which a point is not worth the tokens, although there is room."""
+"""Least value of a point that is worth its tokens where there is room."""
 _TASK_TOKENS: Final = 60
-"""What the task takes of a small cap before the other sections, in tokens."""
+"""Tokens of a small cap that the task takes before the other sections."""
 NOTHING_SAID: Final = "Nothing that can be put in words was said."
 
 
@@ -64,7 +64,7 @@ class ExtractiveSummarizer:
         return "extractive"
 
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Answer a request; the same request always gets the same text, and none fails."""
+        """Summarise a request; the same request always gets the same text, and no request fails."""
         return Summary(text=extract(request), summarizer=self.name)
 
 
@@ -78,7 +78,7 @@ def extract(request: SummaryRequest) -> str:
     ]
     points = shape.points(request, found, earlier)
     if len(found.prompts) > 1 or any(p.section is Section.NEXT for p in found.points):
-        # What was open before is overtaken, by a newer plan or by the second prompt that does not come back to it.
+        # Drop what was open before: a newer plan overtook it, or a second prompt that does not come back to it.
         points = [p for p in points if not (p.earlier and p.section in {Section.NEXT, Section.QUESTIONS})]
     unique = {(p.section, p.text.casefold()): p for p in points if p.text}
     best = ranked(list(unique.values()), terms(request.instructions))
@@ -96,7 +96,7 @@ def _shape(request: SummaryRequest) -> Shape:
 
 
 def _layout(request: SummaryRequest) -> Layout:
-    """Share the cap out; under a small one the task gets most of it."""
+    """Divide the cap among the sections; a small cap goes mostly to the task."""
     shares = dict(_SHARES[request.kind])
     shares[Section.TASK] = max(shares[Section.TASK], min(0.6, _TASK_TOKENS / max(request.max_tokens, 1)))
     return plain(shares)
@@ -130,12 +130,12 @@ def _tasks(request: SummaryRequest, prompts: list[tuple[int, str]], earlier: lis
 
 
 def _worth(prompt: str) -> float:
-    """Weigh an older prompt: a word of assent says nothing once it is answered."""
+    """Weigh an older prompt: a word of assent has no weight once it is answered."""
     return 0.7 if len(terms(prompt)) > 2 else 0.0
 
 
 def _shortest(best: list[tuple[Point, float]], request: SummaryRequest) -> str:
-    """Answer where no whole line fits the cap: with the beginning of the best one, or with a fixed text."""
+    """Answer where no whole line fits the cap: return the beginning of the best line, or a fixed text."""
     counter, cap = request.counter, request.max_tokens
     text = next((point.text for point, _ in best), "")
     return fitted(text, cap, counter) or counter.truncate(text, cap) or counter.truncate(NOTHING_SAID, cap)

@@ -1,8 +1,8 @@
-"""A chain of summarizers: the first usable answer counts, however those before it ended, and says why they gave none.
+"""Chain summarizers: use the first usable answer, and record why the summarizers before it gave none.
 
-A summarizer is the application's code, and its SDK's. Each one runs in a task of its own, so that what it does to its
-task (cancel it, cancel a task of its own and await it, raise what is no `Exception`) ends that one attempt and nothing
-else. A cancellation from outside still ends everything.
+A summarizer is the application's code, and its SDK's. Each one runs in a task of its own, so that anything it does to
+its task (cancel it, cancel a task of its own and await it, raise a `BaseException`) ends that one attempt and
+nothing else. A cancellation from outside still ends everything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ABSURD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why one summarizer gave no usable answer: ``problem`` for people, ``cause`` for programs."""
+    """The reason why a summarizer gave no usable answer: ``problem`` for people, ``cause`` for programs."""
 
     problem: str
     cause: Cause
@@ -45,11 +45,11 @@ class FallbackSummarizer:
     ``request.max_tokens``.
 
     Args:
-        first: the summarizer that is to answer.
-        others: those that are asked when it fails, in order.
-        seconds: that each of them has. Unless given, those that are left share what is left of the caller's own
-            deadline equally: with two, and 110 seconds for a summary, the first has 55.
-        edit: what becomes of an answer's text before it is judged, such as taking a heading off.
+        first: the summarizer to ask first.
+        others: the summarizers to ask when it fails, in order.
+        seconds: time for each of them. Unless given, the remaining summarizers share the rest of the caller's own
+            deadline equally: of two, with 110 seconds for a summary, the first has 55.
+        edit: changes an answer's text before it is checked, for example removes a heading.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class FallbackSummarizer:
         return ", then ".join(map(name_of, self._summarizers))
 
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Return the first usable answer; ``fallback_reason`` says why those before it gave none.
+        """Return the first usable answer; ``fallback_reason`` is why the summarizers before it gave none.
 
-        Its ``usage`` is what all answers took that came, those included that could not be used.
+        ``usage`` is the usage of all answers, unusable ones included.
 
         Raises:
-            SummarizerFailed: none gave one; ``problems`` says how each failed. A cancellation from outside is passed
+            SummarizerFailed: none gave one; ``problems`` has each one's failure. A cancellation from outside is passed
                 on.
         """
         problems: list[str] = []
@@ -98,7 +98,7 @@ class FallbackSummarizer:
         raise SummarizerFailed(problems, cause=causes[0], usage=total_usage(spent))
 
     def _judged(self, answer: object, request: SummaryRequest) -> Summary | _Failure:
-        """Return an answer to a request, edited, or why it is none.
+        """Return an answer, edited, or the reason why it cannot be used.
 
         No type checker sees an application's summarizer, so its types are checked here.
         """
@@ -116,12 +116,12 @@ class FallbackSummarizer:
 
 
 def _share(left: int) -> float:
-    """Return the seconds for the next one, where so many are left to ask; infinite where the caller has no deadline."""
+    """Return the seconds for the next of ``left`` summarizers; infinite where the caller has no deadline."""
     return max(0.0, anyio.current_effective_deadline() - anyio.current_time()) / left
 
 
 async def _attempt(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> object:
-    """Let one summarizer answer in a task of its own; return its answer, or its failure as a value.
+    """Run one summarizer in a task of its own; return its answer, or its failure as a value.
 
     Raises:
         BaseException: one of `SIGNALS`, as the summarizer raised it and in no group.
@@ -135,7 +135,7 @@ async def _attempt(summarizer: Summarizer, request: SummaryRequest, seconds: flo
             ended.append(failure)
         except anyio.get_cancelled_exc_class():
             # Minus infinity: a scope around this task was cancelled, by the deadline or from outside. Anything else
-            # is a cancellation that the summarizer made itself, and a task group would swallow it without a word.
+            # is a cancellation by the summarizer itself, which a task group would swallow silently.
             if anyio.current_effective_deadline() == -math.inf:
                 raise
             ended.append(_failed(summarizer, "it was cancelled from inside", "cancelled"))
@@ -162,7 +162,7 @@ def _failed(summarizer: Summarizer, problem: str, cause: Cause, error: BaseExcep
 
 
 def _signal(error: BaseException) -> BaseException | None:
-    """Return what ends the program in an error: itself, or the first of its group; None where it is a failure."""
+    """Return the exception in an error that ends the program: itself, or the first of its group; None for a failure."""
     if isinstance(error, SIGNALS):
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -171,7 +171,7 @@ def _signal(error: BaseException) -> BaseException | None:
 
 
 def _too_much(text: str, request: SummaryRequest) -> _Failure | None:
-    """Refuse a text that cannot be stored, or is longer than it may be; at a cost that its length does not set."""
+    """Refuse a text that cannot be stored, or is too long, at a cost that does not grow with its length."""
     most, counter = request.max_tokens, request.counter
     try:
         text.encode()
@@ -185,7 +185,7 @@ def _too_much(text: str, request: SummaryRequest) -> _Failure | None:
 
 
 def _nameless(answer: Summary) -> _Failure | None:
-    """Refuse an answer whose author, or usage, cannot be stored beside it."""
+    """Refuse an answer whose author or usage cannot be stored beside it."""
     said = {name: getattr(answer, name) for name in WrittenBy.model_fields}
     said["fallback_reason"] = answer.fallback_reason and repair_text(answer.fallback_reason)
     try:

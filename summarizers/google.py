@@ -1,4 +1,4 @@
-"""Summaries by Google's models."""
+"""Summarise with Google's models."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _WHOLE: Final = {"STOP", "FINISH_REASON_UNSPECIFIED"}
 class GoogleSummarizer(ModelSummarizer):
     """Summarises with a Gemini model.
 
-    The SDK's client is made for each summary and closed behind it; one of the application's is used as it is, with
+    The SDK's client is made for each summary and closed after it; the application's own client is used unchanged, with
     its own retries, and left open.
 
     Args:
         model: the model's name.
         client: the ``aio`` of the application's ``google.genai.Client``.
         name: stored beside every summary.
-        options: how it is asked, see `Options`.
+        options: the settings of its requests, see `Options`.
 
     Raises:
         MissingExtra: the SDK is not installed.
-        ValueError: an option does not hold.
+        ValueError: an option is invalid.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class _Connection:
 
 
 def _problem_of(response: GenerateContentResponse) -> SummarizerFailed | None:
-    """Return why a response is no answer; None where it is one."""
+    """Return the failure of an unusable response; None where the response can be used."""
     if not response.candidates:
         feedback = response.prompt_feedback
         return declined(feedback.block_reason if feedback is not None else "no candidate")

@@ -1,6 +1,7 @@
-"""Layouts: the headings of each shape of summary, what is below them, and how much of the cap each may claim.
+"""The layout of each shape of summary: its headings, the points under them, and their shares of the cap.
 
-From the second compaction on a structured summary ends with a line that says how many it incorporates (seed 001).
+From the second compaction on a structured summary ends with a line that counts the compactions it incorporates
+(keep-last design).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ class Part:
 
     Attributes:
         heading: the line, or lines, above the points; empty for none.
-        sections: what kinds of points stand under it.
-        share: part of the cap that it may claim before the other parts had theirs.
-        mark: what each point begins with.
-        empty: what stands there without any point; empty where the heading is left out then.
+        sections: the kinds of its points.
+        share: part of the cap that it may claim before the other parts have had theirs.
+        mark: the beginning of each point's line.
+        empty: the text under the heading when there are no points; if it is empty, the heading is left out.
     """
 
     heading: str
@@ -40,16 +41,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The parts of a summary, in the order in which they are written."""
+    """The parts of a summary, in the order of the text."""
 
     parts: tuple[Part, ...]
 
     def by_priority(self) -> list[Part]:
-        """Return the parts in the order in which they claim their room."""
+        """Return the parts in the order in which they claim room."""
         return sorted(self.parts, key=lambda part: min(map(_PRIORITY.index, part.sections)))
 
     def titles(self) -> dict[str, Section]:
-        """Return the section that each heading stands for when a summary is read back: the first one under it."""
+        """Return the section that each heading gives to its points when a summary is read back.
+
+        It is the first of the heading's sections.
+        """
         return {part.heading.splitlines()[0].lstrip("# "): part.sections[0] for part in self.parts if part.heading}
 
 
@@ -60,7 +64,7 @@ _PRIORITY: Final = (
 
 
 def plain(shares: Mapping[Section, float]) -> Layout:
-    """Return the generic layout: a heading a section, left out where there is nothing under it."""
+    """Return the generic layout: one heading a section, left out where it has no points."""
     return Layout(tuple(Part(f"## {section}", (section,), share) for section, share in shares.items()))
 
 
@@ -87,7 +91,7 @@ SECTIONS: Final = Layout(
         Part("### Errors & Resolutions", (Section.ERRORS,), 0.16),
     )
 )
-"""Seed 001's summary structure template; errors only if there were any."""
+"""The keep-last design's template of a structured summary; errors only if there were any."""
 CONTINUATION: Final = Layout(
     (
         Part("## What Was Accomplished", (Section.DONE, Section.FILES), 0.3, empty="- Nothing recorded"),
@@ -102,6 +106,6 @@ CONTINUATION: Final = Layout(
         ),
     )
 )
-"""Seed 004's five headings."""
+"""The five headings of the prune-then-summarize design."""
 BULLETS: Final = Layout((Part("", tuple(Section), 1.0),))
-"""Seed 000's three to five bullet points."""
+"""The three to five bullet points of the priority-chain design."""

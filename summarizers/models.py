@@ -1,7 +1,6 @@
-"""Summarizers over the providers' own SDKs: what they share, whatever the provider.
+"""What the summarizers over the providers' own SDKs share: chunks, timeouts, windows, usage and failures.
 
-One question is one request of the SDK, which tries again by itself; here are the chunks, the time that a question may
-take, the model's window, what it all took, and why there is no answer.
+One question is one request of the SDK, which retries by itself.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from .progressive import Message
 
 DEFAULT_RETRIES: Final = 2
-"""How often an SDK tries again by itself: after a 429, an overload, a lost connection."""
+"""Number of the SDK's own retries: after a 429, an overload, a lost connection."""
 _ROOM: Final = 2
-"""The model may write so many times the cap before it is stopped: an answer up to there is cut and used."""
+"""Multiple of the cap at which the model is stopped: an answer up to there is cut and used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,9 @@ class Question:
     """One request to a model.
 
     Attributes:
-        model: that is asked.
-        message: what it is told, and what it is shown.
-        max_tokens: after so many, in its own tokens, it is stopped.
+        model: the model's name.
+        message: the instructions, and the record to summarise.
+        max_tokens: cap of the answer, in the model's own tokens.
         temperature: sent only where it is given.
     """
 
@@ -56,10 +55,10 @@ class Reply:
     """A model's answer to one question.
 
     Attributes:
-        text: what it says.
-        usage: what it took, whether or not it can be used.
-        model: that answered.
-        problem: why it cannot be used, where the model declined or was stopped.
+        text: the answer's text.
+        usage: the reported usage, whether or not the answer is usable.
+        model: the model that answered.
+        problem: why the answer is unusable, where the model declined or was stopped.
     """
 
     text: str
@@ -69,28 +68,28 @@ class Reply:
 
 
 class Connection(Protocol):
-    """A client of one provider, in its own words."""
+    """A client of one provider, behind one interface for all."""
 
     async def ask(self, question: Question) -> Reply:
-        """Put a question.
+        """Send a question and return the reply.
 
         Raises:
-            Exception: whatever the SDK raises.
+            Exception: any exception of the SDK.
         """
         ...
 
 
 class Options(TypedDict, total=False):
-    """How a model is asked for summaries; the defaults suit every provider.
+    """The settings of requests for summaries; the defaults suit every provider.
 
     Attributes:
         temperature: sent only where it is given: not every model takes one.
-        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice what the
-            summary may have unless given. A reasoning model's thoughts count: give it room.
-        window_tokens: the model's window; what the limits data says of the model unless given.
-        timeout: seconds for one question, all tries together; None for no limit.
-        retries: how often the SDK tries again, with its own waits.
-        base_url, api_key: handed to the SDK, which reads its own environment variables otherwise.
+        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice the
+            summary's cap unless given. A reasoning model's thoughts count: give it room.
+            window_tokens: the model's window; the model's entry in the limits data unless given.
+            timeout: seconds for one question, all tries together; None for no limit.
+            retries: number of the SDK's retries, with its own waits.
+            base_url, api_key: passed to the SDK, which reads its own environment variables otherwise.
     """
 
     temperature: float | None
@@ -104,7 +103,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`Options` with their defaults."""
+    """`Options` with their defaults filled in."""
 
     temperature: float | None = None
     output_tokens: int | None = None
@@ -129,7 +128,7 @@ class ModelSummarizer:
     Args:
         model: the model's name.
         name: stored beside every summary.
-        options: how it is asked, see `Options`.
+        options: the settings of its requests, see `Options`.
 
     Raises:
         ValueError: an option does not hold.
@@ -146,14 +145,14 @@ class ModelSummarizer:
         return self._name
 
     def _connected(self) -> AbstractAsyncContextManager[Connection]:
-        """Open a connection for one summary, and close it behind it unless the client is the application's."""
+        """Open a connection for one summary, and close it afterwards unless the client is the application's."""
         raise NotImplementedError
 
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Answer a request. An answer that had to be cut says so in ``fallback_reason``.
+        """Summarise a request. ``fallback_reason`` reports an answer that had to be cut.
 
         Raises:
-            SummarizerFailed: there is no usable answer; ``cause`` says why, ``usage`` what the answers took that came.
+            SummarizerFailed: there is no usable answer; ``cause`` is the reason, ``usage`` the usage of all answers.
                 A cancellation is passed on, and closes the request.
         """
         settings = self._settings
@@ -186,27 +185,27 @@ class ModelSummarizer:
         )
 
     def _window(self, output: int) -> int:
-        """Return the window by the request's counter: less than the model's own, where that has other tokens."""
+        """Return the window by the request's counter: less than the model's own where its tokenizer differs."""
         limits = limits_of(self._model, default=_UNKNOWN, context=self._settings.window_tokens)
         return int(limits.room(output) / (1 + limits.margin))
 
 
 _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
-"""What a model is taken for that the limits data does not know."""
+"""The limits of a model that is not in the limits data."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What the replies to one request said of themselves."""
+    """The accumulated usage and model of the replies to one request."""
 
     model: str
     usage: Usage | None = None
 
     def take(self, reply: Reply) -> str:
-        """Add a reply up, and return its text. A server that reports no tokens has taken an unknown number.
+        """Add a reply, and return its text. A reply without usage makes the total unknown.
 
         Raises:
-            SummarizerFailed: the reply cannot be used.
+            SummarizerFailed: the reply is unusable.
         """
         self.model = reply.model or self.model
         if reply.usage != Usage():
@@ -217,24 +216,24 @@ class _Told:
 
 
 async def _in_time(connection: Connection, question: Question, seconds: float | None) -> Reply:
-    """Put a question, all tries of the SDK together in so many seconds."""
+    """Send a question with a time limit over all of the SDK's tries."""
     with anyio.move_on_after(seconds):
         return await connection.ask(question)
     raise SummarizerFailed([f"no answer within {seconds:g} s"], cause="timeout")
 
 
 def _in_words(error: Exception) -> str:
-    """Say what an SDK raised, and what it was raised from where only that says something."""
+    """Describe an SDK's exception, by its cause where only the cause has a message."""
     behind = error.__cause__
     why = f" ({described(behind)})" if behind is not None else ""
     return f"{described(error)}{why}"
 
 
 def stopped(reason: object) -> SummarizerFailed:
-    """Return the failure of an answer that the model's output limit ended: what is missing is its end."""
+    """Return the failure for an answer that the model's output limit cut: its end is missing."""
     return SummarizerFailed([f"the answer was stopped by its length ({reason})"], cause="length")
 
 
 def declined(reason: object) -> SummarizerFailed:
-    """Return the failure of an answer that the model or its provider refused to give."""
+    """Return the failure for an answer that the model or its provider refused."""
     return SummarizerFailed([f"the model declined to answer ({reason})"], cause="refused")

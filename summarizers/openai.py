@@ -1,4 +1,4 @@
-"""Summaries by OpenAI's models, and by every server that speaks like OpenAI's."""
+"""Summarise with OpenAI's models, or with any server that speaks OpenAI's API."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Endpoint(Protocol):
-    """One of OpenAI's two ways to ask."""
+    """One of OpenAI's two APIs for a question."""
 
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
-        """Put a question through a client.
+        """Send a question through a client.
 
         Raises:
             openai.OpenAIError: the SDK raised it.
@@ -33,16 +33,16 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletions:
-    """``/v1/chat/completions``: OpenAI's, and what compatible servers have.
+    """``/v1/chat/completions``: OpenAI's own, and the API of compatible servers.
 
     Attributes:
-        cap_field: names the output cap. Servers that are older than OpenAI's reasoning models know ``max_tokens``.
+        cap_field: name of the output cap's field. Servers older than OpenAI's reasoning models know ``max_tokens``.
     """
 
     cap_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
 
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
-        """Put a question; the instructions are the system's message."""
+        """Send a question, with the instructions as the system message."""
         options: dict[str, Any] = {self.cap_field: question.max_tokens, **_temperature(question)}
         completion = await client.chat.completions.create(
             model=question.model,
@@ -64,10 +64,10 @@ class ChatCompletions:
 
 @dataclass(frozen=True, slots=True)
 class Responses:
-    """``/v1/responses``: OpenAI's newer way; nothing of a summary is stored there."""
+    """``/v1/responses``: OpenAI's newer API; the request asks it to store nothing."""
 
     async def ask(self, client: AsyncOpenAI, question: Question) -> Reply:
-        """Put a question; the instructions are the response's."""
+        """Send a question, with the instructions in ``instructions``."""
         options: dict[str, Any] = _temperature(question)
         response = await client.responses.create(
             model=question.model,
@@ -94,21 +94,21 @@ def _temperature(question: Question) -> dict[str, Any]:
 
 
 class OpenAISummarizer(ModelSummarizer):
-    """Summarises with a model behind OpenAI's API, or behind any server that speaks like it.
+    """Summarises with a model behind OpenAI's API, or behind any server that speaks it.
 
-    The SDK's client is made for each summary and closed behind it; one of the application's is used as it is, with
+    The SDK's client is made for each summary and closed after it; the application's own client is used unchanged, with
     its own retries, and left open.
 
     Args:
         model: the model's name.
         endpoint: `ChatCompletions`, which compatible servers have too, or `Responses`.
-        client: an ``AsyncOpenAI`` of the application's.
+        client: the application's ``AsyncOpenAI``.
         name: stored beside every summary.
-        options: how it is asked, see `Options`.
+        options: the settings of its requests, see `Options`.
 
     Raises:
         MissingExtra: the SDK is not installed.
-        ValueError: an option does not hold.
+        ValueError: an option is invalid.
     """
 
     def __init__(

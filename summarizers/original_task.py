@@ -1,7 +1,7 @@
-"""The original task: what a conversation began with, also where its beginning is gone (seed 001, and its ruling).
+"""Find the original task, with which a conversation began, even where its beginning is gone (keep-last design, ruling).
 
-A log says it for ever. A plain list of messages does not: behind a summary, its first message is only the oldest one
-that is left. There the summary itself is what knows the task.
+A log keeps the first prompt for ever. A plain list of messages does not: after a summary, its first message is only the
+oldest one left. There only the summary itself knows the task.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOLD: Final = re.compile(
 
 
 def original_task(request: SummaryRequest) -> str | None:
-    """Return what the conversation of a request began with; None where neither log nor earlier summary says it."""
+    """Return the task with which a request's conversation began; None where neither log nor earlier summary has it."""
     if request.original_task:
         return request.original_task
     if not request.previous:

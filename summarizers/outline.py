@@ -1,4 +1,4 @@
-"""The outline of a summary: reading one that was written before, and writing one under a hard cap."""
+"""Read the outline of an earlier summary, and write one under a hard cap."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _NAMES: Final[tuple[tuple[str, Section], ...]] = (
 _TITLES: Final = {section.value: section for section in Section}
 _EARLIER_LENGTH: Final = 220
 _EARLIER_FACT: Final = 700
-"""Errors and files hold paths that must stay whole, and the task is shortened by tokens."""
+"""Sections that are not clipped by characters: errors and files hold whole paths, the task is cut by tokens."""
 _PROSE: Final = (Section.DECISIONS, Section.DONE, Section.QUESTIONS, Section.NEXT)
 
 
 def read_outline(summary: str, titles: Mapping[str, Section] = _TITLES) -> list[Point]:
-    """Make points of an earlier summary, its order kept; text under no known heading is sorted by its wording.
+    """Make points of an earlier summary, in its order; text under no known heading is classified by its wording.
 
     Args:
-        summary: of any hand, not to be trusted.
-        titles: sections of the headings that the summary's own shape has.
+        summary: a summary by any author, untrusted.
+        titles: the sections of the headings of the summary's own shape.
     """
     points: list[Point] = []
     section: Section | None = None
@@ -63,7 +63,7 @@ def read_outline(summary: str, titles: Mapping[str, Section] = _TITLES) -> list[
 
 
 def task_text(point: Point) -> str:
-    """Return a task's own words, without the label that told first and newest apart."""
+    """Return a task's own words, without the label that separates first and newest task."""
     return _LABEL.sub("", point.text)
 
 
@@ -77,9 +77,9 @@ class Draft:
     """A summary in the making: takes points as long as they fit, and writes them under their headings.
 
     Args:
-        counter: counts what is written.
+        counter: counts the text.
         max_tokens: hard cap of the finished text.
-        layout: its headings.
+        layout: the headings.
     """
 
     def __init__(self, counter: TokenCounter, max_tokens: int, layout: Layout) -> None:
@@ -90,13 +90,13 @@ class Draft:
         self._spent = {part: self._standing(part) for part in layout.parts}
 
     def fill(self, ranked: Sequence[tuple[Point, float]], *, least: float) -> None:
-        """Take points, best first: each part up to its share of the cap, then what is worth the room that is left.
+        """Take points, best first: each part up to its share of the cap, then the best points that fit the rest.
 
         Prose of the earlier summary gets half of a share.
 
         Args:
             ranked: points with their values, best first within a section.
-            least: points of a smaller value are taken only where their part would be empty.
+            least: points of a smaller value are taken only to keep their part from being empty.
         """
         left: list[tuple[float, Part, Point]] = []
         for part in self._layout.by_priority():
@@ -116,15 +116,16 @@ class Draft:
                     left.append((value, part, point))
                 else:
                     earlier += cost if point.earlier else 0
+        # Only after every part had its share: a rich part may not take the room of the parts behind it.
         for value, part, point in sorted(left, key=lambda kept: -kept[0]):
             if value >= least:
                 self._take(part, point, self._cost(part, point), self._max_tokens)
 
     def text(self) -> str:
-        """Write the summary; it never counts more than the cap, and is empty only where nothing fits."""
+        """Write the summary; it never counts more than the cap, and is empty only where no point fits."""
         parts = self._layout.parts
         text = self._write(parts)
-        if self._counter.count(text) > self._max_tokens:  # headings with nothing under them go first
+        if self._counter.count(text) > self._max_tokens:  # drop headings without points first
             parts = tuple(part for part in parts if self._chosen[part])
         while True:
             text = self._write(parts)
@@ -162,7 +163,7 @@ class Draft:
 
 
 def fitted(text: str, tokens: int, counter: TokenCounter) -> str:
-    """Shorten a line to so many tokens, after a word, and say so with an ellipsis; empty where nothing fits."""
+    """Shorten a line to ``tokens`` tokens, after a word, with an ellipsis; empty where no word fits."""
     if counter.count(text) <= tokens:
         return text
     cut = counter.truncate(text, max(tokens - counter.count(ELLIPSIS), 0))

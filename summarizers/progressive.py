@@ -1,4 +1,4 @@
-"""Progressive summaries: a record of any length through a model with a small window (seed 002).
+"""Summarise a record of any length with a model of a small window, chunk by chunk (cut-point design).
 
 Blocks become short entries, entries become chunks that fit the window together with prompt, earlier summary and answer,
 and each chunk's answer is the earlier summary of the next.
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from timeline.ports import SummaryRequest, TokenCounter
 
 LEAST_RECORD: Final = 64
-"""A window that leaves fewer tokens than this for the record is too small to summarise with."""
+"""Least tokens that a window must leave for the record; a smaller window is refused."""
 _AS_BEFORE: Final = "(what the earlier summary says of it)"
-"""Stands for the original task where only the earlier summary may know it."""
+"""The text in place of the original task where only the earlier summary may know it."""
 _FENCE: Final = "\n{fence}\n"
-"""What opens the record in every prompt: its field on a line of its own."""
+"""The opening of the record in every prompt: its field on a line of its own."""
 _SLACK: Final = 16
-"""Tokens by which joined texts may count more than their parts."""
+"""Most tokens by which joined texts count more than their parts."""
 _BOUNDARY: Final = re.compile(r"\n|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last answer, and what was done to it where it was over-long."""
+    """The last answer, and how it was changed where it was too long."""
 
     text: str
     remark: str | None = None
@@ -44,11 +44,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A prompt in its two parts: what the model is told to do, and what it is shown.
+    """A prompt in its two parts: the instructions, and the record to summarise.
 
     Attributes:
-        instructions: of this library and the caller; nothing that comes from the conversation.
-        record: everything that does, inside its fence.
+        instructions: text of this library and the caller only, nothing from the conversation.
+        record: everything from the conversation, inside its fence.
     """
 
     instructions: str
@@ -56,20 +56,20 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Both in one, for a model that is sent a single text."""
+        """Both parts as one text, for a model that takes a single text."""
         return f"{self.instructions}\n{self.record}"
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The tasks of a request, as short as the window wants them."""
+    """The tasks of a request, shortened to fit the window."""
 
     task: str = ""
     original_task: str = ""
 
 
 def chunked(entries: Iterable[str], tokens: int, counter: TokenCounter, separator: str) -> Iterator[str]:
-    """Join entries to chunks of at most so many tokens; one that is longer by itself is cut."""
+    """Join entries to chunks of at most ``tokens`` tokens; an entry that is longer by itself is cut."""
     chunk: list[str] = []
     spent = 0
     between = counter.count(separator)
@@ -88,8 +88,8 @@ def chunked(entries: Iterable[str], tokens: int, counter: TokenCounter, separato
 def build_message(request: SummaryRequest, record: str, previous: str | None, texts: Texts) -> Message:
     """Fill in the prompt of a request.
 
-    Everything that comes from the conversation stands inside a fence, whose mark is a hash of what it encloses: no text
-    can hold the mark that would close its own fence. The prompts' own text before the fence is the instructions.
+    All text from the conversation goes inside a fence, whose mark is a hash of the enclosed text: no text can hold the
+    mark that would close its own fence. The prompt's own text before the fence is the instructions.
     """
     prompt = prompt_for(request)
     mark = sha256_hex("\n".join((texts.task, texts.original_task, previous or "", record)))[:16]
@@ -124,15 +124,15 @@ async def summarize_progressively(
     """Ask a model for a summary, chunk by chunk.
 
     Args:
-        request: what to summarise.
+        request: the record to summarise, and how.
         call: sends a prompt and returns the answer.
         window_tokens: the model's window by the request's counter; prompt and longest answer never exceed it.
 
     Raises:
-        SummarizerFailed: the window is too small, or an answer is empty or more than twice as long as it may be.
+        SummarizerFailed: the window is too small, or an answer is empty or more than twice as long as allowed.
     """
     counter = request.counter
-    # Tasks and earlier summary may each take an eighth of the window; what a summarizer wrote itself is shorter.
+    # Tasks and earlier summary may each take an eighth of the window; a summarizer's own summary is shorter.
     texts = Texts(
         task=shortened(request.task or "", window_tokens // 8, counter),
         original_task=shortened(original_task(request) or "", window_tokens // 8, counter),
@@ -155,10 +155,10 @@ async def summarize_progressively(
 
 
 def accepted(answer: object, max_tokens: int, counter: TokenCounter) -> Answer:
-    """Check an answer against the cap: up to twice as long it is cut at a line or sentence, and says so.
+    """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
-        SummarizerFailed: the answer is no text, empty, or longer than that.
+        SummarizerFailed: the answer is no text, empty, or longer than twice the cap.
     """
     if not isinstance(answer, str):
         raise SummarizerFailed([f"the answer is of type {type(answer).__name__}, not a text"])
@@ -176,7 +176,7 @@ def accepted(answer: object, max_tokens: int, counter: TokenCounter) -> Answer:
 
 
 def shortened(text: str, tokens: int, counter: TokenCounter) -> str:
-    """Cut a text at the last line or sentence that fits; at a character where the first one does not."""
+    """Cut a text at the last line or sentence that fits; at a character where no line or sentence does."""
     if counter.count(text) <= tokens:
         return text
     cut = counter.truncate(text, tokens)

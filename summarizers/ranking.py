@@ -1,6 +1,6 @@
-"""Which points of a conversation say most: TF-IDF centroid for weight, maximal marginal relevance against repetition.
+"""Rank a conversation's points: TF-IDF centroid for weight, maximal marginal relevance against repetition.
 
-A point's value is what the block rules give it, raised by how much its words are those of the whole conversation
+A point's value is its weight by the block rules, raised by how many of its words are those of the whole conversation
 (Radev's centroid method, which needs one pass where TextRank needs all pairs), and by the exact facts it holds.
 """
 
@@ -22,12 +22,12 @@ FACT: Final = re.compile(
     r"`[^`]+`|\S+/\S+|\b\w+\.\w{1,5}\b|\b\d[\d.,:]*\b|\b[0-9a-f]{7,40}\b|\b\w+_\w+\b|#\d+|\b[A-Z]{2,}-\d+\b"
 )
 _CONSIDERED: Final = 80
-"""Points of one section that compete; the search for repetition takes each pair of them."""
+"""Most points of one section that compete; the search for repetition compares each pair of them."""
 _REPETITION: Final = 0.7
 
 
 class Section(StrEnum):
-    """What kinds of points there are, named as the generic summary names them; a layout says where each one goes."""
+    """The kinds of points, named as the generic summary names them; a layout gives each one its place."""
 
     TASK = "Task"
     DECISIONS = "Decisions and findings"
@@ -42,14 +42,14 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One line that may stand in a summary.
+    """One line that may go into a summary.
 
     Attributes:
-        section: where it would stand.
+        section: its kind.
         text: a clean single line.
-        order: its place in the record; points of the previous summary stand before all others.
-        weight: what the block rules think of it, 1 being an ordinary sentence.
-        pinned: it stands in every summary, shortened where it must be.
+        order: its place in the record; points of the previous summary come before all others.
+        weight: its weight by the block rules, 1 being an ordinary sentence.
+        pinned: it goes into every summary, shortened where it must be.
         earlier: it comes from the previous summary.
     """
 
@@ -62,11 +62,11 @@ class Point:
 
 
 def ranked(points: Sequence[Point], focus: Iterable[str] = ()) -> list[tuple[Point, float]]:
-    """Order points by what each adds to those before it, with their values; near-repetitions come last.
+    """Order points, with their values, by what each adds to those before it; near-repetitions come last.
 
     Args:
         points: points of any sections.
-        focus: terms that the caller wants to hear about.
+        focus: terms that the caller wants to be in the summary.
     """
     words = {point: terms(point.text) for point in points}
     relevance = _relevance(words, frozenset(focus))
@@ -97,7 +97,7 @@ def _relevance(words: dict[Point, list[str]], focus: frozenset[str]) -> dict[Poi
 def _without_repetition(
     points: list[Point], words: dict[Point, list[str]], relevance: dict[Point, float]
 ) -> list[tuple[Point, float]]:
-    """Take the most relevant point, each time discounted by its likeness to the nearest that was taken before."""
+    """Take the most relevant point again and again, each discounted by its likeness to the nearest taken one."""
     likeness = dict.fromkeys(points, 0.0)
     chosen: list[tuple[Point, float]] = []
     left = list(points)

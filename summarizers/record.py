@@ -1,8 +1,8 @@
-"""From blocks to points: what each kind of block has to say in a summary.
+"""Turn blocks into the points of a summary, by the kind of each block.
 
-Prompts are tasks; the assistant's sentences are sorted by what they announce (a decision, something done, a question,
-a next step); a failed call is an error with its target and its most telling line, marked where the same call worked
-later; calls that write are changed files. Successful tool output says nothing here: it can be read back by path.
+Prompts are tasks; the assistant's sentences are sorted by what they announce (a decision, finished work, a question,
+a next step); a failed call is an error with its target and its most informative line, marked where the same call worked
+later; calls that write are changed files. Successful tool output gives no points: it can be read back by path.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _NARRATION: Final = re.compile(
 
 @dataclass(slots=True)
 class Gathered:
-    """The points of a record, and what has to be seen to its end before a point can be made of it."""
+    """The points of a record, and the facts that become points only at its end."""
 
     points: list[Point] = field(default_factory=list)
     prompts: list[tuple[int, str]] = field(default_factory=list)
@@ -97,17 +97,17 @@ class Gathered:
     plan: tuple[int, list[tuple[str, str]]] = (0, [])
 
     def add(self, section: Section, text: str, order: int, weight: float = 1.0) -> None:
-        """Add a point; a text with nothing in it is none."""
+        """Add a point; an empty text is ignored."""
         if text:
             self.points.append(Point(section, text, order, weight))
 
     def settles(self, error: str) -> bool:
-        """Say whether an error of an earlier summary is history: the same call was made again since."""
+        """Return whether an error of an earlier summary is settled: the same call was made again since."""
         return error.startswith(tuple(f"{made}{end}" for made in self.made for end in (":", " (exit ")))
 
 
 def gather(blocks: Sequence[Block]) -> Gathered:
-    """Make points of all blocks, in their order; prompts stay apart."""
+    """Make points of all blocks, in their order; prompts are kept separately."""
     found = Gathered()
     last_prompt = max((i for i, b in enumerate(blocks) if isinstance(b, UserPrompt)), default=-1)
     for order, block in enumerate(blocks):
@@ -137,7 +137,7 @@ def gather(blocks: Sequence[Block]) -> Gathered:
 
 
 def classify(sentence: str) -> tuple[Section, float]:
-    """Say in which section a sentence of the assistant belongs, and how much its wording weighs."""
+    """Return the section of an assistant's sentence, and the weight of its wording."""
     if sentence.endswith((":", "\uff1a")) or (len(terms(sentence)) < 4 and not FACT.search(sentence)):
         return Section.DONE, 0.1
     if _QUESTION.search(sentence):
@@ -157,7 +157,7 @@ def _speech(found: Gathered, text: str, order: int, *, weight: float, answered: 
     for sentence in sentences(text):
         section, wording = classify(sentence)
         if answered and section in {Section.QUESTIONS, Section.NEXT}:
-            continue  # what was asked or announced before the newest prompt was answered or overtaken by it
+            continue  # questions and announcements before the newest prompt were answered or overtaken by it
         found.add(section, sentence, order, weight * wording)
 
 
@@ -175,19 +175,19 @@ def _call(found: Gathered, call: ToolCall, order: int) -> None:
 
 
 def file_of(call: ToolCall) -> str:
-    """Return the file that a call names, or nothing."""
+    """Return the file that a call names, or an empty text."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     return next((str(arguments[key]) for key in _FILES if isinstance(arguments.get(key), str)), "")
 
 
 def writes(call: ToolCall) -> bool:
-    """Say whether a call writes to the file that it names, by its own name or that of its command."""
+    """Return whether a call writes to the file that it names, by its own name or that of its command."""
     command = call.arguments.get("command", "") if isinstance(call.arguments, dict) else ""
     return _WRITES.search(f"{call.name} {command}") is not None
 
 
 def _steps(arguments: dict[str, Any]) -> list[tuple[str, str]]:
-    """Read a plan out of a call's arguments: a list of steps, each with a status."""
+    """Read a plan from a call's arguments: a list of steps, each with a status."""
     for value in arguments.values():
         if isinstance(value, list) and value and all(isinstance(v, dict) and "status" in v for v in value):
             named = [(v, next((v[k] for k in ("content", "step", "title", "task") if v.get(k)), "")) for v in value]
@@ -209,14 +209,14 @@ def _result(found: Gathered, result: ToolResult, order: int) -> None:
 
 
 def _message(result: ToolResult) -> str:
-    """Say what a failed call complained of; of one that is hidden, its replacement only says that it is."""
+    """Return a failed call's complaint; for a hidden result only that it is hidden, from its replacement."""
     if HIDDEN_KEY in result.meta:
         return "its message is hidden"
     return clip(one_line(telling_line(result.text)), _MESSAGE_LENGTH) or "failed without a message"
 
 
 def target(call: ToolCall) -> str:
-    """Return what a call is about: its file, command, address or query, else its arguments."""
+    """Return the target of a call: its file, command, address or query, else its arguments."""
     if isinstance(call.arguments, str):
         return call.arguments
     for key in _TARGETS:
@@ -227,7 +227,7 @@ def target(call: ToolCall) -> str:
 
 
 def telling_line(output: str) -> str:
-    """Return the line of an output that says most about a failure: the error raised last, else the first complaint."""
+    """Return the most informative line of a failure's output: the error raised last, else the first complaint."""
     lines = [line for line in head_and_tail(output, 20_000).splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.search(line)]
     complaints = [line for line in lines if _ERROR_LINE.search(line)]
@@ -241,7 +241,7 @@ def _brief(text: str) -> str:
 
 
 def _close(found: Gathered) -> None:
-    """Make points of what is only known at the end: failures and whether they were overcome, files, the newest plan."""
+    """Make the points known only at the end: failures and whether they were overcome, files, the newest plan."""
     for key, (order, text) in found.failures.items():
         overcome = found.worked.get(key, -1) > order
         weight = 0.5 if overcome else 1.0 if _LOOKS.search(key[0]) else 2.0

@@ -1,4 +1,4 @@
-"""Scripts: how a record is written out for a model that summarises it. What is long is shown in part."""
+"""Scripts: write a record out for a model that summarises it. Long texts are shortened."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 MESSAGE_CHARACTERS: Final = 2_000
 RESULT_CHARACTERS: Final = 500
-"""What a model is shown of a message and of a tool's result (seeds 001 and 004); a huge one is cut by it too."""
+"""Characters of a message and of a tool's result that a model is shown (keep-last and prune-then-summarize designs)."""
 CUT: Final = "\n[...truncated...]"
-"""What ends a message that was cut (seed 001)."""
+"""The end of a message that was cut (keep-last design)."""
 
 
 class Script(Protocol):
-    """A way to write a record out."""
+    """A way to write out a record."""
 
     @property
     def separator(self) -> str:
-        """What stands between two entries."""
+        """The text between two entries."""
         ...
 
     def entries(self, blocks: Sequence[Block]) -> Iterator[str]:
-        """Write blocks out, as entries that may be parted from each other."""
+        """Write blocks out as entries, between which the record may be divided into chunks."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BlockScript:
-    """One line a block: its number from 1, who speaks, and its text, shortened in the middle."""
+    """One line a block: its number from 1, its speaker, and its text, shortened in the middle."""
 
     separator: str = "\n---\n"
 
@@ -61,14 +61,16 @@ def _told(block: Block) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MessageScript:
-    """One entry a message, its parts under its role (seeds 001 and 004). Texts name what is filled in.
+    """One entry a message, its parts under its role (keep-last and prune-then-summarize designs).
+
+    Texts have named fields.
 
     Attributes:
-        heading: of a message; ``{number}`` counts from 0.
-        call: of a tool call, with ``{name}`` and ``{arguments}``.
-        result: of a tool's result, with ``{name}`` and ``{text}``.
-        cleared: of a result that gave way to a replacement.
-        separator: between two messages.
+        heading: text above a message; ``{number}`` counts from 0.
+        call: text of a tool call, with ``{name}`` and ``{arguments}``.
+        result: text of a tool's result, with ``{name}`` and ``{text}``.
+        cleared: text of a result that is shown as its replacement.
+        separator: text between two messages.
     """
 
     heading: str
@@ -78,9 +80,9 @@ class MessageScript:
     separator: str = "\n\n---\n\n"
 
     def entries(self, blocks: Sequence[Block]) -> Iterator[str]:
-        """Write each message out; a response's texts and calls are one, and so is what a turn begins with.
+        """Write each message out; a response's texts and calls are one message, and so are the blocks that open a turn.
 
-        Reasoning is no part of a message, unless there is nothing else.
+        Reasoning is left out of a message, unless the message has nothing else.
         """
         said = [block for block in blocks if not isinstance(block, Reasoning)] or blocks
         for number, (key, parts) in enumerate(groupby(enumerate(said), lambda numbered: _message(*numbered))):
@@ -102,7 +104,7 @@ class MessageScript:
 
 
 def _message(position: int, block: Block) -> tuple[str, object]:
-    """Return the role of a block's message, and what joins the block with its neighbours to that message."""
+    """Return the role of a block's message, and the key that joins neighbouring blocks into one message."""
     if isinstance(block, ToolResult):
         return "tool", position
     if isinstance(block, UserPrompt | Attachment | TurnHeader):
@@ -121,11 +123,11 @@ NUMBERED: Final = MessageScript(
     result="[Result: {text}]",
     cleared="[Result: cleared]",
 )
-"""Seed 001's, formatMessagesForSummary."""
+"""The keep-last design's (its formatMessagesForSummary)."""
 CONTINUATION: Final = MessageScript(
     heading="{role}:",
     call="[Called {name} with: {arguments}]",
     result="[{name} result: {text}]",
     cleared="[{name} result: cleared]",
 )
-"""Seed 004's, messagesToText."""
+"""The prune-then-summarize design's (its messagesToText)."""

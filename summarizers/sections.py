@@ -1,4 +1,7 @@
-"""Seed 001's structured summary: the task verbatim, a table of files, decisions, state, what is pending, errors."""
+"""Summarise in fixed sections: the task verbatim, a table of files, decisions, state, pending work, errors.
+
+The shape is that of the keep-last design.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 CREATED: Final = "Created"
 MODIFIED: Final = "Modified"
 DONE: Final = "Done"
-"""What a row says of something that was done to no file in particular."""
+"""The action in the row of finished work on no particular file."""
 _NO_COMPONENT: Final = "General"
 _WORKED: Final = " (worked later)"
 _ARROW: Final = " → "
@@ -42,7 +45,7 @@ _read: Final = reader(SECTIONS)
 
 
 def _read_sections(summary: str) -> list[Point]:
-    """Read a summary back, rows apart: they are what the next summary's table begins with."""
+    """Read a summary back, with the table's rows separate: the next summary's table begins with them."""
     lines = head_and_tail(summary, MOST_CHARACTERS).splitlines()
     rows = [cells for line in lines if (cells := _cells(line))]
     table = [
@@ -56,7 +59,7 @@ def _read_sections(summary: str) -> list[Point]:
 
 
 def _points(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """Make the points of all sections; the earlier table is continued, the earlier decisions stand."""
+    """Make the points of all sections; the earlier table continues, and earlier decisions stay."""
     rows = _table(request.blocks, found, [p for p in earlier if _is_row(p)])
     rest = [p for p in [*earlier, *found.points] if p.section not in {Section.TASK, Section.FILES} and not _is_row(p)]
     done = [_done_row(p, rows) for p in accomplished(rest)]
@@ -80,7 +83,7 @@ def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
 
 
 def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """List each file once, with what was done to it since the beginning, and the newest that was said of it."""
+    """List each file once, with everything done to it since the beginning, and the newest description of it."""
     failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
     rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
     newest_first = sorted(accomplished(found.points), key=lambda p: p.order, reverse=True)
@@ -102,13 +105,13 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
 
 
 def _said_of(file: str, done: Sequence[Point]) -> str:
-    """Return the first of the sentences about what was done that names a file."""
+    """Return the first sentence about finished work that names a file."""
     name = file.rstrip("/").rpartition("/")[2]
     return next((point.text for point in done if name in point.text), "")
 
 
 def _done_row(point: Point, rows: Sequence[Point]) -> Point | None:
-    """Make a row of something that was done; None where a file's row says it already."""
+    """Make a row of finished work; None where a file's row already says it."""
     told = _cell(point.text)
     if any(told in row.text for row in rows):
         return None
@@ -128,7 +131,7 @@ def _cell(text: str, length: int = _TOLD_LENGTH) -> str:
 
 
 def _cells(line: str) -> tuple[str, str, str] | None:
-    """Read a row of the table: file, action, description; None for a line that is none."""
+    """Read a row of the table: file, action, description; None for any other line."""
     row = line.strip()
     cells = row[1:-1].split("|") if row.startswith("|") and row.endswith("|") else []
     return (cells[0].strip(), cells[1].strip(), cells[2].strip()) if len(cells) == 3 else None

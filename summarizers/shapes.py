@@ -1,6 +1,6 @@
-"""Shapes: what the extractive summarizer makes of a record for each prompt; the generic one stands in `extractive`.
+"""Shapes: how the extractive summarizer lays out a record for each prompt; `extractive` has the generic shape.
 
-A shape reads back the summaries that it wrote, and says which points the next one has besides what every record gives.
+A shape reads back the summaries that it wrote, and adds points of its own to those that every record gives.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .record import Gathered
 
 NEWEST_LENGTH: Final = 300
-"""Characters of a line about what is being worked on."""
+"""Most characters of a line about the current work."""
 ACCOMPLISHED: Final = 1.0
-"""Weight from which a sentence says that something was done."""
+"""Least weight of a sentence that reports finished work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Shape:
     """One shape of summary.
 
     Attributes:
-        layout: its headings, for a request.
-        read: makes points of a summary of this shape, or of another hand's.
-        points: makes the points of a request out of those of the record and of the summary before.
+        layout: returns its headings, for a request.
+        read: makes points of a summary of this shape, or of another author's.
+        points: makes a request's points from those of the record and of the summary before.
         ending: a line that ends the summary; empty for none.
     """
 
@@ -44,12 +44,15 @@ class Shape:
 
 
 def fixed(layout: Layout) -> Callable[[SummaryRequest], Layout]:
-    """Return what gives every request the same layout."""
+    """Return a function that gives every request the same layout."""
     return lambda _: layout
 
 
 def reader(layout: Layout) -> Callable[[str], list[Point]]:
-    """Return what reads a layout's own summaries back; what is said about the moment is not: the next one says it."""
+    """Return a function that reads a layout's own summaries back, without the current state.
+
+    The next summary states the current state anew.
+    """
     titles = layout.titles()
 
     def read(summary: str) -> list[Point]:
@@ -59,19 +62,19 @@ def reader(layout: Layout) -> Callable[[str], list[Point]]:
 
 
 def accomplished(points: Sequence[Point]) -> list[Point]:
-    """Return the points that say that something was done."""
+    """Return the points about finished work."""
     return [point for point in points if point.section is Section.DONE and point.weight >= ACCOMPLISHED]
 
 
 def asked(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[str]:
-    """List what the user asked for, oldest first: the task of the whole conversation, then what the record knows."""
+    """List the user's requests, oldest first: the task of the whole conversation, then those in the record."""
     told = [one_line(request.original_task or ""), *(task_text(p) for p in earlier if p.section is Section.TASK)]
     told += [text for _, text in found.prompts] + [one_line(request.task or "")]
     return list(dict.fromkeys(text for text in told if text))
 
 
 def state(request: SummaryRequest, found: Gathered, earlier: Sequence[Point]) -> list[Point]:
-    """Say where the work stands: what the newest prompt asks for, and what was accomplished last."""
+    """Report the state of the work: the newest prompt's request, and the last finished work."""
     tasks = asked(request, found, earlier)
     done = accomplished(found.points) or [p for p in earlier if p.section is Section.DONE]
     room = request.max_tokens // 8

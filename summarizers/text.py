@@ -1,7 +1,7 @@
-"""Text as the extractive summarizer sees it: cleaned of everything that could pose as structure, cut into sentences.
+"""Clean text for the extractive summarizer: remove everything that could pose as structure, and cut it into sentences.
 
-What comes out is single lines without control characters, role tags, headings or fences, so that a line taken from the
-conversation can stand in a summary as data and as nothing else.
+The result is single lines without control characters, role tags, headings or fences, so that a line from the
+conversation can be in a summary only as data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ELLIPSIS: Final = "…"
 MOST_CHARACTERS: Final = 20_000
-"""Of a longer text only the beginning and the end are read; one giant line cannot slow the summary down."""
+"""Characters above which only a text's beginning and end are read, so that a giant line cannot slow a summary."""
 LONGEST_SENTENCE: Final = 300
 _LONGEST_WORD: Final = 240
 
@@ -46,9 +46,9 @@ _WIDE: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
 
 def clean(text: str) -> str:
-    """Take out escape sequences, control characters and whatever looks like a role tag; line breaks stay."""
+    """Remove escape sequences, control characters and text that looks like a role tag; line breaks stay."""
     text = _CONTROLS.sub(" ", _ESCAPES.sub("", head_and_tail(text, MOST_CHARACTERS)).replace("**", ""))
-    while True:  # a tag may be made of two halves around a third
+    while True:  # again, since removing a tag may join two halves around it to another
         stripped = _TAGS.sub(" ", text)
         if stripped == text:
             return text
@@ -56,9 +56,9 @@ def clean(text: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    """Keep a text as it is, lines and all, as far as it cannot pose as structure.
+    """Keep a text unchanged, lines included, except where it could pose as structure.
 
-    A line that looks like a heading or a row is quoted; role tags and control characters go, as in `clean`.
+    A line that looks like a heading or a row is quoted; role tags and control characters are removed, as in `clean`.
     """
     cleaned = clean(text)
     kept = text if cleaned == text.replace("**", "") else cleaned
@@ -66,7 +66,7 @@ def verbatim(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Clean a text and lay it on one line, without the marks that open a heading, a list item or a role."""
+    """Clean a text and join it to one line, without the marks that open a heading, a list item or a role."""
     joined = clean(" ".join(head_and_tail(text, MOST_CHARACTERS).split()))
     return " ".join(_shorten(word) for word in _LEAD.sub("", joined).split())
 
@@ -83,12 +83,12 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def is_language(line: str) -> bool:
-    """Say whether a line reads as words: at least three letters, and more letters, digits and spaces than signs."""
+    """Return whether a line reads as words: at least three letters, and more letters, digits and spaces than signs."""
     return _LETTERS.search(line) is not None and len(_SIGN.findall(line)) < 0.4 * len(line)
 
 
 def clip(text: str, characters: int) -> str:
-    """Cut a line after a word, and say with an ellipsis that it was cut."""
+    """Cut a line after a word, and mark the cut with an ellipsis."""
     return text if len(text) <= characters else ended(text[: max(characters - 1, 0)])
 
 
@@ -99,12 +99,12 @@ def ended(cut: str) -> str:
 
 
 def head_and_tail(text: str, characters: int) -> str:
-    """Keep two thirds of so many characters from the beginning of a text and one third from its end."""
+    """Keep the beginning and the end of a text: two thirds and one third of ``characters``."""
     if len(text) <= characters:
         return text
     tail = characters // 3
     head, end = text[: characters - tail - 3], text[len(text) - tail :]
-    partial = end.find(" ") + 1  # of a word that the cut went through, unless it is no word but a run of anything
+    partial = end.find(" ") + 1  # skip the rest of a word that the cut divided, unless it is a long run without spaces
     return f"{head} {ELLIPSIS} {end[partial:] if partial < _LONGEST_WORD else end}"
 
 

@@ -1,9 +1,10 @@
-"""Files that may be SQLite databases: looked at through SQLite, and never opened by anything else.
+"""Read files that a user names without damage to SQLite databases among them: only SQLite itself opens those.
 
-On POSIX, closing any descriptor of a file drops every lock that the process holds on it, also those that SQLite holds
-for a store that is open (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
-Another process then takes the write-ahead log away under that store, and what it appends afterwards is lost. So every
-file that a user names is read by `read_file` and `read_text` here, which leave databases alone.
+On POSIX, closing any descriptor of a file drops every lock that the process holds on it, including the locks that
+SQLite holds for an open store
+(https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_). Another process
+can then delete the write-ahead log under that store, and its later appends are lost. So every file that a user names is
+read by `read_file` and `read_text` here, which leave databases alone.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ _NO_DATABASE: Final = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN}
 
 
 class IsDatabase(OSError):
-    """A file that was to be read as plain bytes is a SQLite database."""
+    """The file to be read as plain bytes is a SQLite database."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(errno.EINVAL, "it is a SQLite database", str(path))
 
 
 def database_uri(file: Path, query: str) -> str:
-    """Write the SQLite URI of a file; every special character of the path is escaped."""
+    """Return the SQLite URI of a file, with every special character of the path escaped."""
     return f"{file.absolute().as_uri()}?{query}"
 
 
 def application_id(file: Path) -> int:
     """Return the application id in a database's header.
 
-    Immutable: SQLite takes no lock, makes no side file, and closes the file only when none of its connections in this
-    process holds a lock on it. With a writable schema it does not compare the length of the file with the header: a
+    Opened immutable: SQLite takes no lock, makes no side file, and closes the file only when no connection in this
+    process holds a lock on it. With a writable schema SQLite does not compare the file's length with the header, so a
     database that another process is just making has its id from the first page on.
 
     Raises:
@@ -50,7 +51,7 @@ def application_id(file: Path) -> int:
 
 
 def is_database(file: Path) -> bool:
-    """Return whether a file is a SQLite database that has its first page; False where it cannot be read at all.
+    """Return whether a file is a SQLite database with its first page written; False where the file cannot be read.
 
     Raises:
         OSError: the file system does not say what is at the path.
@@ -89,9 +90,9 @@ def read_text(path: str | PathLike[str]) -> str:
 
 
 def _is_empty(path: str | PathLike[str]) -> bool:
-    """Check that a file may be opened; return whether there is nothing in it, which need not be opened to be read."""
+    """Check that a file may be opened, and return whether it is empty: an empty file need not be opened to be read."""
     file = Path(path)
     if is_database(file):
         raise IsDatabase(path)
-    # An empty file may become a database at any moment, of a store that this process is just making.
+    # Never open an empty file: this process may be making it a database right now.
     return file.is_file() and file.stat().st_size == 0

@@ -1,6 +1,6 @@
-"""The digest: a deterministic, structured record of what a compaction covered.
+"""The values of a digest: a deterministic, structured record of the blocks that a compaction covered.
 
-Only the values; `timeline.planning.covered_digest` builds them. Lists keep the order of the log.
+`timeline.planning.covered_digest` builds them. Lists keep the order of the log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from timeline.frozen import Frozen
 
 
 class Artifact(Frozen):
-    """Something a turn produced or was given: a file, an attachment, a source."""
+    """A thing that a turn produced or was given: a file, an attachment, a source."""
 
     path: str
     mime: str = "text/plain"
@@ -20,7 +20,7 @@ class Artifact(Frozen):
 
 
 class ToolOutputs(Frozen):
-    """All outputs of one tool: how many, their tokens, how many were errors, and where to read them."""
+    """All outputs of one tool: their number, tokens and errors, and the paths to read them at."""
 
     tool: str
     count: int
@@ -30,7 +30,7 @@ class ToolOutputs(Frozen):
 
 
 class FileUse(Frozen):
-    """A file that was read or written; ``path`` is the block that did it last, ``times`` how often."""
+    """A file that was read or written; ``path`` is the last block that did it, ``times`` how often."""
 
     file: str
     tool: str
@@ -50,7 +50,7 @@ class Command(Frozen):
 
 
 class Search(Frozen):
-    """A search (files, text, memory or web), how many hits it had where that shows, and the hits' own paths."""
+    """A search (files, text, memory or web), its number of hits where the output shows it, and the hits' paths."""
 
     query: str
     tool: str
@@ -60,14 +60,14 @@ class Search(Frozen):
 
 
 class HiddenBlock(Frozen):
-    """A block that was hidden when it was covered, and the text that stood for it."""
+    """A block that was already hidden when it was covered, and its replacement text."""
 
     path: str
     replacement: str
 
 
 class Problem(Frozen):
-    """A failed tool call that is no shell command."""
+    """A failed tool call other than a shell command."""
 
     tool: str
     path: str
@@ -75,7 +75,7 @@ class Problem(Frozen):
 
 
 class Digest(Frozen):
-    """What a covered range did. ``more`` says, by list name, how many items a shortened copy leaves out."""
+    """The record of a covered range. ``more`` counts, by list name, the items that a shortened copy leaves out."""
 
     artifacts: tuple[Artifact, ...] = ()
     tool_outputs: tuple[ToolOutputs, ...] = ()
@@ -90,7 +90,7 @@ class Digest(Frozen):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of the blocks that its entries name, in the order of the lists, each once."""
+        """The paths of the blocks that the entries name, each once, in the order of the lists."""
         outputs = (path for output in self.tool_outputs for path in output.paths)
         entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem, ...] = (
             *self.artifacts,
@@ -104,7 +104,7 @@ class Digest(Frozen):
         return tuple(dict.fromkeys((*outputs, *(entry.path for entry in entries))))
 
     def shortened(self, most: int) -> Digest:
-        """Return a copy with at most ``most`` items a list, the newest ones, and a count of what is left out."""
+        """Return a copy with the newest ``most`` items of each list, and the number of items left out."""
         lists = {name: getattr(self, name) for name in type(self).model_fields if name != "more"}
         more = {name: len(items) - most for name, items in lists.items() if len(items) > most}
         return self.model_copy(update={**{name: items[-most:] for name, items in lists.items()}, "more": more})

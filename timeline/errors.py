@@ -1,9 +1,9 @@
-"""The one error tree. Each error keeps its facts as attributes and names the cure in its message.
+"""Every error that the library raises on purpose, in one tree: facts as attributes, the cure in the message.
 
 TimelineError
 ├── InvalidBlock (ValueError)            a block or event that may not be written
 │   └── InvalidArgument                  an argument of a method that cannot be used
-├── InvalidPolicy (ValueError)           a policy field that does not hold
+├── InvalidPolicy (ValueError)           a policy field with an invalid value
 ├── InvalidLimits (ValueError)           a file with model limits that cannot be used
 ├── InvalidPrices (ValueError)           a file with prices that cannot be used
 ├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
@@ -11,7 +11,7 @@ TimelineError
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path
-├── StageNotFound (LookupError)          no stage of that name stands
+├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
 ├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
@@ -19,8 +19,8 @@ TimelineError
 ├── ContextUnavailable                   a recorded context cannot be built again
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
-│   ├── VersionConflict                  somebody else appended first
-│   ├── DuplicateEvent                   an event id is in the log already, with other company or content
+│   ├── VersionConflict                  another writer appended first
+│   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
 │   ├── StoreMoved                       the database file was swapped while it was open
@@ -32,9 +32,9 @@ TimelineError
 ├── CompactionError
 │   ├── CompactionRefused                nothing worth doing; the typed reason says why
 │   ├── CompactionSuperseded             the log changed inside the planned range
-│   ├── CompactionInProgress             somebody else is writing a summary
-│   ├── CompactionCovered                a later summary covers the one to be taken back
-│   ├── UndoUnavailable                  there is nothing to take back, or its originals are gone
+│   ├── CompactionInProgress             another writer is writing a summary
+│   ├── CompactionCovered                a later summary covers the summary to be undone
+│   ├── UndoUnavailable                  there is no compaction to undo, or its originals are gone
 │   └── SummarizerFailed                 every summarizer of the chain failed
 └── BudgetError
     ├── ContextOverflow                  the context cannot be made to fit the limit
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 2_000
-"""Characters that are kept of an error's words: an SDK's may hold a whole response."""
+"""Most characters of a foreign error's message that are kept: an SDK's message may hold a whole response."""
 
 
 class TimelineError(Exception):
-    """Root of everything that this library raises on purpose."""
+    """Root of all errors that this library raises on purpose."""
 
 
 def described(error: BaseException) -> str:
-    """Return an error's type and words as a text that can always be stored: valid UTF-8, of bounded length."""
+    """Return an error's type and message as text that can always be stored: valid UTF-8, of bounded length."""
     try:
         said = str(error)
     except Exception as broken:  # noqa: BLE001 - the class is an application's; its own failure must not hide the first
@@ -72,7 +72,7 @@ def described(error: BaseException) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a text of other people's code as it can be stored: lone surrogates as "?", cut at 2,000 characters."""
+    """Return foreign text in a form that can be stored: lone surrogates as "?", cut at 2,000 characters."""
     repaired = text.encode(errors="replace").decode()
     return repaired if len(repaired) <= _MOST else f"{repaired[:_MOST]}… ({len(repaired):,} characters)"
 
@@ -89,13 +89,13 @@ class InvalidBlock(TimelineError, ValueError):
 
 
 class InvalidArgument(InvalidBlock):
-    """An argument of a method cannot be used, and was refused before anything was written; ``field`` names it."""
+    """An argument of a method was refused before anything was written; ``field`` names it."""
 
     _what = "Invalid argument"
 
 
 class InvalidPolicy(TimelineError, ValueError):
-    """A policy field does not hold; ``field`` names it, and ``file`` the file that it stands in, if it does.
+    """A policy field has an invalid value; ``field`` names it, ``file`` the policy file, if it comes from one.
 
     ``field`` is empty where the file as a whole cannot be used.
     """
@@ -109,7 +109,7 @@ class InvalidPolicy(TimelineError, ValueError):
 
 
 class InvalidLimits(TimelineError, ValueError):
-    """A file with model limits cannot be used; ``field`` is empty where it cannot as a whole."""
+    """A file with model limits cannot be used; ``field`` is empty where the whole file is at fault."""
 
     def __init__(self, file: str, field: str, problem: str) -> None:
         self.file = file
@@ -119,7 +119,7 @@ class InvalidLimits(TimelineError, ValueError):
 
 
 class InvalidPrices(TimelineError, ValueError):
-    """A file with prices and cache rules cannot be used; ``field`` is empty where it cannot as a whole."""
+    """A file with prices and cache rules cannot be used; ``field`` is empty where the whole file is at fault."""
 
     def __init__(self, file: str, field: str, problem: str) -> None:
         self.file = file
@@ -133,19 +133,19 @@ def _field(name: str) -> str:
 
 
 class UnknownResponse(TimelineError, TypeError):
-    """What should be recorded is no response of a model; ``got`` says what it is."""
+    """The value to record is not a model response; ``got`` says what it is."""
 
     def __init__(self, got: str) -> None:
         self.got = got
         super().__init__(
-            f"No response that can be recorded: {got}. Accepted are an Anthropic message, an OpenAI chat completion, "
-            "an OpenAI response and a Google content response, each as the SDK's object or its dict; a stream of them "
-            "goes to `recording` or `record_stream`. Nothing was written."
+            f"Not a model response: {got}. Pass an Anthropic message, an OpenAI chat completion, "
+            "an OpenAI response or a Google content response, as the SDK's object or its dict; pass a stream "
+            "to `recording` or `record_stream`. Nothing was written."
         )
 
 
 class InvalidFilter(TimelineError, ValueError):
-    """A filter of a query cannot be used; ``field`` names it, and the problem says the cure."""
+    """A filter of a query cannot be used; ``field`` names it, and the message says the cure."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -154,7 +154,7 @@ class InvalidFilter(TimelineError, ValueError):
 
 
 class ImportFailed(TimelineError):
-    """The file is no recording that can be read; nothing was imported."""
+    """The file is not a readable recording; nothing was imported."""
 
     def __init__(self, source: str, problem: str) -> None:
         self.source = source
@@ -181,18 +181,18 @@ class BlockNotFound(TimelineError, LookupError):
 
 
 class StageNotFound(TimelineError, LookupError):
-    """No stage of this name stands; ``standing`` lists the names of those that do."""
+    """No current or approved stage has this name; ``standing`` lists the names that there are."""
 
     def __init__(self, conversation: str, stage: str, standing: Sequence[str]) -> None:
         self.conversation = conversation
         self.stage = stage
         self.standing = list(standing)
-        there_are = f"; there are {', '.join(self.standing)}" if self.standing else ", and no other does"
-        super().__init__(f"No stage {stage!r} stands in conversation {conversation!r}{there_are}. Nothing was written.")
+        cure = f"Name one of: {', '.join(self.standing)}" if self.standing else "It has no stages; enter one first"
+        super().__init__(f"No stage {stage!r} in conversation {conversation!r}. {cure}. Nothing was written.")
 
 
 class StageRefused(TimelineError):
-    """A stage cannot be entered, approved or gone back to now; ``reason`` says why, and the cure."""
+    """A stage cannot be entered, approved or rewound to now; ``reason`` says why, and the cure."""
 
     def __init__(self, conversation: str, stage: str, reason: str) -> None:
         self.conversation = conversation
@@ -203,7 +203,7 @@ class StageRefused(TimelineError):
 
 
 class BlockProtected(TimelineError):
-    """A decision about one block does not hold now; ``reason`` says why. Nothing was written."""
+    """The block cannot be hidden, revealed, pinned or unpinned now; ``reason`` says why. Nothing was written."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
@@ -226,7 +226,7 @@ class HistoryUnavailable(TimelineError, LookupError):
 
 
 class ContextNotFound(TimelineError, LookupError):
-    """No recorded context has this name; ``recorded`` lists those that there are as (number, version of the event)."""
+    """No recorded context has this name; ``recorded`` lists the recorded ones as (number, version of the event)."""
 
     def __init__(self, name: str, recorded: Sequence[tuple[int, int]]) -> None:
         self.name = name
@@ -252,16 +252,16 @@ class ContextUnavailable(TimelineError):
 
 
 _UNAVAILABLE: Final = {
-    "projection": "another version of this library recorded it; use that one",
-    "unrecorded_prefix": "its system prompt, tools or tail were kept as hashes only; record contexts in full",
-    "policy": "its policy is not in the store, or of a later version of this library",
-    "redacted": "something that it showed is redacted, and was left out when the log was exported",
-    "mismatch": "what is built differs from what was recorded; `timeline verify` says more",
+    "projection": "another version of this library recorded it; use that version",
+    "unrecorded_prefix": "only hashes of its system prompt, tools or tail were kept; record contexts in full",
+    "policy": "its policy is missing from the store, or was written by a later version of this library",
+    "redacted": "a block that it showed was redacted, and left out when the log was exported",
+    "mismatch": "the rebuilt bytes differ from the recorded ones; `timeline verify` says more",
 }
 
 
 class StoreError(TimelineError):
-    """The store could not do what was asked; nothing that was acknowledged is lost."""
+    """The store could not do its work; no acknowledged event is lost."""
 
 
 class ConversationNotFound(StoreError, LookupError):
@@ -281,17 +281,18 @@ class VersionConflict(StoreError):
         self.actual = actual
         if isinstance(expected, int):
             told = (
-                f"is at version {actual}, not {expected}: somebody else appended. Read the new events and append again."
+                f"is at version {actual}, not {expected}: another writer appended. "
+                "Read the new events and append again."
             )
         elif actual:
-            told = f"was to be begun, and is there already, at version {actual}. Choose another id, or open that one."
+            told = f"exists already, at version {actual}. Choose another id, or open that one."
         else:
-            told = "was to be there, and is not. Choose the id of one that is, or begin it."
+            told = "does not exist. Choose the id of an existing one, or begin it."
         super().__init__(f"Conversation {conversation!r} {told} Nothing was written.")
 
 
 class DuplicateEvent(StoreError):
-    """Event ids are in the log already, but not as the same append; nothing was written."""
+    """Event ids are in the log already, but from another append; nothing was written."""
 
     def __init__(self, conversation: str, event_id: str, problem: str) -> None:
         self.conversation = conversation
@@ -300,7 +301,7 @@ class DuplicateEvent(StoreError):
 
 
 class PathTaken(StoreError):
-    """A path is the address of one block for ever; nothing was written."""
+    """The path is in use: a path addresses one block for ever. Nothing was written."""
 
     def __init__(self, conversation: str, path: str) -> None:
         self.conversation = conversation
@@ -325,7 +326,7 @@ class StoreFull(StoreError):
 class StoreMoved(StoreError):
     """The database file was deleted, renamed, replaced or overwritten while it was open.
 
-    What was just appended may be in the old file only; what is read is no answer any more. The store takes no more
+    The newest appends may be in the old file only, and reads from it are no longer valid. The store takes no more
     appends: open it again, and append again.
     """
 
@@ -335,7 +336,7 @@ class StoreClosed(StoreError):
 
 
 class SearchUnavailable(StoreError):
-    """The SQLite library in use was built without FTS5. Use a Python whose SQLite has it; all else works without."""
+    """The SQLite library in use was built without FTS5. Use a Python whose SQLite has it; the rest works without."""
 
 
 class StoreCorrupt(StoreError):
@@ -347,7 +348,7 @@ class NotAStore(StoreCorrupt):
 
 
 class StoreTooOld(StoreCorrupt):
-    """The store was written by an earlier version. Open it once without ``readonly``, which brings it up to date."""
+    """The store was written by an earlier version. Open it once without ``readonly`` to bring it up to date."""
 
 
 class StoreTooNew(StoreCorrupt):
@@ -370,18 +371,18 @@ class CompactionRefused(CompactionError):
 
 
 _REFUSAL_CURES: Final = {
-    "nothing_to_cover": "Only what must stay is left; try again when newer turns stand behind it, or unpin some.",
+    "nothing_to_cover": "Every block left must stay; try again after newer turns, or unpin some blocks.",
     "no_progress": "Try again when the conversation has grown, or lower keep_recent or min_progress of the policy.",
     "vetoed": "The application's on_before_compaction hook forbade it.",
 }
 
 
 class CompactionSuperseded(CompactionError):
-    """What was to be summarised changed while the summary was written, and for good; nothing was covered."""
+    """The range to be summarised changed for good while its summary was written; nothing was covered."""
 
 
 class CompactionInProgress(CompactionError):
-    """Somebody else is writing a summary of this conversation, at the latest until ``expires_at``."""
+    """Another writer is writing a summary of this conversation, until ``expires_at`` at the latest."""
 
     def __init__(self, conversation: str, version: int, expires_at: datetime) -> None:
         self.conversation = conversation
@@ -394,7 +395,7 @@ class CompactionInProgress(CompactionError):
 
 
 class CompactionCovered(CompactionError):
-    """The compaction cannot be taken back alone: the summary of a later one covers its own. ``by`` is its version."""
+    """The compaction cannot be undone alone: a later one covers its summary. ``by`` is the later one's version."""
 
     def __init__(self, version: int, by: int) -> None:
         self.version = version
@@ -406,7 +407,7 @@ class CompactionCovered(CompactionError):
 
 
 class UndoUnavailable(CompactionError):
-    """A compaction cannot be taken back; ``reason`` says why."""
+    """The compaction cannot be undone; ``reason`` says why."""
 
     def __init__(self, conversation: str, reason: str) -> None:
         self.conversation = conversation
@@ -429,16 +430,16 @@ Cause: TypeAlias = Literal[
     "cancelled",
     "error",
 ]
-"""Why a model gave no usable summary: its provider refused or failed, the way there did, the model declined
-(``refused``), was stopped by its output limit (``length``), said nothing or said too much, or the summarizer's own code
-cancelled it (``cancelled``); ``error`` is all else."""
+"""Why a model gave no usable summary: its provider refused or failed, the connection did, the model declined
+(``refused``), was stopped by its output limit (``length``), said nothing (``empty``) or too much (``too_long``), or the
+summarizer's own code cancelled it (``cancelled``); ``error`` is everything else."""
 
 
 class SummarizerFailed(CompactionError):
     """Every summarizer of the chain failed.
 
-    ``problems`` says how each one did, ``cause`` why the first of them did, ``usage`` what their answers were reported
-    to have taken all the same, None where nobody reported any.
+    ``problems`` has one entry for each summarizer, ``cause`` is why the first one failed, and ``usage`` is the reported
+    usage of their unusable answers, None where no usage was reported.
     """
 
     def __init__(self, problems: Sequence[str], *, cause: Cause = "error", usage: Usage | None = None) -> None:
@@ -447,12 +448,12 @@ class SummarizerFailed(CompactionError):
         self.usage = usage
         super().__init__(
             f"No summary: {'; '.join(self.problems)}. "
-            "Nothing was covered; mend the summarizer, or put the extractive one behind it."
+            "Nothing was covered; fix the summarizer, or add the extractive one as a fallback."
         )
 
 
 class BudgetError(TimelineError):
-    """The context and the limit cannot be brought together."""
+    """The context does not fit the limit."""
 
 
 class ContextOverflow(BudgetError):
@@ -483,12 +484,12 @@ class BudgetImpossible(BudgetError):
 
 
 class ContextRefused(BudgetError):
-    """The model refused a context for its size, and no smaller one could be made that it takes.
+    """The model refused a context for its size, and compacting made none that it accepts.
 
     Attributes:
-        sent: sizes of the contexts that it refused, in our tokens, in order.
+        sent: sizes of the refused contexts, in our tokens, in order.
         limit: the limit that the provider named, in its own tokens; None where it named none.
-        target: what the context was to be compacted to, in our tokens.
+        target: the size that compaction aimed for, in our tokens.
         tried: what the compaction did, or why it did nothing.
     """
 
@@ -500,14 +501,16 @@ class ContextRefused(BudgetError):
         named = f" (it named a limit of {limit})" if limit is not None else ""
         super().__init__(
             f"The model refused contexts of {', then '.join(map(str, self.sent))} tokens{named}. Compacting to "
-            f"{target} tokens came to: {'; '.join(self.tried) or 'nothing'}. Lower max_tokens of the policy below the "
+            f"{target} tokens gave: {'; '.join(self.tried) or 'nothing'}. Lower max_tokens of the policy below the "
             "model's limit, shorten the system prompt and tools, or begin a new conversation."
         )
 
 
 @contextmanager
 def needs(package: str, extra: str | None = None) -> Iterator[None]:
-    """Import an optional package inside this, so that a missing one is told by the extra that brings it.
+    """Turn the failed import of an optional package into an error that names the extra to install.
+
+    Put the imports inside this context manager.
 
     Args:
         package: the distribution's name.

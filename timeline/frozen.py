@@ -1,4 +1,4 @@
-"""The base of every value in the library: frozen, and closed to fields that it does not know."""
+"""The base of every value in the library: a frozen model that refuses unknown fields; and the JSON that is hashed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FrozenT = TypeVar("FrozenT", bound=Frozen)
 
 
 def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> FrozenT:
-    """Make a value out of parts that were checked before, at a third of the constructor's cost.
+    """Build a value from fields that were validated before, at a third of the constructor's cost.
 
-    For what every append makes a block. ``fields`` holds every field, ``given`` names those that are no defaults.
+    Every append builds its blocks this way. ``fields`` holds every field, ``given`` names those that are not defaults.
     """
     value = cls.__new__(cls)
     object.__setattr__(value, "__dict__", fields)
@@ -39,20 +39,23 @@ def unchecked(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> Fr
 
 
 def begins_with(values: Sequence[object], known: Sequence[object]) -> bool:
-    """Say whether values begin with the very objects of others: what is known of frozen ones then holds of these."""
+    """Return whether values begin with the same objects as ``known``.
+
+    Since the objects are frozen, anything derived from ``known`` then holds for that beginning.
+    """
     return values is known or (len(values) >= len(known) and all(map(is_, known, values)))
 
 
-# Kept, since json.dumps would make an encoder at every call: these run several times a block.
+# Made once: json.dumps would make an encoder at every call, and these run several times a block.
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 PLAIN: Final = frozenset({str, int, bool, NoneType})
-"""Types of texts, whole numbers and constants: what Python's writer of JSON and pydantic's write alike."""
+"""Types that Python's JSON writer and pydantic's write alike: texts, whole numbers and constants."""
 
 
 def is_flat(value: Any) -> bool:
-    """Say whether a value is an object of `PLAIN` values, as the arguments of a call mostly are."""
+    """Return whether a value is an object whose values are all `PLAIN`, as the arguments of a call mostly are."""
     if type(value) is not dict:
         return False
     for key, inner in value.items():  # noqa: SIM110 - a generator costs as much as the writing
@@ -72,7 +75,7 @@ def canonical_json(value: Any) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Write JSON without spaces, keys in the order that they have: what came from a provider goes back as it came.
+    """Write JSON without spaces, with keys in their own order: a provider gets its data back as it sent it.
 
     Raises:
         ValueError: the value holds NaN or an infinity, or refers to itself.
@@ -82,15 +85,15 @@ def compact_json(value: Any) -> str:
 
 
 def _flat_json(value: dict[str, Any]) -> str:
-    """Write a flat object in the order of its keys; of a long text pydantic's writer takes a third of the time."""
+    """Write a flat object in the order of its keys. pydantic's writer takes a third of the time for a long text."""
     try:
         return to_json(value).decode()
-    except ValueError:  # a lone surrogate: whoever wants UTF-8 of it will say so
+    except ValueError:  # a lone surrogate: encoding to UTF-8 reports it later
         return _COMPACT.encode(value)
 
 
 def sha256_hex(text: str) -> str:
-    """Hash a text's UTF-8 bytes; lone surrogates never reach this point (see ``repair_text``)."""
+    """Hash a text's UTF-8 bytes. Lone surrogates never get here (see ``repair_text``)."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -106,7 +109,7 @@ def repair_text(text: str) -> str:
 
 
 def shows(text: str) -> bool:
-    """Return whether a text shows anything: white space, controls and zero-width characters do not."""
+    """Return whether a text has a visible character; white space, controls and zero-width characters are invisible."""
     return any(character.isprintable() and not character.isspace() for character in text)
 
 
@@ -128,5 +131,5 @@ def repair_json(value: Any) -> Any:
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the fields that hold nothing (None, empty text, empty list or mapping); 0 and False stay."""
+    """Leave out empty fields (None, empty text, empty list or mapping); 0 and False stay."""
     return {k: v for k, v in fields.items() if v is not None and v not in ("", [], {}, ())}

@@ -1,4 +1,4 @@
-"""Usage: the tokens of a model call as its provider reported them, and how long the provider keeps what it cached."""
+"""The tokens of a model call as its provider reported them, and how long the provider caches its prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Usage(Frozen):
-    """Tokens of one model call as the provider reported them; ``input_tokens`` counts what no cache answered."""
+    """Tokens of one model call as its provider reported them; ``input_tokens`` excludes cache reads and writes."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -21,17 +21,17 @@ class Usage(Frozen):
     cache_write_1h_tokens: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """Return what both calls took together."""
+        """Return the sum of two calls' usage."""
         return Usage(**{name: value + getattr(other, name) for name, value in self})
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return what several calls took together, None where nobody reported any."""
+    """Return the sum of several calls' usage, None where no usage was reported."""
     return reduce(Usage.plus, told) if (told := [usage for usage in usages if usage is not None]) else None
 
 
 KeptLong: TypeAlias = Literal["nothing", "fixed_part", "everything"]
-"""What the provider is asked to keep for its long time; what stands further back in a request is never kept longer."""
+"""The part of a request that the provider is asked to cache for its long time; later parts are never kept longer."""
 CACHE_SECONDS: Final = 300
 """How long Anthropic keeps a prompt cache unless asked for longer; other providers keep theirs for minutes, too."""
 LONG_CACHE_SECONDS: Final = 3_600
@@ -39,14 +39,14 @@ LONG_CACHE_SECONDS: Final = 3_600
 
 
 def asked_seconds(kept_long: KeptLong) -> int:
-    """Return how long the provider is asked to keep messages."""
+    """Return for how many seconds the provider is asked to cache the messages."""
     return LONG_CACHE_SECONDS if kept_long == "everything" else CACHE_SECONDS
 
 
 def reported_seconds(usage: Usage) -> int | None:
-    """Return how long the provider keeps the messages of a call; None where the call wrote nothing.
+    """Return how many seconds the provider caches a call's messages; None where the call wrote nothing to the cache.
 
-    A call that wrote for both times has them in the cache for the short one: what is kept for long stands first in a
+    Where a call wrote for both times, its messages have the short one: the long time is always the beginning of a
     request, which is the fixed part.
     """
     if usage.cache_write_5m_tokens:

@@ -1,7 +1,7 @@
-"""The schema's history: ordered steps, applied in one transaction each, their names kept in the database.
+"""Migrate the schema: ordered steps, each applied in one transaction, with their names kept in the database.
 
-A store of a later version is refused; one of an earlier version is brought up to date when it is opened for writing.
-Rows of the log are never rewritten by a migration.
+A store of a later version is refused; a store of an earlier version is migrated when it is opened for writing.
+A migration never rewrites rows of the log.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("let appended blocks pass the indexes of rare events", rare.apply),
     ("give the store a name of its own", identity.apply),
 )
-"""In order; the first has number 1. A step that was released is never changed."""
+"""The steps in order; the first has number 1. A released step is never changed."""
 
 APPLICATION_ID: Final = 0x544C_4E45
 """``TLNE`` in the header of the file: this SQLite database is a timeline store (https://sqlite.org/pragma.html)."""
 
 
 def migrate(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a new or an older store up to date.
+    """Bring a new or an older store to the newest schema.
 
     Raises:
         StoreTooNew: a later version of this library wrote it; nothing was changed.
-        NotAStore: it holds the tables of something else.
+        NotAStore: the database has another application's tables.
         StoreCorrupt: it holds no record of its migrations.
     """
     if schema_version(connection, file) == len(MIGRATIONS):
@@ -44,7 +44,7 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
     for number, (name, apply) in enumerate(MIGRATIONS, 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Asked again inside the transaction: another process may be opening the same new file.
+            # Check again inside the transaction: another process may be opening the same new file.
             if schema_version(connection, file) < number:
                 apply(connection)
                 connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
@@ -56,7 +56,7 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_version(connection: sqlite3.Connection, file: Path) -> None:
-    """Check that a store can be read as it is.
+    """Check that a store can be read without a migration.
 
     Raises:
         StoreTooNew: a later version of this library wrote it.
@@ -75,9 +75,9 @@ def schema_version(connection: sqlite3.Connection, file: Path) -> int:
     """Return the number of the newest migration that was applied; 0 in an empty database.
 
     Raises:
-        StoreTooNew, NotAStore, StoreCorrupt: as `migrate` says.
+        StoreTooNew, NotAStore, StoreCorrupt: as for `migrate`.
     """
-    # First the mark, then the tables: both come with one commit, and another process may make it between the two.
+    # Read the mark first, then the tables: another process commits both at once, maybe between these two reads.
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if "migrations" not in names:

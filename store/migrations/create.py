@@ -1,7 +1,6 @@
 """Migration 1: the tables of the first release, word for word.
 
-The text is frozen. `store.sqlite.schema` describes what all migrations together make; a test holds the two against each
-other.
+The text is frozen. `store.sqlite.schema` describes the result of all migrations; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Migration 3: digests as rows, filled from the compactions that are in the log, and how far a search index goes.
+"""Migration 3: digests as rows, filled from the compactions in the log, and the progress of the search index.
 
-The index itself is made by the first search: a database that is never searched has none, and pays nothing for it.
+The first search makes the index itself: a database that is never searched has none and pays nothing for it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _PAGE_OF_TYPE: Final = """
 
 
 def apply(connection: sqlite3.Connection) -> None:
-    """Create the tables and fill them, a page of compactions at a time; what is taken back must be there first."""
+    """Create the tables and fill them, a page of compactions at a time; compactions come before their reversions."""
     for statement in _STATEMENTS:
         connection.execute(statement)
     for type_ in ("compaction.completed", "compaction.reverted"):
@@ -97,7 +97,7 @@ def _fill(connection: sqlite3.Connection, position: int, key: int, type_: str, e
     try:
         payload = decode_payload(type_, schema_version, text)
     except StoreCorrupt as damage:
-        # Reading that event says so too; the store must open all the same.
+        # A damaged event must not keep the store from opening; reading the event reports the damage.
         log.warning("the compaction at position %d has no digest rows: %s", position, damage)
     else:
         digest_rows.write(connection, key, rows_of(version, at, payload))

@@ -1,6 +1,6 @@
-"""Migration 2: what a fork shares with the conversation that it was made of.
+"""Migration 2: record the versions that a fork shares with its parent.
 
-What was opened before keeps its parent link, and shares nothing: its versions count from 1.
+Earlier conversations keep their parent link and share nothing: their versions count from 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Migration 5: a name that no other store has, by which a file that was put in a store's place is known.
+"""Migration 5: give each store a unique name, which reveals that another file was put in its place.
 
 A copy of the file has the same name: it is the same store.
 """

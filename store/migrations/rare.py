@@ -1,7 +1,7 @@
-"""Migration 4: the indexes of rare events, with a condition that costs an appended block nothing.
+"""Migration 4: index rare events, with a condition that costs nothing for an appended block.
 
-SQLite looks a type up in the list behind ``NOT IN`` for each index and each event. Of conditions that stand one by one
-it stops at the first that does not hold, which for most events is the very first: an append takes a fifth less time.
+For ``NOT IN``, SQLite looks a type up in the list for each index and each event. With a condition for each type it
+stops at the first that is false, which for most events is the very first: an append takes a fifth less time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ _STATEMENTS: Final = (
 
 
 def apply(connection: sqlite3.Connection) -> None:
-    """Make both indexes anew; that reads the types of all events, once."""
+    """Rebuild both indexes, which reads the types of all events once."""
     for statement in _STATEMENTS:
         connection.execute(statement)

@@ -1,1 +1,1 @@
-"""Full-text search, whatever stores the text: words, matches, snippets."""
+"""Full-text search for any store: words, matches, snippets."""

@@ -1,10 +1,10 @@
-"""Searching without an index: every text is cut into words and counted, then the best are chosen.
+"""Search without an index: cut every text into words, count them, then choose the best.
 
-The memory store searches so, and a database what its index has not reached where it may not be written. The ranks are
-those of FTS5's `bm25()` (https://sqlite.org/fts5.html#the_bm25_function), with the sign turned.
+The memory store searches this way, and a database the part that its index has not reached, if it may not write. Ranks
+are those of FTS5's `bm25()` (https://sqlite.org/fts5.html#the_bm25_function), with the sign inverted.
 
-Searched are the text of an event's block and its type, unless it was redacted. They are taken from stored payloads, not
-from blocks: the index of a database reads them by the million.
+The search covers the text and type of an event's block, unless it was redacted. They are taken from stored payloads,
+not from blocks: a database's index reads them by the million.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """The text of a block, and the block's type."""
+    """A block's text and type."""
 
     type: str
     text: str
 
 
 def text_of(payload: str) -> Text | None:
-    """Return what is searched of an event, or None where it appends no block or the payload is damaged.
+    """Return the searchable text of an event, or None where it appends no block or the payload is damaged.
 
-    Of a call that is the tool's name and the values of the arguments: their keys are nobody's words.
+    A call's text is the tool's name and the values of the arguments, without their keys.
     """
     block = _object(payload).get("block")
     if not isinstance(block, dict):
@@ -57,7 +57,7 @@ def _object(payload: str) -> dict[str, Any]:
     try:
         value = json.loads(payload)
     except ValueError:
-        return {}  # Damaged: there is nothing to find in it, and reading the event says so.
+        return {}  # Damaged: a search finds nothing in it, and reading the event reports the damage.
     return value if isinstance(value, dict) else {}
 
 
@@ -78,16 +78,16 @@ def _values(value: object) -> Iterator[str]:
 
 
 MOST: Final = 1_000
-"""Hits of a search; who needs more needs more words."""
+"""Most hits of a search; more words in the query narrow it."""
 TAGS: Final = 2
-"""Words that the index of a database adds to each text: its conversation and its type."""
+"""Words that a database's index adds to each text: its conversation and its type."""
 _SATURATION: Final = 1.2
 _LENGTH_WEIGHT: Final = 0.75
 _LEAST_WEIGHT: Final = 1e-6
 
 
 class Hit(NamedTuple):
-    """Where something was found, and how well it fits."""
+    """The place of a hit, and its rank."""
 
     position: int
     rank: float
@@ -95,7 +95,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """Which texts may be found."""
+    """The conditions on the texts that a search may find."""
 
     types: Collection[str] | None
     since: str
@@ -103,7 +103,7 @@ class SearchFilter:
 
     @classmethod
     def checked(cls, types: Collection[str] | None, since: datetime | None, until: datetime | None) -> SearchFilter:
-        """Check filters.
+        """Validate filters.
 
         Raises:
             InvalidFilter: a moment has no time zone.
@@ -112,19 +112,20 @@ class SearchFilter:
 
     @property
     def bounded(self) -> bool:
-        """Say whether time matters."""
+        """Return whether the filter has a bound in time."""
         return (self.since, self.until) != (EARLIEST, LATEST)
 
     def lets_through(self, type_: str, at: str) -> bool:
-        """Say whether a text may be found."""
+        """Return whether a text may be found."""
         return (self.types is None or type_ in self.types) and self.since <= at <= self.until
 
 
 @dataclass(slots=True)
 class Scan:
-    """The texts seen so far: those that are found, and how often each phrase occurs in all of them.
+    """The texts seen so far: the hits, and the count of each phrase in all texts.
 
-    ``conversation`` is whatever tells conversations apart where the texts come from; None lets all through.
+    ``conversation`` is any key that identifies a conversation in the source of the texts; None accepts all
+    conversations.
     """
 
     query: Query
@@ -136,7 +137,7 @@ class Scan:
     found: list[tuple[int, int, list[int]]] = field(default_factory=list)
 
     def add(self, position: int, conversation: Hashable, text: Text, at: str) -> None:
-        """Look at one text."""
+        """Scan one text."""
         words = Words.of(text.text)
         if not words.words:
             return
@@ -153,7 +154,7 @@ class Scan:
             self.found.append((position, words.size + TAGS, counts))
 
     def best(self) -> list[Hit]:
-        """Return the best of what was found, the best first; of equals the newest."""
+        """Return the best hits, best first; of equal ones the newest."""
         weights = [max(log((self.texts - n + 0.5) / (n + 0.5)), _LEAST_WEIGHT) for n in self.with_phrase]
         hits = [Hit(position, self._rank(weights, size, counts)) for position, size, counts in self.found]
         return best(hits)
@@ -166,5 +167,5 @@ class Scan:
 
 
 def best(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the best hits, the best first; of equals the newest."""
+    """Return the best hits, best first; of equal ones the newest."""
     return nsmallest(MOST, hits, key=lambda hit: (-hit.rank, -hit.position))

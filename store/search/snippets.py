@@ -1,4 +1,4 @@
-"""Hits as they are shown: the line of a text that says best why it was found, the hits between ``«`` and ``»``."""
+"""Snippets: the part of a text that shows best why it was found, with its hits between ``«`` and ``»``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ WIDTH: Final = 160
 _BEFORE: Final = 40
 """Characters shown before the first hit."""
 _MOST_TRIED: Final = 200
-"""Hits at which a snippet may begin; a text with more of them is shown by one of the first."""
+"""Most hits at which a snippet may begin; in a text with more hits it begins at one of the first."""
 
 
 class _Place(NamedTuple):
-    """A hit: characters ``start`` to ``end`` of the text, and the number of the term that it is of."""
+    """A hit: characters ``start`` to ``end`` of the text, and the number of its term."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 
 
 def found(event: Event, payload: str, query: Query, rank: float) -> Found | None:
-    """Return a hit as it is read now, or None where its text is no longer what was found."""
+    """Return a hit with its current text, or None where that text no longer matches."""
     text = text_of(payload)
     shown = None if text is None else snippet(text.text, query)
     if text is None or shown is None:
@@ -45,7 +45,7 @@ def found(event: Event, payload: str, query: Query, rank: float) -> Found | None
 
 
 def snippet(text: str, query: Query) -> str | None:
-    """Return the snippet of a text, or None if it does not hold what the query asks for."""
+    """Return the snippet of a text, or None if the text does not match the query."""
     places = _places(text, query)
     if places is None:
         return None
@@ -63,21 +63,21 @@ def snippet(text: str, query: Query) -> str | None:
 
 
 def _word_after(text: str, start: int, last: int) -> int:
-    """Return where the first whole word begins that a snippet shows, at the latest where the hit begins."""
+    """Return the start of the first whole word in a snippet, no later than the start of the hit."""
     if start <= 0:
         return 0
     return next((n + 1 for n in range(start - 1, last) if text[n].isspace()), start)
 
 
 def _word_before(text: str, end: int, first: int) -> int:
-    """Return where the last whole word ends that a snippet shows, at the earliest where the hit ends."""
+    """Return the end of the last whole word in a snippet, no earlier than the end of the hit."""
     if end >= len(text):
         return len(text)
     return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
 
 
 def _shown_from(places: list[_Place], first: _Place) -> tuple[int, int]:
-    """Say how good a snippet is that begins at a hit: the more terms it shows, and the closer together, the smaller."""
+    """Rate the snippet that begins at a hit: the more terms it shows, and the closer together, the smaller."""
     end = first.start + WIDTH - _BEFORE
     last_of_term = first.end
     terms: set[int] = set()
@@ -108,7 +108,7 @@ def _places(text: str, query: Query) -> list[_Place] | None:
 
 
 def _found(phrase: Phrase, words: list[str], humps: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, int]]:
-    """Return the first and last word of every place; of a hump that is the word it belongs to."""
+    """Return the first and last word of every place; for a hump they are its word."""
     if phrase.in_words:
         for place in phrase.places(words):
             yield place, place + len(phrase.parts) - 1

@@ -1,10 +1,10 @@
-"""Words: how a text is cut into words, what a query asks for, and where in a text it is found.
+"""Words: cut a text into words, parse a query, and find the query's places in a text.
 
-Every store cuts by these rules, the index of a database too: what is indexed are the words as they are made here.
+Every store cuts by these rules, and a database's index too: it indexes the words as they are made here.
 
 A word is a run of letters and digits, upper and lower case alike; each Chinese character and each Japanese kana is a
-word of its own, so that a text without spaces is found by any part of it. ``_``, ``.``, ``/`` and the like stand
-between words: a query's ``src/app/main.py`` asks for four words in this order. A word with humps (``getUserName``) is
+word of its own, so that any part of a text without spaces finds it. ``_``, ``.``, ``/`` and similar signs separate
+words: the query ``src/app/main.py`` asks for four words in this order. A word with humps (``getUserName``) is
 one word, and each of its humps is found too.
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LONGEST: Final = 64
-"""Letters of a word: a longer run is cut, so that a page of base64 makes no word of its own."""
+"""Most letters of a word: a longer run is cut, so that a page of base64 does not become one word."""
 _SINGLE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]{{1,{LONGEST}}}")
-"""One word as it is written."""
+"""Matches one word, in its own case."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ASKED: Final = re.compile(r'"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+)')
 _STARRED: Final = re.compile(r"[^\W_]\*\Z")
 
 
 def humps_of(word: str) -> tuple[str, ...]:
-    """Return the humps of a word as it is written, folded; nothing if it has only one."""
+    """Return the humps of a word, in lower case; none if it has only one."""
     if word.islower() or len(word) == LONGEST:
         return ()
     humps = _HUMP.split(word)
@@ -41,7 +41,7 @@ def humps_of(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Words:
-    """A text as words: each folded, and the humps of each word that has some."""
+    """A text as words: each in lower case, with the humps of each word that has some."""
 
     words: list[str]
     humps: list[tuple[str, ...]]
@@ -54,21 +54,21 @@ class Words:
 
     @cached_property
     def columns(self) -> tuple[str, str]:
-        """The words, and the humps with ``SEAM`` between those of two words: two texts to be cut at spaces."""
+        """The words, and the humps with ``SEAM`` between those of two words: two texts that are split at spaces."""
         return " ".join(self.words), f" {SEAM} ".join(" ".join(humps) for humps in self.humps)
 
     @property
     def size(self) -> int:
-        """How many words the columns have together."""
+        """Number of words in both columns."""
         return len(self.words) + sum(map(len, self.humps)) + max(len(self.humps) - 1, 0)
 
 
 SEAM: Final = "\u00a6"
-"""Stands between the humps of two words, so that no phrase goes over the seam."""
+"""Separates the humps of two words, so that no phrase crosses the seam."""
 
 
 class Phrase(NamedTuple):
-    """Words that follow one another, in the text or in the humps of one word; of the last the beginning may do."""
+    """Consecutive words, in the text or in the humps of one word; the last one may match by its beginning only."""
 
     parts: tuple[str, ...]
     in_words: bool
@@ -76,12 +76,12 @@ class Phrase(NamedTuple):
     prefix: bool
 
     def count(self, words: Words) -> int:
-        """Count the places where a text has it."""
+        """Count the places of the phrase in a text."""
         found = sum(1 for _ in self.places(words.words)) if self.in_words else 0
         return found + sum(1 for humps in words.humps for _ in self.places(humps)) if self.in_humps else found
 
     def places(self, words: Sequence[str]) -> Iterator[int]:
-        """Iterate over the indexes of words at which it begins."""
+        """Iterate over the indexes of words at which the phrase begins."""
         *before, last = self.parts
         size = len(before)
         for start, word in enumerate(words[size:]):
@@ -91,23 +91,23 @@ class Phrase(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One thing that a query asks for: any of its phrases will do."""
+    """One requirement of a query, met by any of its phrases."""
 
     phrases: tuple[Phrase, ...]
 
 
 @dataclass(frozen=True)
 class Query:
-    """What a text asks for: every term must be found."""
+    """A parsed query: every term must be found."""
 
     terms: tuple[Term, ...]
 
     @classmethod
     def parse(cls, text: str) -> Query:
-        """Read what a person typed: words, ``"quoted words"`` and ``begin*``; nothing else has a meaning.
+        """Parse a user's query: words, ``"quoted words"`` and ``begin*``; no other syntax has a meaning.
 
         Raises:
-            InvalidFilter: there is no word in it.
+            InvalidFilter: the text has no word.
         """
         terms: dict[Term, None] = {}
         for asked in _ASKED.finditer(text):
@@ -129,7 +129,7 @@ class Query:
         return [phrase.count(words) for phrase in self.phrases]
 
     def met(self, counts: Sequence[int]) -> bool:
-        """Say whether each term has a phrase that was counted."""
+        """Return whether each term has a phrase with a count above 0."""
         each = iter(counts)
         return all(any(list(islice(each, len(term.phrases)))) for term in self.terms)
 

@@ -1,1 +1,1 @@
-"""A store in one SQLite file. `store.sqlite.store` has its class."""
+"""The store in one SQLite file; `store.sqlite.store` has its class."""

@@ -1,11 +1,11 @@
-"""Appends on one SQLite connection: the functions that the writer thread runs, transaction and all.
+"""Append on one SQLite connection: the functions that the writer thread runs, transaction included.
 
-The code that begins a transaction ends it, in one call, out of reach of any cancellation. Nothing here knows of
-threads or of asyncio.
+The function that begins a transaction also ends it, out of reach of any cancellation. Nothing here uses
+threads or asyncio.
 
-First the head of each log is read, for placing appends in it; then batches whose places are settled are written:
+First the head of each log is read, to place appends in it; then the placed batches are written:
 conversations, values, snapshots, the events, and the rows of digests. Many batches cost little more than one: their
-events go in together, and each conversation's row is written once.
+events are inserted together, and each conversation's row is written once.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 NOWHERE: Final = 0
-"""The key of a conversation that does not exist: none has it."""
+"""The key of a conversation that does not exist; no stored one has it."""
 
 
 class SQLiteLog:
-    """What a conversation's stored events say of themselves; see `placing.Log`. ``key`` is 0 if there is none."""
+    """The head of a conversation's stored log; see `append_rules.Log`. ``key`` is 0 where it does not exist."""
 
     def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
         self._connection = connection
@@ -46,10 +46,10 @@ class SQLiteLog:
         self.key, self.version, self.base, self.parent_key = head or (NOWHERE, 0, 0, None)
 
     def fork_off(self, fork: ForkPoint) -> None:
-        """Put a conversation that is about to be opened behind what it shares with its parent.
+        """Put a conversation that is about to be opened behind the versions that it shares with its parent.
 
         Raises:
-            ConversationNotFound, HistoryUnavailable: as `placing.check_fork` says.
+            ConversationNotFound, HistoryUnavailable: as for `append_rules.check_fork`.
         """
         parent = SQLiteLog(self._connection, fork.parent)
         append_rules.check_fork(fork, parent.version)
@@ -60,15 +60,15 @@ class SQLiteLog:
         return self._connection.execute(statements.STORED_BETWEEN, (self.key, first, last)).fetchall()
 
     def versions_of(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the versions of those ids that the log holds."""
+        """Return the versions of the ids that the log holds."""
         return dict(self._connection.execute(statements.VERSIONS_OF_IDS, (json.dumps(list(ids)), self.key)))
 
     def taken(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that are in use, shared ones too."""
+        """Return the paths that are in use, shared ones included."""
         return self.shared(paths) if self.key == NOWHERE else self._in_use(paths, self.version, self.key)
 
     def shared(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that are in use in what a fork shares with its parent."""
+        """Return the paths that are in use in the versions that a fork shares with its parent."""
         return self._in_use(paths, self.base, self.parent_key)
 
     def _in_use(self, paths: Collection[str], last: int, key: int | None) -> set[str]:
@@ -82,7 +82,7 @@ class SQLiteLog:
 
 
 class Placed(NamedTuple):
-    """A batch, the log that it goes to, and the versions of its events; batches of one log share the object."""
+    """A batch, its log, and the versions of its events; batches of one log share the log object."""
 
     batch: Batch
     log: SQLiteLog
@@ -91,11 +91,12 @@ class Placed(NamedTuple):
 
 
 def insert(connection: sqlite3.Connection, placed: Sequence[Placed]) -> list[Appended]:
-    """Write batches in the open transaction; those of one log follow each other in the order of their versions.
+    """Write batches in the open transaction; batches of one log come in the order of their versions.
 
     Raises:
-        sqlite3.IntegrityError: an id or a path is in use; what was written before that is for the caller to undo.
+        sqlite3.IntegrityError: an id or a path is in use; the caller must roll back what was written before.
     """
+    # Conversations first: a new one gets its key here, which every other row refers to.
     _write_conversations(connection, placed)
     rows: list[Row] = []
     for batch, log, first, _ in placed:
@@ -111,7 +112,7 @@ def insert(connection: sqlite3.Connection, placed: Sequence[Placed]) -> list[App
         ]
     for some, statement in _in_statements(rows):
         connection.execute(statement, list(chain.from_iterable(some)))
-    # Asked now, when the newest row of the connection is the newest event. RETURNING would cost a third.
+    # Read right after the insert, while the connection's newest row is the newest event. RETURNING costs a third.
     (position,) = connection.execute(statements.LAST_POSITION).fetchone()
     position -= len(rows)
     appended = []
@@ -154,7 +155,7 @@ def _open(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog, end: tup
 
 
 def append_nothing(connection: sqlite3.Connection, conversation: str) -> Appended:
-    """Answer an append without events: say where the log ends."""
+    """Answer an append without events with the end of the log."""
     log = SQLiteLog(connection, conversation)
     return Appended(log.version + 1, log.version, log.last_position())
 
@@ -162,12 +163,12 @@ def append_nothing(connection: sqlite3.Connection, conversation: str) -> Appende
 def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     """Append a batch in a transaction of its own, or raise and leave nothing behind.
 
-    ``BEGIN IMMEDIATE``, because a transaction that reads first and then wants to write is refused at once, without
-    waiting for the busy timeout.
+    ``BEGIN IMMEDIATE``: SQLite refuses a transaction that reads first and writes later at once, without waiting for the
+    busy timeout.
 
     Raises:
-        TimelineError: the batch was refused, as `EventStore.append` says.
-        sqlite3.Error: the database could not do it; nothing was written.
+        TimelineError: the batch was refused, see `EventStore.append`.
+        sqlite3.Error: the database failed; nothing was written.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -179,14 +180,13 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
 
 
 def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception]:
-    """Append batches, in order, in one transaction; return for each where it went, or why it was refused.
+    """Append batches, in order, in one transaction; return the place of each, or the error that refused it.
 
-    One that is refused takes nothing of the others with it. Where the database itself cannot write one of them (the
-    disk is full, say), nobody can tell what is left of the transaction: it is rolled back, and each batch gets one of
-    its own.
+    A refused batch leaves the others alone. Where the database itself fails to write one of them (a full disk, say),
+    the state of the transaction is unknown: it is rolled back, and each batch gets one of its own.
 
     Raises:
-        sqlite3.Error: the transaction could not be begun, or not be committed; nothing was written.
+        sqlite3.Error: the transaction could not be begun or committed; nothing was written.
     """
     if len(batches) < 2:
         return [_alone(connection, batch) for batch in batches]
@@ -211,7 +211,7 @@ def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception
 
 
 def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception] | None:
-    """Write all batches as if they were one, which costs a fraction; None: one of them needs a closer look."""
+    """Write all batches as one, which costs a fraction; None where one of them needs a closer look."""
     placed = _at_the_ends(connection, batches)
     if placed is None:
         return None
@@ -225,7 +225,7 @@ def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[A
 
 
 def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Placed] | None:
-    """Place batches that follow the ends of their logs, and each other; None: there is one that does not."""
+    """Place batches that continue the ends of their logs, or each other; None where one does not."""
     logs: dict[str, SQLiteLog] = {}
     placed: list[Placed] = []
     for batch in batches:
@@ -245,7 +245,7 @@ def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> li
 
 
 def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
-    """Append one batch of several, or take it back alone."""
+    """Append one batch of several, or roll it back alone."""
     connection.execute("SAVEPOINT batch")
     try:
         outcome: Appended | Exception = _append(connection, batch, _back_to_savepoint)
@@ -267,8 +267,8 @@ def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite
     try:
         (appended,) = insert(connection, [Placed(batch, log, log.version + 1, log.version + len(batch.drafts))])
     except sqlite3.IntegrityError:
-        # The unique indexes look for known ids and paths, so that an append pays for no look-up of its own. What
-        # they refused is looked up now, without the rows that are in already.
+        # Insert first: the unique indexes find known ids and paths, so that an append pays for no look-up of its own.
+        # Only a refused one is looked up, after its rows are rolled back.
         undo(connection)
         known = append_rules.collision(batch, SQLiteLog(connection, batch.conversation))
         if known is None:
@@ -287,6 +287,6 @@ def _back_to_savepoint(connection: sqlite3.Connection) -> None:
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # A full disk rolls back by itself, and after a commit there is nothing left to do.
+    # Only inside a transaction: a full disk rolls back by itself, and a commit leaves nothing to roll back.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Writing digests as rows, in the transaction of the append that completes or takes back a compaction."""
+"""Write digests as rows, in the transaction of the append that completes or undoes a compaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
-    """Write what an event of a conversation (its key) adds, if it adds anything; the event itself is there already."""
+    """Write the rows that an event of a conversation (its key) adds, if any; the event itself is written before."""
     if isinstance(row, Reversion):
         connection.execute(statements.REVERT, (row.version, json.dumps(row.reverted), key))
     elif row is not None:

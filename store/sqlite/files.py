@@ -1,6 +1,6 @@
-"""Database files: what is at a path, and the two connections to it: a thread that writes, and aiosqlite that reads.
+"""Database files: inspect a path, and open its two connections: a thread that writes, and aiosqlite that reads.
 
-A file is looked at before it is opened for writing: what is no store of ours is never changed, not even by the side
+A file is inspected before it is opened for writing: a file that is not our store is never changed, not even by the side
 files that SQLite makes beside a database in WAL mode.
 """
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 async def started(writer: Writer) -> Writer:
-    """Wait until a writer has its connection; stop it where that fails."""
+    """Wait until a writer has its connection; stop the writer if that fails."""
     try:
         await asyncio.wrap_future(writer.opened)
     except BaseException:
@@ -53,11 +53,11 @@ async def connect_reader(address: str, file: Path, busy_timeout: float, name: st
         address: the file's URI, of `files.reading_uri`.
         file: names the store in errors.
         busy_timeout: seconds to wait for another process.
-        name: the name of the store that the writer has open; None: there is no writer.
+        name: the name of the store that the writer has open; None without a writer.
 
     Raises:
-        StoreMoved: the file is another store's than the writer's.
-        StoreError: what the database says.
+        StoreMoved: the file belongs to another store than the writer's.
+        StoreError: the database cannot be opened.
     """
     connection = _in_daemon(
         partial(
@@ -71,7 +71,7 @@ async def connect_reader(address: str, file: Path, busy_timeout: float, name: st
     )
     try:
         await connection
-        # Something is read at once, so that SQLite holds the file for this connection as long as it is open.
+        # Read at once, so that SQLite holds the file for this connection as long as it is open.
         await _check_name(connection, file, name)
     except BaseException as error:
         await connection.close()
@@ -98,7 +98,7 @@ def _in_daemon(build: Callable[[], T]) -> T:
 
 
 Durability: TypeAlias = Literal["full", "normal"]
-"""``full`` survives a power loss. ``normal`` survives a killed process; the newest appends may go with the power."""
+"""``full`` survives a power loss. ``normal`` survives a killed process; a power loss may take the newest appends."""
 
 _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002
@@ -108,7 +108,7 @@ _WAL_RESET_FIXED: Final = (3, 51, 3)
 
 
 def advice() -> list[str]:
-    """Say what to know about the SQLite library in use. Nothing is wrong as long as one process writes to a file."""
+    """Return warnings about the SQLite library in use; they do not matter while only one process writes to a file."""
     if sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
         return []
     version = sqlite3.sqlite_version
@@ -117,11 +117,11 @@ def advice() -> list[str]:
 
 
 def exists(file: Path, *, readonly: bool) -> bool:
-    """Say whether a store stands at a path (True), or one may be made there (False: no file, or nothing in it).
+    """Return whether a path holds a store; False where one may be made there (no file, or an empty one).
 
     Raises:
-        NotAStore: the file is something else.
-        StoreError: there is a folder at the path, or no folder to make the file in, or it may not be read.
+        NotAStore: the file is not a store.
+        StoreError: the path is a folder, or in a missing folder, or may not be read.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old. Use a Python with SQLite 3.38 or later.")
@@ -142,13 +142,13 @@ def _holds_store(file: Path) -> bool:
         _check_empty(file)
     except StoreError:
         if _is_marked(file):
-            return True  # What was looked at was a store in the making, by another process.
+            return True  # Between the two looks another process was making the store.
         raise
     return False
 
 
 def _check_empty(file: Path) -> None:
-    """Check that a file without our mark is a database in which there is nothing yet."""
+    """Check that a file without our mark is an empty database."""
     # A file shorter than one page is no database, but SQLite would take it for an empty one.
     if file.stat().st_size < _SMALLEST_PAGE:
         raise _not_a_store(file, "it is no SQLite database")
@@ -170,7 +170,7 @@ def _is_marked(file: Path) -> bool:
     try:
         return application_id(file) == APPLICATION_ID
     except sqlite3.DatabaseError:
-        return False  # `_check_empty` says what is wrong with it.
+        return False  # `_check_empty` reports what is wrong with it.
 
 
 def _not_a_store(file: Path, problem: str) -> NotAStore:
@@ -178,11 +178,11 @@ def _not_a_store(file: Path, problem: str) -> NotAStore:
 
 
 def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> Held:
-    """Open the connection that writes, and bring the schema up to date. Runs in the writer's thread.
+    """Open the connection that writes, and migrate the schema. Runs in the writer's thread.
 
     Raises:
         StoreReadOnly: the file or its folder may not be written to.
-        StoreError: what `exists` raises, and what the database says.
+        StoreError: as for `exists`, or the database cannot be opened.
     """
     exists(file, readonly=False)
     try:
@@ -190,14 +190,14 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
             database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
         )
         try:
-            opened = file.stat()  # At once: SQLite has the file open, and does not say which one it is.
+            opened = file.stat()  # Right after opening: SQLite does not report which file it has open.
             _prepare_writer(connection, file, durability, busy_timeout)
             return Held(connection, Identity(file, opened, connection), file)
         except BaseException:
             connection.close()
             raise
     except DRIVER_ERRORS as error:
-        # The file may be read (`exists` has done so) or is not there yet: what cannot be opened is the way to write.
+        # `exists` has read the file, or it does not exist yet: so it is writing that is not possible.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
             raise read_only(file) from error
         raise store_error(error, file) from error
@@ -215,14 +215,17 @@ def _prepare_writer(connection: sqlite3.Connection, file: Path, durability: Dura
         "temp_store = MEMORY",
         "journal_size_limit = 67108864",
         "trusted_schema = OFF",
-        # The writer checkpoints by itself, after it has acknowledged (see `Writer`); this is the net below it.
+        # The writer checkpoints by itself, after it has acknowledged (see `Writer`); this is the safety net.
         "wal_autocheckpoint = 10000",
     ):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _write_ahead(connection: sqlite3.Connection, busy_timeout: float) -> None:
-    """Put a database in WAL mode. Two that do this at once stand in each other's way, and SQLite waits for neither."""
+    """Put a database in WAL mode; try again, since two processes that do so at once block each other.
+
+    SQLite's own waiting does not cover this.
+    """
     deadline = monotonic() + busy_timeout
     while True:
         try:
@@ -236,7 +239,7 @@ def _write_ahead(connection: sqlite3.Connection, busy_timeout: float) -> None:
 
 
 class ReadConnection(sqlite3.Connection):
-    """A connection that cannot write, and that reads damaged text as text, so that the checksum can speak of it."""
+    """A connection that cannot write, and that reads damaged text as text, so that the checksum can report it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -248,10 +251,11 @@ class ReadConnection(sqlite3.Connection):
 def reading_uri(file: Path, *, writable: bool) -> str:
     """Choose how to read a file: as a writer could, read-only, or (where no side file can be made) immutable.
 
-    A connection that may write takes the side files away when it is the last one to close; a read-only one, which has
-    to make them all the same, leaves them (https://sqlite.org/walformat.html#the_wal_index). But the one that may write
-    would also copy the events of a write-ahead log into the database, which a store that is only read does not. Beside
-    a writer, which closes last and tidies up, it is read-only, so that it never writes to a file that was swapped.
+    A connection that may write removes the side files when it is the last one to close; a read-only one has to make
+    them all the same, and leaves them (https://sqlite.org/walformat.html#the_wal_index). But a connection that may
+    write would also copy the events of a write-ahead log into the database, which a store open for reading must not do.
+    Beside a writer, which closes last and tidies up, it is read-only, so that it never writes to a file that was
+    swapped.
 
     Args:
         file: the database.

@@ -1,7 +1,7 @@
-"""The writing connection together with the file that it was opened on: nothing is answered for any other file.
+"""Bind the writing connection to the file that it was opened on, so that no answer comes from another file.
 
-Every piece of work is done first and then held against the file, before its answer goes out. A database that was
-swapped is left at once, in such a way that what takes its place stays whole, and is never written to again.
+Every piece of work is done first and the file is checked after it, before its answer goes out. A swapped database is
+left at once, in a way that keeps the file in its place whole, and is never written to again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Held:
         self._change: Change | None = None
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work on the connection, and return its answer if the file is still where it was.
+        """Do work on the connection, and return its answer if the file is still the same.
 
         Raises:
-            StoreMoved: it is not, now or at an earlier call. The work may be done, in the old file.
+            StoreMoved: the file was swapped, before now or at an earlier call. The work may be done, in the old file.
         """
         if self._change is not None:
             raise moved(self._file, self._change)
@@ -52,15 +52,16 @@ class Held:
             if change := self._changed():
                 raise moved(self._file, change) from error
             raise
+        # Check after the work, not before: the file may be swapped while the work runs.
         if change := self._changed():
             raise moved(self._file, change)
         return result
 
     def checkpoint(self) -> None:
-        """Copy the write-ahead log into the database, as far as nobody is in the way."""
+        """Copy the write-ahead log into the database, as far as no other connection blocks it."""
         if self._changed():
             return
-        # Asked before: what another process appends meanwhile may not be copied.
+        # Read before the checkpoint, which may miss events that another process appends meanwhile.
         last = self._tend(statements.LAST_GIVEN)
         found = self._tend("PRAGMA wal_checkpoint(PASSIVE)")
         if last and found and found[1] == found[2]:
@@ -76,7 +77,7 @@ class Held:
         self.connection.close()
 
     def _changed(self) -> Change | None:
-        """Return what happened to the file. When that is found, the connection is closed."""
+        """Return the change to the file, if there is one; the connection is closed then."""
         if self._change is None:
             self._change = self.identity.change()
             if self._change is not None:
@@ -88,30 +89,31 @@ class Held:
         return self._change
 
     def _leave(self, change: Change) -> None:
-        """Close the connection to a file that was swapped, so that it spoils nothing that is there instead.
+        """Close the connection to a file that was swapped, without damage to the file in its place.
 
-        A write-ahead log that stays beside another database is taken for that one's own, and damages it
+        SQLite takes a write-ahead log beside another database for that database's own, and damages it
         (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use). The reading
-        connection is still open, so SQLite does not take this one for the last, which would copy the log by itself.
+        connection is still open, so SQLite does not take this connection for the last, which would copy the log by
+        itself.
         """
         identity = self.identity
         match change:
             case Change.GONE | Change.REPLACED:
-                # Into the old file, wherever it is: what was renamed holds everything that was acknowledged.
+                # Into the old file, wherever it is: a renamed file then holds every acknowledged append.
                 found = self._tend("PRAGMA wal_checkpoint(TRUNCATE)")
                 self.connection.close()
                 if found and not found[0] and identity.has_log():
                     _remove(identity.log)
                     self._remove_index()
             case Change.OVERWRITTEN:
-                # The log completes a database that is no more, and is kept, but not where SQLite would find it.
+                # The log completes a database that is gone; keep it, but where SQLite does not find it.
                 self.connection.close()
                 if identity.has_log():
                     os.replace(identity.log, f"{identity.log}.{uuid4().hex[:8]}")  # noqa: PTH105 - as all of these
                     self._remove_index()
             case Change.BESIDE:
-                # A log that is there is read by the next to open the database. One that is gone is copied while there
-                # is somebody who has it, unless others have begun another one.
+                # The next process to open the database reads a log in its place. A deleted log is copied while this
+                # connection has it open, unless others have begun another one.
                 if not identity.has_log() and not _has_content(identity.log):
                     self._tend("PRAGMA wal_checkpoint(PASSIVE)")
                 self.connection.close()
@@ -121,9 +123,10 @@ class Held:
             _remove(self.identity.index)
 
     def _tend(self, statement: str) -> tuple[int, ...] | None:
-        """Do housekeeping; return SQLite's answer: of a checkpoint ``(busy, pages in the log, pages copied)``.
+        """Run a housekeeping statement and return SQLite's answer.
 
-        When it fails, nothing is lost, and the next append or open meets the cause (a full disk).
+        A checkpoint's answer is ``(busy, pages in the log, pages copied)``. A failure loses nothing, and the next
+        append or open meets its cause (a full disk).
         """
         try:
             rows = self.connection.execute(statement).fetchall()

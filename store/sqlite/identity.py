@@ -1,8 +1,8 @@
-"""Which file a store has open, held against the file that its path names now.
+"""Detect that a store's file was swapped: compare the open file with the one at its path now.
 
-SQLite goes on with the file that it opened, wherever that went: a file that was deleted, renamed or replaced takes
-appends that nobody will find. What tells is the file system (device and inode, of the database and of the two files
-beside it) and, where a file was overwritten in its place, the name that the store has in its own table.
+SQLite keeps writing to the file that it opened, even after that was deleted, renamed or replaced, and later readers do
+not find those appends. The file system reveals it (device and inode, of the database and of the two files beside it)
+and, where a file was overwritten in its place, the store's name in its own table.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
 
 BESIDE_EVERY: Final = 0.05
-"""Seconds in which the files beside the database are looked for once at most. Appends to a log that was deleted are
-copied into the database when that is found, so they can wait; each call of `os.stat` is some 2 % of a fast append."""
+"""Least seconds between two checks of the files beside the database. Appends to a deleted log are copied into the
+database when that is found, so they can wait; each call of `os.stat` is some 2 % of a fast append."""
 _AT_REST: Final = 0.5
-"""Seconds without a change after which nobody is writing to a file any more."""
+"""Seconds without a change after which a file counts as no longer written to."""
 _PAUSE: Final = 0.02
-"""Seconds between two looks at a file that makes no sense."""
+"""Seconds between two reads of a file whose content is inconsistent."""
 
 
 class Change(Enum):
-    """What happened to the files of a database that was open, in words that follow the file's name."""
+    """What happened to the files of an open database, in words that follow the file's name."""
 
     GONE = "the database file was deleted or renamed while it was open"
     REPLACED = "another file was put in the place of the database while it was open"
@@ -41,23 +41,23 @@ class Change(Enum):
 
 
 class _Content(NamedTuple):
-    """What the database file itself holds, without its write-ahead log."""
+    """The content of the database file alone, without its write-ahead log."""
 
     store: str | None
-    """None: it has no name (yet: that may still be in the write-ahead log of a store that was brought up to date)."""
+    """None without a name (which may still be in the write-ahead log of a store that was just migrated)."""
     last: int
-    """The highest position that was copied into it. It only rises, unless an older copy is written over the file."""
+    """The highest position in the file. It only rises, unless an older copy is written over the file."""
 
 
 class Place:
-    """The file that a path names, as it was when this was made."""
+    """The file at a path, as it was when this object was made."""
 
     def __init__(self, file: Path) -> None:
         self._file = str(file.absolute())
         self._node = found_node(self._file)
 
     def change(self) -> Change | None:
-        """Return what happened to the file; None: it is the same."""
+        """Return what happened to the file; None where it is the same."""
         node = found_node(self._file)
         if node == self._node:
             return None
@@ -65,15 +65,15 @@ class Place:
 
 
 class Identity:
-    """The files of one open database, as they were found when it was opened.
+    """The files of one open database, as they were when it was opened.
 
     Args:
         file: names the database, also through links.
-        opened: what `os.stat` said of it right after SQLite had opened it.
+        opened: its `os.stat` right after SQLite had opened it.
         connection: a connection in WAL mode.
 
     Raises:
-        sqlite3.Error: the store has no name that can be read.
+        sqlite3.Error: the store's name cannot be read.
     """
 
     def __init__(self, file: Path, opened: os.stat_result, connection: sqlite3.Connection) -> None:
@@ -88,7 +88,7 @@ class Identity:
         self._beside_until = 0.0
 
     def change(self) -> Change | None:
-        """Return what happened to the files; None: all are as they were. Costs a call of `os.stat`, mostly."""
+        """Return what happened to the files; None where all are the same. Costs one call of `os.stat`, mostly."""
         try:
             found = os.stat(self._file)  # noqa: PTH116 - half of what `Path.stat` costs, for each append
         except OSError:
@@ -100,34 +100,34 @@ class Identity:
                 return Change.BESIDE
             self._beside_until = now + BESIDE_EVERY
         if found.st_mtime_ns != self._written or found.st_size != self._size:
-            # Something was copied into the database: out of its write-ahead log, if it is what it was.
+            # The database file changed: by a checkpoint of its write-ahead log, if it is still the same file.
             if not self._goes_on():
                 return Change.OVERWRITTEN
             self._written, self._size = found.st_mtime_ns, found.st_size
         return None
 
     def copied(self, last: int) -> None:
-        """Take note that this process has just copied everything up to a position into the database."""
+        """Record that this process has just copied everything up to a position into the database."""
         try:
             found = os.stat(self._file)  # noqa: PTH116 - as above
         except OSError:
-            return  # `change` says what happened.
+            return  # `change` reports what happened.
         self._written, self._size = found.st_mtime_ns, found.st_size
         self._content = _Content(self.store, last)
 
     def has_log(self) -> bool:
-        """Return whether the write-ahead log that the database was opened with is where it belongs."""
+        """Return whether the write-ahead log that the database was opened with is still in its place."""
         return found_node(self.log) == self._log_node
 
     def has_index(self) -> bool:
-        """Return whether the index of the write-ahead log is where it belongs."""
+        """Return whether the index of the write-ahead log is still in its place."""
         return found_node(self.index) == self._index_node
 
     def _goes_on(self) -> bool:
-        """Return whether the database file is this store's, and no older copy.
+        """Return whether the database file is still this store's, and no older copy.
 
-        A file that is just written to (another process copies its write-ahead log) may say anything, and is looked at
-        until it makes sense or is written to no more.
+        A file that is being written to (another process checkpoints) may be inconsistent, and is read again
+        until it is consistent or no longer written to.
         """
         written, since = -1, monotonic()
         while True:
@@ -149,7 +149,7 @@ class Identity:
 
 
 def found_node(path: str) -> _Node | None:
-    """Return device and inode of a file; None: there is none that can be found."""
+    """Return device and inode of a file; None where none can be found."""
     try:
         return _node(os.stat(path))  # noqa: PTH116 - as above
     except OSError:
@@ -161,9 +161,9 @@ def _node(found: os.stat_result) -> _Node:
 
 
 def _content(file: str) -> _Content:
-    """Look into the database file alone. Each value is on one page, which is read and written whole."""
+    """Read the database file alone. Each value is on one page, which is read and written whole."""
     with closing(sqlite3.connect(database_uri(Path(file), "mode=ro&immutable=1"), uri=True)) as connection:
-        # The first page may say already how long the file is going to be: see `timeline.databases`.
+        # The first page may already hold the file's later length: see `timeline.databases`.
         connection.execute("PRAGMA writable_schema = ON")
         (known,) = connection.execute(statements.IS_NAMED).fetchone()
         (store,) = connection.execute(statements.STORE).fetchone() if known else (None,)

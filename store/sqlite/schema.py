@@ -1,7 +1,7 @@
-"""The tables of a store, as SQLModel classes: the schema that `store.migrations` together make.
+"""The tables of a store as SQLModel classes: the schema that `store.migrations` make together.
 
-They are for whoever wants to read the schema, or to query a store with SQLModel. The write path never
-builds one of these objects (notes: an ORM object costs ten times its row). The registry is their own, so that an
+Read them to learn the schema, or use them to query a store with SQLModel. The write path never builds one of these
+objects, since an ORM object costs ten times its row. The registry is their own, so that an
 application's SQLModel classes may use the same names.
 """
 
@@ -39,16 +39,17 @@ class ConversationRow(Stored, table=True):
     """The time of its first event; ``updated_at`` is that of its newest one."""
     updated_at: str = Field(sa_type=Text)
     parent_key: int | None = Field(default=None, foreign_key="conversations.key")
-    """Of a fork: the conversation that holds the versions up to ``base``, or has them from its own parent."""
+    """A fork's parent, which holds the versions up to ``base``, or shares them with its own parent."""
     base: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
-    """The last version that a fork shares with its parent; its own begin behind it. 0: no fork."""
+    """The last version that a fork shares with its parent; its own begin behind it. 0 for other conversations."""
 
 
 class EventRow(Stored, table=True):
     """One event.
 
-    ``path``, ``turn_id`` and ``tokens`` are those of the block that the event appends: addresses and window planning
-    open no payload. AUTOINCREMENT, because a plain rowid is given away again when the newest row goes.
+    ``path``, ``turn_id`` and ``tokens`` are those of the block that the event appends, so that looking up addresses and
+    planning a window open no payload. AUTOINCREMENT, because SQLite would give a plain rowid again once the newest row
+    is gone.
     """
 
     __tablename__: ClassVar[Any] = "events"
@@ -100,7 +101,7 @@ class ValueRow(Stored, table=True):
 
 
 class CompactionRow(Stored, table=True):
-    """One compaction, for queries; what it says is in its event. ``at``, ``round`` and the numbers are the event's."""
+    """One compaction, for queries; its content is in its event. ``at``, ``round`` and the numbers are the event's."""
 
     __tablename__: ClassVar[Any] = "compactions"
     __table_args__: ClassVar[Any] = (
@@ -123,9 +124,9 @@ class CompactionRow(Stored, table=True):
     before_tokens: int
     after_tokens: int
     errors: int
-    """Failures among its entries."""
+    """Number of failures among its entries."""
     reverted_by: int | None = None
-    """Version of the event that took it back."""
+    """Version of the event that undid it."""
 
 
 class DigestEntryRow(Stored, table=True):
@@ -154,7 +155,7 @@ class DigestEntryRow(Stored, table=True):
 
 
 class SearchProgressRow(Stored, table=True):
-    """How far the full-text index goes: one row once there is one, with the number of the index's form."""
+    """The progress of the full-text index: one row once there is an index, with the number of the index's form."""
 
     __tablename__: ClassVar[Any] = "search_progress"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}
@@ -165,7 +166,7 @@ class SearchProgressRow(Stored, table=True):
 
 
 class IdentityRow(Stored, table=True):
-    """One row: the name of the store, which no other one has, and every copy of it."""
+    """One row: the store's name, which only the store and its copies have."""
 
     __tablename__: ClassVar[Any] = "identity"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}

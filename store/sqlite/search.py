@@ -1,6 +1,6 @@
-"""Digests and search of a SQLite store: light rows first, in pages by key, then the events that they lead to.
+"""Digests and search of a SQLite store: read light rows first, in pages by key, then the events that they lead to.
 
-The full-text index is brought up to date by searches, a slice at a time, never by an append. A search asks the writer
+Searches bring the full-text index up to date, a slice at a time; appends never do. A search asks the writer
 for slices until the index has reached the newest event that the search began with; between two slices the writer
 serves its queue. The index is FTS5's, without a copy of the text (see `CREATE_INDEX`).
 """
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 FORM: Final = 1
-"""Number of the rules by which texts are cut and indexed. An index of another form is made anew."""
+"""Number of the rules by which texts are cut and indexed. An index of another form is rebuilt."""
 SLICE: Final = 512 * 1024
 """Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
 MOST_EVENTS: Final = 2_000
 
 
 def catch_up(connection: sqlite3.Connection, until: int) -> int:
-    """Index one slice of the events up to a position, in one transaction; return the position that is reached.
+    """Index one slice of the events up to a position, in one transaction; return the position that was reached.
 
     Raises:
-        sqlite3.Error: the database could not do it; nothing was indexed.
+        sqlite3.Error: the database failed; nothing was indexed.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -85,9 +85,10 @@ def _index(connection: sqlite3.Connection, row: Row) -> None:
 
 
 def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
-    """Take a block out of the index, if it is in there. Whoever erases its text from the log does this before.
+    """Remove a block from the index, if it is in there, before its text is erased from the log.
 
-    FTS5 finds the entries to remove by the text that they were made of, so that text must still be there.
+    The order matters: FTS5 finds the entries to remove by the text that they were made of, so that text must still be
+    in the log.
     """
     stored = connection.execute(statements.STORED_AT, (key, version)).fetchone()
     if stored is None or connection.execute(statements.INDEXED, stored[:1]).fetchone() is None:
@@ -115,7 +116,7 @@ def _type_tag(type_: str) -> str:
 
 
 def match_expression(query: Query, key: int | None, types: Collection[str] | None) -> str:
-    """Write a query for FTS5. Words hold no character that has a meaning there, and stand between quotes."""
+    """Write a query in FTS5's syntax. Words are quoted, and hold no character with a meaning in FTS5."""
     asked = [_any(_phrase(phrase) for phrase in term.phrases) for term in query.terms]
     if key is not None:
         asked.append(f'tags : "{_conversation_tag(key)}"')
@@ -134,16 +135,16 @@ def _phrase(phrase: Phrase) -> str:
 
 
 _SCANNED: Final = 500
-"""Events that are read at a time where there is no index to ask."""
+"""Events that are read at a time where there is no index."""
 _LAST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class SQLiteQuestions:
-    """The questions that one SQLite file answers.
+    """The queries on one SQLite file.
 
     Attributes:
-        rows: runs a statement on the reading connection; all rows at once.
+        rows: runs a statement on the reading connection and returns all rows.
         where: names the store in errors.
     """
 
@@ -151,7 +152,7 @@ class SQLiteQuestions:
     where: str
 
     async def digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
-        """Iterate over the compactions that a filter means; see `timeline.queries.Queries.digests`."""
+        """Iterate over the compactions that match a filter; see `timeline.queries.Queries.digests`."""
         given, parameters = _asked(conversation, wanted)
         parameters |= {"after": await self._before_first(wanted), "page": page}
         statement = statements.page_of_digests(given)
@@ -166,7 +167,7 @@ class SQLiteQuestions:
             parameters["after"] = rows[-1][2]
 
     async def _before_first(self, wanted: DigestFilter) -> int:
-        """Return a position before the first compaction that may be meant."""
+        """Return a position before the first compaction that may match."""
         if not wanted.since:
             return 0
         ((first,),) = await self.rows(statements.FIRST_SINCE, (wanted.since,))
@@ -179,7 +180,7 @@ class SQLiteQuestions:
         return (int(rows[0][0]) if rows else 0), last or 0
 
     async def search(self, query: Query, key: int | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:
-        """Iterate over the best hits; what the index has not reached is scanned."""
+        """Iterate over the best hits; events that the index has not reached are scanned."""
         indexed, last = await self.progress()
         hits = await self._indexed(query, key, wanted) if indexed else []
         redacted: set[tuple[int, int]] = set()
@@ -215,7 +216,7 @@ class SQLiteQuestions:
         return {(key, version) for key, payload in rows if (version := redacted_version(payload)) is not None}
 
     async def _scan(self, scan: Scan, after: int, redacted: set[tuple[int, int]]) -> None:
-        """Cut every text that follows a position into words. The ranks are those among these texts."""
+        """Scan every text behind a position. Ranks count only these texts."""
         while rows := await self.rows(statements.TO_INDEX, (after, _LAST, _SCANNED)):
             for position, key, version, _, at, payload in rows:
                 text = text_of(payload)
@@ -225,7 +226,7 @@ class SQLiteQuestions:
 
 
 def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return which filters are given, for the statement, and its parameters."""
+    """Return the names of the given filters, which choose the statement, and its parameters."""
     glob, error = wanted.glob, wanted.error
     texts = {
         "conversation": conversation,

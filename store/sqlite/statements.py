@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the texts are put together from the constants below, never from input
-"""Every statement that a store sends to SQLite, so that a test can ask for the plan of each one.
+"""Every statement that a store sends to SQLite, in one place, so that a test can check the plan of each one.
 
 Each is an indexed look-up or a range of an index: no cost depends on the length of a conversation's history, and none
 scans a table. Lists of ids go in as one JSON array, so that their number has no limit. The `CROSS JOIN` and
@@ -7,8 +7,8 @@ scans a table. Lists of ids go in as one JSON array, so that their number has no
 the lineage of a fork, SQLite would make a Bloom filter of the whole table for a plain parameter.)
 
 A page of digests walks compactions by position, led by the most selective filter that is given: the conversation, else
-the tool, else the fixed beginning of a glob, else none. What else is asked is looked up for each candidate. What they
-find may be too much (SQLite's ``*`` crosses folders), never too little: the event decides.
+the tool, else the fixed beginning of a glob, else none. The other filters are looked up for each candidate. They may
+find too much (SQLite's ``*`` crosses folders), never too little: the event decides.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LISTED = "(SELECT value FROM json_each(?))"
 
 
 def _lineage(start: str) -> str:
-    """Write the common table of a conversation and its ancestors, itself first.
+    """Write the common table expression of a conversation and its ancestors, itself first.
 
-    Each row says which versions of the whole are that conversation's own: ``base < version <= last``. A parent has the
-    lower key; without that condition, a circle in a damaged database would have no end.
+    Each row gives the versions of the whole that are that conversation's own: ``base < version <= last``. A parent has
+    the lower key; without that condition, a circle in a damaged database would have no end.
     """
     return (
         f"WITH RECURSIVE lineage (key, id, base, last, parent_key) AS ({start} UNION ALL"
@@ -146,7 +146,7 @@ SCHEMA_VERSION: Final = "SELECT max(number) FROM migrations"
 
 def prefix_bounds(prefix: str) -> tuple[str, str]:
     """Return the two ends of the range of paths that begin with a prefix, for `PATHS_BETWEEN`."""
-    return prefix, prefix + "\U0010ffff"  # A noncharacter: no path goes on with it.
+    return prefix, prefix + "\U0010ffff"  # A noncharacter: no path continues with it.
 
 
 _KEY = "(SELECT key FROM conversations WHERE id = :conversation)"
@@ -203,9 +203,9 @@ _ORDER: Final = {"tool": " GROUP BY t.position ORDER BY t.position LIMIT :page"}
 
 @cache
 def page_of_digests(given: frozenset[str]) -> str:
-    """Write the statement of a page for the filters that are given.
+    """Write the statement of a page for the given filters.
 
-    Its rows come in any order: to sort them here would be to copy whole events. The filters are among conversation,
+    Its rows come in any order, since sorting here would copy whole events. The filters are among conversation,
     tool, path_glob, prefix (the glob begins with fixed text), command, error (a text).
     """
     lead = next((name for name in _LEADS if name in given), "nothing")
@@ -223,9 +223,9 @@ def page_of_digests(given: frozenset[str]) -> str:
 CREATE_INDEX: Final = (
     "CREATE VIRTUAL TABLE search_index USING fts5 (words, humps, tags, content = '', tokenize = 'ascii')"
 )
-"""Contentless: the text stays in the log alone.
+"""A contentless table: the text stays only in the log.
 
-It is cut into words before it comes here (see `store.search.words`).
+The text is cut into words beforehand (see `store.search.words`).
 """
 DROP_INDEX: Final = "DROP TABLE IF EXISTS search_index"
 FORGET_PROGRESS: Final = "DELETE FROM search_progress"

@@ -1,7 +1,7 @@
-"""The SQLite store: one thread writes, an aiosqlite connection reads, in WAL mode neither waits for the other.
+"""The SQLite store: one thread writes, an aiosqlite connection reads; in WAL mode neither waits for the other.
 
-Every read is one statement that is fetched whole before its rows are handed out: no lock or cursor is ever held
-between two pages. The log only grows, so a conversation's row, read first, says which events belong to what it says.
+Every read is one statement whose rows are all fetched before the first is returned: no lock or cursor is ever held
+between two pages. The log only grows, so a conversation's row, read first, decides which events belong to the read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SQLiteStore(Questions):
 
     Attributes:
         file: the database.
-        advice: what to know about this store and the SQLite library in use; mostly empty.
+        advice: warnings about this store and the SQLite library in use; mostly empty.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SQLiteStore(Questions):
         self._reader = reader
         self._place = place
         self._moved: str | None = None
-        """What is wrong with a store whose file was swapped while it was open."""
+        """The error of a store whose file was swapped while it was open."""
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -101,23 +101,23 @@ class SQLiteStore(Questions):
         """Open a store; a missing or empty file becomes a new one.
 
         A file that may not be written to can still be read: its appends raise `StoreReadOnly`. SQLite needs two files
-        beside a database that is read, ``-wal`` and ``-shm``; whoever closes it last takes them away. They stay, and
-        do no harm, where the last one may not write, and where a writer that was killed, or is still open, left events
-        in them: `readonly` does not move these into the database.
+        beside a database that is read, ``-wal`` and ``-shm``; the last connection to close removes them. They stay, and
+        do no harm, where that connection may not write, and where a writer that was killed, or is still open, left
+        events in them: `readonly` does not move these into the database.
 
         Args:
             path: the database file.
             durability: ``full`` survives a power loss; ``normal`` survives a killed process and is faster.
-            readonly: do not write, and do not make the file.
+            readonly: do not write, and do not create the file.
             busy_timeout: seconds to wait for another process that is writing.
 
         Raises:
-            NotAStore: the file is something else; it was not changed.
+            NotAStore: the file is not a store; it was not changed.
             StoreTooNew: a later version of this library wrote it.
             StoreCorrupt: the file is damaged.
-            StoreReadOnly: there is no file yet, and none may be made.
+            StoreReadOnly: the file does not exist, and may not be created.
             StoreMoved: the file was swapped while it was being opened.
-            StoreError: the path is a folder, or in a missing one, or cannot be read.
+            StoreError: the path is a folder, or in a missing folder, or cannot be read.
         """
         file = Path(path)
         if durability not in get_args(Durability):
@@ -155,8 +155,8 @@ class SQLiteStore(Questions):
     ) -> Appended:
         """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
 
-        Appends that wait together share a transaction; each is accepted or refused for itself. Cancelled while it
-        waits for the writer, it writes nothing; cancelled later, it is written whole.
+        Appends that wait together share a transaction; each is accepted or refused for itself. An append that is
+        cancelled while it waits for the writer writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot)
@@ -205,13 +205,13 @@ class SQLiteStore(Questions):
         return {path for (path,) in await self._rows(statements.PATHS_BETWEEN, conversation, ranges)}
 
     async def known_ids(self, conversation: str, ids: Collection[UUID]) -> set[UUID]:
-        """Return those of the event ids that the conversation holds."""
+        """Return the given event ids that the conversation holds."""
         wanted = {str(id_): id_ for id_ in ids}
         rows = await self._rows(statements.IDS_KNOWN, json.dumps(list(wanted)), conversation)
         return {wanted[id_] for (id_,) in rows}
 
     async def load_window(self, conversation: str) -> StoredWindow:
-        """Read what a running agent needs; see `EventStore.load_window`.
+        """Read the state that a running agent needs; see `EventStore.load_window`.
 
         Raises:
             StoreCorrupt: an event of the window is damaged or missing.
@@ -235,7 +235,7 @@ class SQLiteStore(Questions):
         return StoredWindow(info, snapshot, events)
 
     async def info(self, conversation: str) -> ConversationInfo:
-        """Return what is known of one conversation."""
+        """Return the facts of one conversation."""
         rows = await self._rows(statements.INFO, conversation)
         if not rows:
             raise ConversationNotFound(conversation)
@@ -262,12 +262,12 @@ class SQLiteStore(Questions):
             after = rows[-1][1]
 
     async def head(self) -> int:
-        """Return the position of the last event of all."""
+        """Return the position of the store's last event."""
         [(position,)] = await self._rows(statements.HEAD_POSITION)
         return int(position)
 
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
-        """Return the content-addressed values that the store holds of these hashes.
+        """Return the content-addressed values of these hashes that the store holds.
 
         Raises:
             StoreCorrupt: a text does not have its hash.
@@ -284,7 +284,7 @@ class SQLiteStore(Questions):
     async def _search(
         self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
     ) -> AsyncIterator[Found]:
-        """Bring the index up to date where it may be written, then ask it; what it still lacks is scanned."""
+        """Update the index where it may be written, then query it; events that it still lacks are scanned."""
         key = None if conversation is None else await self._key(conversation)
         if self._writer is not None:
             await self._catch_up(self._writer)
@@ -300,7 +300,7 @@ class SQLiteStore(Questions):
             log.info("the search goes on without its index: %s", refusal)
 
     async def aclose(self) -> None:
-        """Finish what is being written, then close. Cancelled, it goes on closing; a second call waits for the end."""
+        """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -321,10 +321,10 @@ class SQLiteStore(Questions):
 
     async def _close(self) -> None:
         if self._writer is not None:
-            # A file that was swapped is left while the reader still has it open: see `Held`.
+            # The writer leaves a swapped file first, while the reader still has it open: see `Held`.
             with suppress(StoreError):
                 await self._written(self._writer.submit(_nothing))
-        # The reader first: the last connection to go tidies the write-ahead log away.
+        # Close the reader first: the last connection to close removes the write-ahead log.
         try:
             await self._reader.close()
         finally:
@@ -337,13 +337,13 @@ class SQLiteStore(Questions):
             raise closed(self.file)
 
     async def _leave(self, error: StoreMoved) -> None:
-        """Let go of a file that was swapped: it must not stand in the way of a store that is opened in its place."""
+        """Let go of a swapped file, so that it does not block a store that is opened in its place."""
         if self._moved is None:
             self._moved = str(error)
             await self._reader.close()
 
     async def _lineage(self, conversation: str) -> list[_Part]:
-        """Say which logs hold the versions of a conversation, in their order: its ancestors' and its own."""
+        """Return the logs that hold a conversation's versions, in order: its ancestors' and its own."""
         rows = await self._rows(statements.LINEAGE, conversation)
         if not rows:
             raise ConversationNotFound(conversation)
@@ -362,7 +362,7 @@ class SQLiteStore(Questions):
 
     @property
     def _questions(self) -> SQLiteQuestions:
-        # Made when it is needed: kept, it would be a circle, and a store that was forgotten could not say so.
+        # Made when needed: kept, it would be a reference cycle, and a store left open could not warn when dropped.
         return SQLiteQuestions(self._fetched, str(self.file))
 
     async def _key(self, conversation: str) -> int:
@@ -394,18 +394,18 @@ class SQLiteStore(Questions):
         except DRIVER_ERRORS as error:
             raise store_error(error, self.file) from error
         except UnicodeEncodeError:
-            return []  # Text that UTF-8 cannot write is in no database.
+            return []  # No database holds text that UTF-8 cannot encode.
 
 
 def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> tuple[str, tuple[str, ...]]:
-    """Pick the statement for a choice of types, with its parameter: rare types have indexes of their own."""
+    """Choose the statement for a set of types, with its parameter: rare types have indexes of their own."""
     if types is None:
         return every, ()
     return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
 
 
 def _nothing(_: sqlite3.Connection) -> None:
-    """Ask the writer for no more than whether the file is still there."""
+    """Ask the writer only whether the file is still there."""
 
 
 @cache

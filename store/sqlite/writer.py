@@ -1,9 +1,9 @@
-"""The one thread that writes: a queue of appends and functions, run in order on the store's only writing connection.
+"""The one thread that writes: it runs a queue of appends and functions on the store's only writing connection.
 
-Appends that wait together are committed together: what takes time is to make sure that the disk has them, and once
-does for all (group commit). A function has its own transaction, or none. A caller that is cancelled while its job waits
-takes it out of the queue; one that is cancelled while it runs changes nothing: the job ends its own transaction. Nobody
-else can leave a transaction open, because nobody else has the connection.
+Appends that wait together are committed together (group commit): waiting for the disk is what takes time, and one wait
+serves all. A function has its own transaction, or none. Cancelling a caller while its job waits takes the job out of
+the queue; cancelling it while the job runs changes nothing: the job ends its own transaction. No other code can leave a
+transaction open, because no other code has the connection.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ T = TypeVar("T")
 CHECKPOINT_AFTER: Final = 4 * 1024 * 1024
 """Characters written, by estimate, after which the write-ahead log is copied into the database (1,000 pages)."""
 _PER_COMMIT: Final = 32 * 1024
-"""What a commit writes besides its text: some eight pages of tables and indexes."""
+"""Characters that a commit writes besides its text: some eight pages of tables and indexes."""
 MOST_TOGETHER: Final = 128
-"""Appends that are committed together at most: a few milliseconds' work, so that none waits long for the others."""
+"""Most appends that are committed together: a few milliseconds' work, so that none waits long for the others."""
 MOST_CHARACTERS: Final = 512 * 1024
-"""Characters after which nothing more joins the appends that are committed together."""
+"""Characters after which no more appends join a group commit."""
 
 
 class _Job(NamedTuple):
@@ -61,22 +61,22 @@ class Writer:
         self._where = where
         self._jobs: SimpleQueue[_Append | _Job | None] = SimpleQueue()
         self._held: list[_Job | None] = []
-        """What was taken from the queue behind a group of appends, and is next."""
+        """The job that was taken from the queue behind a group of appends; it runs next."""
         self._lock = Lock()
         self._stopping = False
         self._written = 0
         self.opened: Future[str] = Future()
-        """The name of the store, when the connection is open; holds the error if it could not be opened."""
+        """The store's name, once the connection is open; holds the error if it could not be opened."""
         self.stopped: Future[None] = Future()
         """Done when the connection is closed and the thread ends."""
         for answer in (self.opened, self.stopped):
-            answer.set_running_or_notify_cancel()  # Whoever is cancelled while it waits does not cancel the answer.
-        # A daemon: a program that forgets to close its store must still exit. What was acknowledged is on the disk.
+            answer.set_running_or_notify_cancel()  # A caller that is cancelled does not cancel the answer.
+        # A daemon: a program that forgets to close its store must still exit. Acknowledged appends are on disk.
         self._thread = Thread(target=self._run, name=f"timeline-store-writer {where}", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> Future[T]:
-        """Queue a function; ``size`` is how many characters it will write, if it writes.
+        """Queue a function; ``size`` is the number of characters that it will write.
 
         Raises:
             StoreClosed: `stop` was called.
@@ -88,7 +88,8 @@ class Writer:
     def append(self, batch: Batch) -> asyncio.Future[Appended]:
         """Queue an append, from the event loop that waits for it; it may share its transaction with others.
 
-        The future is answered when the disk has the append. Cancelling it takes the append out, if it still waits.
+        The future is done once the disk has the append. Cancelling it removes the append from the queue, if it still
+        waits.
 
         Raises:
             StoreClosed: `stop` was called.
@@ -104,7 +105,7 @@ class Writer:
             self._jobs.put(job)
 
     def stop(self) -> None:
-        """Let the thread finish what is queued, close the connection and end. Calling it again does nothing."""
+        """Let the thread finish the queue, close the connection and end. Calling it again does nothing."""
         with self._lock:
             if not self._stopping:
                 self._stopping = True
@@ -133,7 +134,7 @@ class Writer:
         return self._held.pop() if self._held else self._jobs.get()
 
     def _together(self, first: _Append) -> list[_Append]:
-        """Collect the appends that wait behind a first one, up to the limits, without those that were cancelled."""
+        """Collect the appends that wait behind a first one, up to the limits, without cancelled ones."""
         group: list[_Append] = []
         size, job = 0, first
         while True:
@@ -177,19 +178,19 @@ class Writer:
 
 
 def _answer(group: Sequence[_Append], outcomes: Sequence[Appended | BaseException]) -> None:
-    """Answer appends in one call of each event loop: waking a loop up costs as much as writing an event."""
+    """Answer appends with one call of each event loop: waking a loop costs as much as writing an event."""
     answers: defaultdict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Appended], Appended | BaseException]]]
     answers = defaultdict(list)
     for job, outcome in zip(group, outcomes, strict=True):
         answers[job.future.get_loop()].append((job.future, outcome))
     for loop, answered in answers.items():
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+        with suppress(RuntimeError):  # The loop is closed: no caller waits any more.
             loop.call_soon_threadsafe(_settle, answered)
 
 
 def _settle(answered: Sequence[tuple[asyncio.Future[Appended], Appended | BaseException]]) -> None:
     for future, outcome in answered:
-        if future.done():  # Its caller was cancelled while the append ran.
+        if future.done():  # The caller was cancelled while the append ran.
             continue
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)

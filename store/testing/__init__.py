@@ -1,4 +1,4 @@
-"""The contract of `EventStore` as tests: subclass `StoreContract`, say how to make a store, and run pytest.
+"""The contract of `EventStore` as tests: subclass `StoreContract`, define `make_store`, and run pytest.
 
     class TestMyStore(StoreContract):
         async def make_store(self, folder: Path) -> EventStore:

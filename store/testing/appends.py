@@ -1,4 +1,4 @@
-"""The contract of `append`: the four expectations, one transaction, what is refused."""
+"""The contract of `append`: the four expectations, one transaction, refusals."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AppendContract(ContractBase):
     """`EventStore.append`."""
 
     async def test_the_first_append_opens_the_conversation(self, store: EventStore) -> None:
-        """Versions count from 1, and what was written is read back."""
+        """Versions count from 1, and the written events are read back."""
         written = events(3)
         appended = await store.append("a", written)
         assert (appended.first_version, appended.version, appended.repeated) == (1, 3, False)
@@ -38,7 +38,7 @@ class AppendContract(ContractBase):
     async def test_versions_are_gapless_in_each_conversation_and_positions_rise_over_all(
         self, store: EventStore
     ) -> None:
-        """Two conversations that take turns each count for themselves; the store's order is the order of appends."""
+        """Two conversations that take turns each have their own versions; positions follow the order of appends."""
         for number in range(4):
             await store.append("ab"[number % 2], events(2))
         assert await versions(store, "a") == await versions(store, "b") == [1, 2, 3, 4]
@@ -57,7 +57,7 @@ class AppendContract(ContractBase):
     async def test_a_missing_conversation_meets_neither_stream_exists_nor_another_version(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """The conflict says what was expected and that the conversation is at version 0; nothing comes to be."""
+        """The conflict names the expected version and version 0; no conversation is made."""
         with pytest.raises(VersionConflict) as conflict:
             await store.append("a", events(1), expected=expected)
         assert (conflict.value.conversation, conflict.value.expected, conflict.value.actual) == ("a", expected, 0)
@@ -76,7 +76,7 @@ class AppendContract(ContractBase):
     async def test_an_open_conversation_refuses_no_stream_and_any_other_version(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """A conversation at version 3 is not where these say; the conflict names both and nothing is written."""
+        """A conversation at version 3 meets none of these; the conflict names both versions and nothing is written."""
         await store.append("a", events(3))
         with pytest.raises(VersionConflict) as conflict:
             await store.append("a", events(1), expected=expected)
@@ -84,7 +84,7 @@ class AppendContract(ContractBase):
         assert await versions(store, "a") == [1, 2, 3]
 
     async def test_an_empty_append_writes_nothing_and_returns_the_version(self, store: EventStore) -> None:
-        """Without events there is no conversation, no value and no snapshot, whatever was expected."""
+        """Without events no conversation, value or snapshot is written, with any expectation."""
         value = {sha256_hex("text"): "text"}
         assert await store.append("a", [], values=value) == Appended(1, 0, 0)
         with pytest.raises(ConversationNotFound):
@@ -104,7 +104,7 @@ class AppendContract(ContractBase):
         await store.append("b", [block_event("ar:t.user.prompt")])
 
     async def test_a_path_is_taken_by_a_summary_and_by_an_unknown_event_too(self, store: EventStore) -> None:
-        """Whatever appends a block takes its path."""
+        """Every event that appends a block takes its path."""
         later = UnknownPayload(type="block.later", data={"block": {"type": "x", "path": "bl:t.x"}, "tokens": 1})
         await store.append("a", [block_event(), compaction(1, 1), event(later)])
         for path in ("su:turn_1.conv.range.summary.1.1", "bl:t.x"):

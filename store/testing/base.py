@@ -1,4 +1,4 @@
-"""What the parts of the contract share: the hook that makes a store, and the fixture that closes it again."""
+"""The common base of the contract's parts: the hook that makes a store, and the fixture that closes it."""
 
 from __future__ import annotations
 

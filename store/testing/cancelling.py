@@ -1,4 +1,4 @@
-"""Cancel a call at its n-th suspension, as a task that is cancelled at that very moment would be."""
+"""Cancel a call at its n-th suspension, exactly as a task that is cancelled at that moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def cancelled_at(call: Coroutine[Any, Any, T], suspension: int) -> Generator[Any, Any, T]:
     """Await a call, and cancel the running task when the call is suspended for the n-th time.
 
-    A call that is suspended fewer times ends normally, and its result comes back.
+    A call with fewer suspensions ends normally, and its result is returned.
 
     Raises:
         asyncio.CancelledError: the call was cancelled.

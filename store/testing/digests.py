@@ -1,4 +1,4 @@
-"""The contract of `digests`: what each filter means, in which order compactions come, and what undoing one changes."""
+"""The contract of `digests`: the meaning of each filter, the order of compactions, and the effect of undoing one."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DigestContract(ContractBase):
     """`Queries.digests`."""
 
     async def test_a_compaction_comes_with_all_that_was_recorded(self, store: EventStore) -> None:
-        """Place, time, round, summary, what it covers, tokens, and the digest in full."""
+        """Place, time, round, summary, covered versions, tokens, and the digest in full."""
         made = await _filled(store)
         (found,) = await _found(store, conversation="a", round=2)
         assert (found.conversation, found.version, found.round) == ("a", 6, 2)
@@ -132,12 +132,12 @@ class DigestContract(ContractBase):
     async def test_a_filter_finds_what_it_says(
         self, store: EventStore, filters: dict[str, Any], found: list[tuple[str, int]]
     ) -> None:
-        """Names and texts as they stand, globs over whole paths; all filters together must hold of one compaction."""
+        """Names and texts match exactly, globs match whole paths; one compaction must match all filters."""
         await _filled(store)
         assert await _places(store, **filters) == found
 
     async def test_times_are_bounds_that_are_included(self, store: EventStore) -> None:
-        """From ``since`` to ``until``, whatever zone they are given in."""
+        """From ``since`` to ``until``, in any time zone."""
         built, looked, broke = await _filled(store)
         assert await _places(store, since=looked.at) == [LOOKED_AT, BROKE_AT]
         assert await _places(store, until=looked.at) == [BUILT_AT, LOOKED_AT]
@@ -147,7 +147,7 @@ class DigestContract(ContractBase):
         assert await _places(store, since=datetime(2100, 1, 1, tzinfo=UTC)) == []
 
     async def test_what_was_asked_for_comes_apart(self, store: EventStore) -> None:
-        """``matched`` holds the entries that the filters asked for, and no others."""
+        """``matched`` holds exactly the entries that the filters match."""
         await _filled(store)
         (found,) = await _found(store, tool="Edit", command="pytest")
         assert found.matched == Digest(files_written=BUILT.files_written, commands=BUILT.commands[:1])
@@ -157,7 +157,7 @@ class DigestContract(ContractBase):
         assert found.matched == Digest(tool_outputs=BROKE.tool_outputs, errors=BROKE.errors)
 
     async def test_a_compaction_that_was_taken_back_is_found_only_when_asked_for(self, store: EventStore) -> None:
-        """``reverted`` chooses; the first event that took it back is named, other conversations are untouched."""
+        """``reverted`` chooses; the first event that undid it is named, other conversations are untouched."""
         await _filled(store)
         await store.append("a", [event(CompactionReverted(versions=(6,)))])
         await store.append("b", [event(CompactionReverted(versions=(6, 99)))])
@@ -168,13 +168,13 @@ class DigestContract(ContractBase):
         assert await _places(store, reverted=True, tool="Bash") == []
 
     async def test_a_compaction_and_its_undoing_may_be_one_append(self, store: EventStore) -> None:
-        """What counts is the order of the events."""
+        """The order of the events counts."""
         await store.append("a", [*events(2), compaction(1, 2, digest=BUILT), event(CompactionReverted(versions=(3,)))])
         assert await _places(store) == []
         assert [d.reverted_by for d in await _found(store, reverted=True)] == [4]
 
     async def test_a_fork_does_not_repeat_what_its_parent_recorded(self, store: EventStore) -> None:
-        """A compaction belongs to the conversation that made it, and what a fork takes back stands in its parent."""
+        """A compaction belongs to its own conversation; undoing it in a fork leaves the parent's unchanged."""
         await _filled(store)
         opening = [fork("a", 6), event(CompactionReverted(versions=(6,)))]
         await store.append("f", [*opening, compaction(4, 7, digest=LOOKED)], expected=Expected.NO_STREAM)
@@ -182,7 +182,7 @@ class DigestContract(ContractBase):
         assert await _places(store, conversation="a") == [BUILT_AT, BROKE_AT]
 
     async def test_an_append_that_is_refused_or_repeated_leaves_one_compaction(self, store: EventStore) -> None:
-        """A compaction is there once, with its event or not at all."""
+        """A compaction is stored once with its event, or not at all."""
         made = compaction(1, 2, digest=BUILT)
         await store.append("a", [*events(2), block_event("p")])
         await store.append("a", [made], expected=3)
@@ -192,7 +192,7 @@ class DigestContract(ContractBase):
         assert await _places(store) == [("a", 4)]
 
     async def test_a_search_may_pause_while_others_append(self, store: EventStore) -> None:
-        """Nothing is held between two pages; what is completed meanwhile comes too."""
+        """Nothing is locked between two pages; compactions completed meanwhile are found too."""
         await _filled(store)
         seen = []
         async for digest in store.digests(page=1):

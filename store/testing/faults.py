@@ -1,4 +1,4 @@
-"""The contract of closing and of cancellation: never half an append, never a store that cannot be used."""
+"""The contract of closing and of cancellation: an append is never half written, a store never unusable."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def _finished(call: Coroutine[Any, Any, Any], suspension: int) -> bool:
-    """Cancel a call at a suspension, in a task of its own; say whether it ended before that."""
+    """Cancel a call at a suspension, in a task of its own; return whether it ended before that."""
 
     async def run() -> None:
         await cancelled_at(call, suspension)
@@ -51,10 +51,10 @@ async def _all(store: EventStore) -> None:
 
 
 class FaultContract(ContractBase):
-    """What happens when a call is cancelled, when many run at once, and when the store is closed."""
+    """Cancelled calls, concurrent calls, and calls on a closed store."""
 
     async def test_an_append_cancelled_anywhere_is_whole_or_not_there(self, store: EventStore) -> None:
-        """For every n: cancelled at its n-th suspension, the append wrote all or nothing, and the store goes on."""
+        """For every n: cancelled at its n-th suspension, the append wrote all or nothing, and the store still works."""
         size = 0
         for suspension in count(1):
             written = [block_event(f"{suspension}.{number}") for number in range(5)]
@@ -67,7 +67,7 @@ class FaultContract(ContractBase):
                 return
 
     async def test_a_read_cancelled_anywhere_leaves_a_usable_store(self, store: EventStore) -> None:
-        """For every n: cancelled at its n-th suspension, no read stands in the way of an append or another read."""
+        """For every n: a read cancelled at its n-th suspension blocks no append and no other read."""
         snapshot = Snapshot(version=2, window_start=2, blocks=(1,))
         await store.append("a", [block_event("p"), block_event("q")], snapshot=snapshot)
         other = events(1)
@@ -79,7 +79,7 @@ class FaultContract(ContractBase):
                 return
 
     async def test_a_close_cancelled_anywhere_still_closes(self, tmp_path: Path) -> None:
-        """For every n: a close that was cancelled and called again is a close."""
+        """For every n: a close that was cancelled and called again closes the store."""
         for suspension in count(1):
             folder = tmp_path / str(suspension)
             folder.mkdir()
@@ -93,7 +93,7 @@ class FaultContract(ContractBase):
                 return
 
     async def test_of_many_who_expect_the_same_version_one_wins(self, store: EventStore) -> None:
-        """Concurrent appends at an exact version: one is written, each other gets a conflict."""
+        """Of concurrent appends at one exact version one is written, each other gets a conflict."""
         for version in range(0, 10, 2):
             attempts = [store.append("a", events(2), expected=version) for _ in range(8)]
             results = await asyncio.gather(*attempts, return_exceptions=True)
@@ -101,7 +101,7 @@ class FaultContract(ContractBase):
             assert (await store.info("a")).version == version + 2
 
     async def test_concurrent_appends_do_not_mix(self, store: EventStore) -> None:
-        """Appends that expect nothing are all written, each in one piece."""
+        """Appends without an expected version are all written, each in one piece."""
         batches = [events(7, text=str(number)) for number in range(12)]
         places = await asyncio.gather(*(store.append("a", batch, expected=Expected.ANY) for batch in batches))
         read = [e async for e in store.read("a")]

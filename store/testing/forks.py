@@ -1,4 +1,4 @@
-"""The contract of forks: what a fork shares with its parent is read through, and nothing of the rest is."""
+"""The contract of forks: a fork reads the versions that it shares with its parent, and nothing else of the parent's."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -50,15 +50,15 @@ def _places(events: list[Event]) -> list[tuple[str, int]]:
 
 
 C = [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 5), ("b", 6), ("c", 7), ("c", 8)]
-"""Whose events the versions of ``c`` are."""
+"""The conversation of each version of ``c``."""
 
 
 class ForkContract(ContractBase):
-    """What `EventStore` says of forks."""
+    """The forks of `EventStore`."""
 
     @pytest.mark.parametrize("expected", [Expected.NO_STREAM, Expected.ANY, 0])
     async def test_a_fork_goes_on_where_it_left_its_parent(self, store: EventStore, expected: int | Expected) -> None:
-        """The opening event stands behind the shared versions, and the store says how many these are."""
+        """The opening event comes right behind the shared versions, and the store reports their number."""
         await store.append("a", events(5))
         appended = await store.append("b", [fork("a", 3), *events(2)], expected=expected)
         assert (appended.first_version, appended.version, appended.repeated) == (4, 6, False)
@@ -70,7 +70,7 @@ class ForkContract(ContractBase):
 
     @pytest.mark.parametrize("page", [1, 2, 3, 500])
     async def test_a_fork_of_a_fork_reads_through_to_both(self, store: EventStore, page: int) -> None:
-        """Versions are gapless from 1; each event is that of the conversation that appended it, checksum included."""
+        """Versions are gapless from 1; each event has the conversation that appended it, and its checksum."""
         await _family(store)
         assert await _read(store, "c", page=page) == C
         assert await _read(store, "b", page=page) == [*C[:6], ("b", 7), ("b", 8)]
@@ -96,13 +96,13 @@ class ForkContract(ContractBase):
     async def test_bounds_and_types_hold_across_the_parents(
         self, store: EventStore, bounds: dict[str, Any], found: list[tuple[str, int]]
     ) -> None:
-        """``after < version <= until``, of the given types, whoever appended them."""
+        """``after < version <= until``, of the given types, from any conversation of the lineage."""
         await _family(store)
         for page in (1, 2, 500):
             assert await _read(store, "c", page=page, **bounds) == found
 
     async def test_a_fork_may_leave_before_its_parent_did(self, store: EventStore) -> None:
-        """A fork of a fork at a version that the parent itself shares has nothing of the parent's own."""
+        """A fork of a fork at a version that the parent itself shares has none of the parent's own events."""
         await _family(store)
         await store.append("d", [fork("b", 2), block_event("q6")])
         assert await _read(store, "d") == [("a", 1), ("a", 2), ("d", 3), ("d", 4)]
@@ -110,7 +110,7 @@ class ForkContract(ContractBase):
         assert await _read(store, "e") == [("a", 1), ("a", 2), ("d", 3), ("e", 4), ("e", 5)]
 
     async def test_versions_and_paths_are_looked_up_in_the_parents(self, store: EventStore) -> None:
-        """What was appended up to the fork is found in it; what came later in the parent is not."""
+        """Blocks appended up to the fork are found in it; the parent's later ones are not."""
         await _family(store)
         assert _places(await store.read_versions("c", [8, 4, 5, 1, 99, 0])) == [C[0], C[3], C[4], C[7]]
         assert _places(await store.read_versions("b", [7, 5])) == [("b", 5), ("b", 7)]
@@ -126,7 +126,7 @@ class ForkContract(ContractBase):
         assert await store.paths_taken("a", ["p", "q", "r"]) == {"p1", "p2", "p4", "p5", "p6", "p7"}
 
     async def test_a_shared_path_is_taken_and_a_later_one_of_the_parent_is_free(self, store: EventStore) -> None:
-        """A path means one block in a fork as anywhere; what the parent appended after it is none of its blocks."""
+        """A path means one block in a fork as anywhere; the parent's later blocks are not the fork's."""
         await _family(store)
         before = await store.info("c")
         for path in ("p1", "q6", "r8"):
@@ -172,7 +172,7 @@ class ForkContract(ContractBase):
         ]
 
     async def test_without_a_snapshot_the_window_of_a_fork_is_everything(self, store: EventStore) -> None:
-        """A parent's snapshot is of the parent's version; a fork that brings none is folded from the beginning."""
+        """A parent's snapshot is of the parent's version; a fork without one is folded from the beginning."""
         await _family(store)
         window = await store.load_window("c")
         assert window.snapshot is None
@@ -193,7 +193,7 @@ class ForkContract(ContractBase):
     async def test_the_window_of_a_fork_may_begin_and_carry_anywhere(
         self, store: EventStore, start: int, carried: tuple[int, ...], loaded: list[tuple[str, int]]
     ) -> None:
-        """The snapshot that comes with the opening names versions of all who share them."""
+        """The snapshot in the opening append may name versions of any conversation of the lineage."""
         await store.append("a", events(5))
         await store.append("b", [fork("a", 4), *events(1)])
         snapshot = Snapshot(version=8, window_start=start, blocks=carried)
@@ -215,7 +215,7 @@ class ForkContract(ContractBase):
     async def test_a_repeated_opening_of_a_fork_is_answered_with_its_own_versions(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """The same opening again writes nothing, whatever both conversations appended since."""
+        """The same opening again writes nothing, even after later appends to both conversations."""
         await store.append("a", events(5))
         opening = [fork("a", 3), block_event("p")]
         first = await store.append("b", opening, expected=Expected.NO_STREAM)
@@ -229,7 +229,7 @@ class ForkContract(ContractBase):
     async def test_an_open_fork_refuses_no_stream_and_any_other_version(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """A fork at version 8 with the base 3 is at none of these; the shared events are no repetition of anything."""
+        """A fork at version 8 with the base 3 meets none of these; shared events are no repetition."""
         written = events(5)
         await store.append("a", written)
         await store.append("b", [fork("a", 3), *events(4)])
@@ -240,14 +240,14 @@ class ForkContract(ContractBase):
 
     @pytest.mark.parametrize("expected", [Expected.STREAM_EXISTS, 1, 3, 4, -1])
     async def test_a_fork_that_is_not_open_meets_no_version(self, store: EventStore, expected: int | Expected) -> None:
-        """Before its opening there is no conversation, not even at the version where it would leave its parent."""
+        """Before its opening there is no conversation, not even at the version where it will leave its parent."""
         await store.append("a", events(5))
         with pytest.raises(VersionConflict) as conflict:
             await store.append("b", [fork("a", 3)], expected=expected)
         assert conflict.value.actual == 0
 
     async def test_known_ids_in_other_company_are_a_duplicate_in_a_fork(self, store: EventStore) -> None:
-        """The rules of a repetition are those of any conversation, also where a shared path is in the append."""
+        """The rules of a repetition are those of any conversation, also when the append has a shared path."""
         await store.append("a", [block_event("p1")])
         one, two = block_event("q1"), block_event("q2")
         await store.append("b", [fork("a", 1), one, two])
@@ -257,7 +257,7 @@ class ForkContract(ContractBase):
         assert (await store.append("b", [one, two])).repeated
 
     async def test_a_fork_of_an_unknown_conversation_is_refused(self, store: EventStore) -> None:
-        """The missing parent is named, the cure too, and nothing is written; a fork of itself has no parent either."""
+        """The error names the missing parent and the cure; nothing is written. A fork of itself has no parent."""
         value = {sha256_hex("text"): "text"}
         for parent in ("nobody", "b"):
             with pytest.raises(ConversationNotFound, match="timeline ls") as missing:
@@ -270,7 +270,7 @@ class ForkContract(ContractBase):
     async def test_a_fork_at_a_version_that_the_parent_does_not_hold_is_refused(
         self, store: EventStore, version: int
     ) -> None:
-        """The versions that it does hold are named, and nothing is written."""
+        """The error names the versions that the parent holds, and nothing is written."""
         await store.append("a", events(5))
         with pytest.raises(HistoryUnavailable, match="the versions 1 to 5") as unavailable:
             await store.append("b", [fork("a", version), *events(1)], snapshot=Snapshot(version=2, window_start=1))
@@ -280,7 +280,7 @@ class ForkContract(ContractBase):
             await store.info("b")
 
     async def test_any_other_link_is_a_mere_reference(self, store: EventStore) -> None:
-        """A subagent, and a fork that names no version, begin at version 1, whether the parent is there or not."""
+        """A subagent, and a fork without a version, begin at version 1, with or without an existing parent."""
         link = ParentLink(conversation="nobody", version=7, relation="subagent")
         await store.append("a", [event(ConversationOpened(parent=link)), block_event("p")])
         await store.append("b", [fork("a", None), block_event("p")])
@@ -289,7 +289,7 @@ class ForkContract(ContractBase):
             assert (await store.info(name)).base == 0
 
     async def test_only_the_opening_makes_a_fork(self, store: EventStore) -> None:
-        """A parent link in a later append changes nothing: what is shared is settled when a conversation is opened."""
+        """A parent link in a later append changes nothing: the opening alone decides which versions are shared."""
         await store.append("a", events(3))
         await store.append("b", events(1))
         assert (await store.append("b", [fork("a", 3)])).version == 2

@@ -1,4 +1,4 @@
-"""The contract of reading: pages, types, addresses, the window, all conversations, and what later versions wrote."""
+"""The contract of reading: pages, types, addresses, the window, all conversations, and events of later versions."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReadContract(ContractBase):
 
     @pytest.mark.parametrize("page", [1, 2, 3, 7, 500])
     async def test_reading_in_pages_of_any_size_gives_the_same_events(self, store: EventStore, page: int) -> None:
-        """A page is how much is read at a time, not how much comes back."""
+        """A page sets how many events are read at a time, not how many are returned."""
         await _filled(store)
         assert await versions(store, "a", page=page) == [1, 2, 3, 4, 5, 6, 7]
         assert await versions(store, "a", page=page, types={"compaction.completed"}) == [3, 6]
@@ -47,7 +47,7 @@ class ReadContract(ContractBase):
         assert [e.version async for e in store.read_all(page=page, types=mixed)] == [1, 2, 3, 5, 6, 7]
 
     async def test_a_page_holds_at_least_one_event(self, store: EventStore) -> None:
-        """A page of nothing would never end."""
+        """An empty page would never end."""
         await _filled(store)
         with pytest.raises(ValueError, match="page"):
             await versions(store, "a", page=0)
@@ -75,7 +75,7 @@ class ReadContract(ContractBase):
         assert [e.version async for e in store.read("a", page=2, **bounds)] == found
 
     async def test_reading_an_unknown_conversation_says_so(self, store: EventStore) -> None:
-        """Whole reads of what is not there raise; look-ups in it find nothing."""
+        """Reading a missing conversation raises; look-ups in it find nothing."""
         for read in (store.load_window("b"), store.info("b"), versions(store, "b")):
             with pytest.raises(ConversationNotFound) as missing:
                 await read
@@ -85,7 +85,7 @@ class ReadContract(ContractBase):
         assert await store.paths_taken("b", ["p"]) == set()
 
     async def test_a_reading_may_pause_while_others_append(self, store: EventStore) -> None:
-        """Between two pages nothing is held: an append goes on, and the reading ends at the version it began with."""
+        """Nothing is locked between two pages: an append succeeds, and the read ends at the version it began with."""
         await _filled(store)
         seen = []
         async for read in store.read("a", page=2):
@@ -95,20 +95,20 @@ class ReadContract(ContractBase):
         assert (await store.info("a")).version == 14
 
     async def test_a_reading_may_be_left_in_the_middle(self, store: EventStore) -> None:
-        """Whoever stops reading leaves nothing behind that stands in the way."""
+        """A read that is abandoned leaves nothing behind that blocks later calls."""
         await _filled(store)
         reading = store.read("a", page=2)
         assert (await anext(reading)).version == 1
         await store.append("a", events(1), expected=7)
 
     async def test_versions_are_read_in_order_and_missing_ones_left_out(self, store: EventStore) -> None:
-        """`read_versions` sorts, drops repeated versions and says nothing of those that do not exist."""
+        """`read_versions` sorts, drops repeated versions and leaves out versions that do not exist."""
         await _filled(store)
         assert [e.version for e in await store.read_versions("a", [6, 2, 99, 2, 0, -1])] == [2, 6]
         assert await store.read_versions("a", []) == []
 
     async def test_a_block_is_found_at_its_path(self, store: EventStore) -> None:
-        """The event that appended the block comes back, a summary's too; another conversation's does not."""
+        """The event that appended the block is returned, a summary's too; another conversation's is not."""
         await _filled(store)
         found = await store.find("a", "p5")
         assert found is not None
@@ -140,7 +140,7 @@ class ReadContract(ContractBase):
         assert [e.version for e in window.events] == [1, 2, 3, 4, 5, 6, 7]
 
     async def test_with_a_snapshot_the_window_is_its_blocks_and_what_follows_its_start(self, store: EventStore) -> None:
-        """Carried blocks below the window's start, then everything from there; appends since are in it."""
+        """Carried blocks below the window's start, then everything from there, later appends included."""
         await _filled(store)
         snapshot = Snapshot(version=8, window_start=6, blocks=(4, 1), state={"rounds": 3, "open": ["ä", None, 1.5]})
         await store.append("a", [compaction(1, 5)], expected=7, snapshot=snapshot)
@@ -178,7 +178,7 @@ class ReadContract(ContractBase):
         assert [(info.id, info.version) for info in infos] == [("c", 1), ("a", 2), ("b", 1)]
 
     async def test_reading_all_goes_on_after_a_position(self, store: EventStore) -> None:
-        """A position is a checkpoint: what was appended later comes after it, whichever conversation it went to."""
+        """A position is a checkpoint: later appends to any conversation come after it."""
         await store.append("a", events(2))
         checkpoint = [e.position async for e in store.read_all()][-1]
         assert [e async for e in store.read_all(after=checkpoint)] == []
@@ -192,7 +192,7 @@ class ReadContract(ContractBase):
         assert [e async for e in store.read_all(after=10**30)] == []
 
     async def test_the_head_is_the_position_of_the_last_event(self, store: EventStore) -> None:
-        """Whoever read up to it goes on behind it, and an append that was refused does not move it."""
+        """A reader that read up to the head continues behind it; a refused append does not move it."""
         assert await store.head() == 0
         await store.append("a", events(2))
         head = await store.head()
@@ -205,7 +205,7 @@ class ReadContract(ContractBase):
         assert [e.version async for e in store.read_all(after=head)] == [1, 2, 3]
 
     async def test_events_of_a_later_version_survive_byte_for_byte(self, store: EventStore) -> None:
-        """An unknown type and a newer schema version of a known one come back as they went in."""
+        """An unknown type and a newer schema version of a known one are returned unchanged."""
         data: dict[str, Any] = {
             "block": {"type": "note", "colour": "green", "path": "p"},
             "z": [1, 2.5, None],
@@ -225,7 +225,7 @@ class ReadContract(ContractBase):
         assert found.version == 1
 
     async def test_the_checksum_is_that_of_the_log_format(self, store: EventStore) -> None:
-        """Anyone can compute it again from what the event says of itself."""
+        """It can be computed again from the event's own fields."""
         await _filled(store)
         async for read in store.read("a"):
             assert isinstance(read, Event)
@@ -233,7 +233,7 @@ class ReadContract(ContractBase):
             assert read.checksum == checksum("a", read.version, read.id, read.type, read.schema_version, at, text)
 
     async def test_any_text_may_name_a_conversation(self, store: EventStore) -> None:
-        """Slashes, quotes, spaces, other scripts and long names are only text; an impossible one is not found."""
+        """Slashes, quotes, spaces, other scripts and long names are plain text; an impossible name is not found."""
         names = ["a/b\\c", 'it\'s "x"', "  ", "会話😀", "%_*?", "x" * 5_000, "a\x00b", "a"]
         for name in names:
             await store.append(name, events(1), expected=Expected.NO_STREAM)

@@ -1,4 +1,4 @@
-"""The contract of a repeated append: event ids make a retry harmless, and nothing else may pass for one."""
+"""The contract of a repeated append: event ids make a retry harmless, and no other append passes for a retry."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RepeatContract(ContractBase):
     async def test_a_repeated_append_is_answered_with_its_own_versions(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """The same events again write nothing, even when others were appended since."""
+        """The same events again write nothing, even after later appends."""
         await store.append("a", events(2))
         written = events(3)
         first = await store.append("a", written, expected=expected)
@@ -48,7 +48,7 @@ class RepeatContract(ContractBase):
     async def test_a_repeated_opening_is_answered_with_its_own_versions(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """The first append, expected where there was nothing, is known again."""
+        """The first append is recognised again, although it expected no conversation."""
         written = events(3)
         first = await store.append("a", written, expected=expected)
         again = await store.append("a", written, expected=expected)
@@ -56,7 +56,7 @@ class RepeatContract(ContractBase):
         assert again.repeated
 
     async def test_a_part_of_an_earlier_append_counts_as_a_repetition(self, store: EventStore) -> None:
-        """What matters is which events stand at these versions, not how they came there."""
+        """The events at these versions count, not the appends that wrote them."""
         written = events(4)
         await store.append("a", written)
         again = await store.append("a", written[1:3], expected=1)
@@ -75,7 +75,7 @@ class RepeatContract(ContractBase):
         assert await versions(store, "a") == [1, 2, 3]
 
     async def test_known_ids_at_the_exact_end_are_a_duplicate(self, store: EventStore) -> None:
-        """Whoever expects the current version cannot mean events that are in the log before it."""
+        """An append that expects the current version cannot repeat events before it."""
         written = events(3)
         await store.append("a", written)
         with pytest.raises(DuplicateEvent):
@@ -85,7 +85,7 @@ class RepeatContract(ContractBase):
     async def test_other_events_at_an_earlier_version_are_a_conflict(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """New ids, a different order, or more events than are there: somebody else appended."""
+        """New ids, a different order, or more events than the log has there: another writer appended."""
         written = events(3)
         await store.append("a", written)
         for attempt in (events(1), written[::-1], [*written, block_event()]):
@@ -96,7 +96,7 @@ class RepeatContract(ContractBase):
     async def test_known_ids_in_another_order_or_company_are_a_duplicate(
         self, store: EventStore, expected: Expected
     ) -> None:
-        """All ids are known, but never stood in the log like this."""
+        """All ids are known, but the log never had them in this order."""
         one, two, three = events(3)
         await store.append("a", [one, two, three])
         for attempt in ([two, one], [one, three]):
@@ -107,7 +107,7 @@ class RepeatContract(ContractBase):
     async def test_the_same_id_with_other_content_is_a_duplicate(
         self, store: EventStore, expected: int | Expected
     ) -> None:
-        """An id is no licence: a changed event is never taken for the stored one."""
+        """A changed event with a known id never passes for the stored one."""
         one, two = events(2)
         await store.append("a", [one, two])
         with pytest.raises(DuplicateEvent) as duplicate:
@@ -115,7 +115,7 @@ class RepeatContract(ContractBase):
         assert duplicate.value.event_id == str(two.id)
 
     async def test_an_id_may_be_used_again_in_another_conversation(self, store: EventStore) -> None:
-        """Ids are unique in a conversation, as a fork or an import needs it."""
+        """Ids are unique in a conversation only, since forks and imports repeat them."""
         written = events(2)
         await store.append("a", written)
         again = await store.append("b", written, expected=Expected.NO_STREAM)

@@ -1,4 +1,4 @@
-"""Events to test a store with: small, each with an id of its own, at times that follow one another."""
+"""Events to test a store with: small, each with its own id, at rising times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def event(payload: Payload) -> NewEvent:
 
 
 def block_event(path: str = "", text: str = "hello", turn_id: str = "turn_1") -> NewEvent:
-    """Make an event that appends a prompt; without a path, its block is in no index of paths."""
+    """Make an event that appends a prompt; without a path its block is in no index of paths."""
     return event(
         BlockAppended(block=UserPrompt(text=text, path=path, turn_id=turn_id), tokens=len(text), counter="chars")
     )
@@ -80,5 +80,5 @@ async def versions(
 
 
 def contents(read: Sequence[Event | NewEvent]) -> list[tuple[object, ...]]:
-    """Return what was appended of events that were read, to compare them with the events that were written."""
+    """Return the content of events in a form that compares read events with written ones."""
     return [(event.id, event.at, event.payload, event.schema_version) for event in read]

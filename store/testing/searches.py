@@ -1,4 +1,4 @@
-"""The contract of `search`: what a text asks for, what is searched, and in which order blocks come."""
+"""The contract of `search`: how a query is read, which texts are searched, and the order of the blocks found."""
 
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SearchContract(ContractBase):
     """`Queries.search`."""
 
     async def test_a_block_is_found_with_its_place_and_a_line_of_its_text(self, store: EventStore) -> None:
-        """Conversation, version, path, type and time of the block, the hit between two marks."""
+        """Conversation, version, path, type and time of the block, and its snippet with the hit between two marks."""
         written = block_event("p", "please run the tests")
         await store.append("a", [block_event("q", "something else"), written])
         (found,) = await _found(store, "RUN")
@@ -55,7 +55,7 @@ class SearchContract(ContractBase):
         assert found.rank > 0
 
     async def test_all_words_must_be_there_in_any_order(self, store: EventStore) -> None:
-        """Words stand anywhere in the block; upper and lower case are the same."""
+        """Words match anywhere in the block, in upper or lower case."""
         await _texts(store, p="the Parser fails on empty input", q="the parser works", r="empty input is fine")
         assert await _paths(store, "parser") == {"p", "q"}
         assert await _paths(store, "input parser") == {"p"}
@@ -64,7 +64,7 @@ class SearchContract(ContractBase):
         assert await _paths(store, "pars") == set()
 
     async def test_quoted_words_follow_one_another(self, store: EventStore) -> None:
-        """What stands between two words of the text does not matter, other words do; a missing quote is forgiven."""
+        """Signs between two words of the text are ignored, other words are not; a missing closing quote is forgiven."""
         await _texts(store, p="no such file: main.py", q="such a file, no", r="file such no")
         assert await _paths(store, '"no such file"') == {"p"}
         assert await _paths(store, '"such no"') == {"r"}
@@ -109,13 +109,13 @@ class SearchContract(ContractBase):
         ],
     )
     async def test_names_and_paths_in_code_are_found_whole_and_in_part(self, store: EventStore, asked: str) -> None:
-        """Signs stand between words; a word with humps is found whole, by a hump, or by some of them in a row."""
+        """Signs separate words; a word with humps is found whole, by a hump, or by some of them in a row."""
         await _texts(store, code=CODE, other="nothing of interest")
         assert await _paths(store, asked) == {"code"}
 
     @pytest.mark.parametrize("asked", ["username", "namegetuser", '"user name"', "NameServer", "src.main.py", "tests"])
     async def test_what_is_not_there_as_it_was_typed_is_not_found(self, store: EventStore, asked: str) -> None:
-        """Humps make a word only as they were typed; between quotes a word is whole; parts keep their order."""
+        """Humps make a word only in the order typed; between quotes a word is whole; parts keep their order."""
         await _texts(store, code=CODE)
         assert await _paths(store, asked) == set()
 
@@ -134,7 +134,7 @@ class SearchContract(ContractBase):
         ],
     )
     async def test_every_script_is_searched(self, store: EventStore, text: str, asked: str) -> None:
-        """Case is folded in all scripts; Chinese and Japanese are found by any part, without spaces."""
+        """Case is ignored in all scripts; Chinese and Japanese are found by any part, without spaces."""
         await _texts(store, p=text, q="something else")
         assert await _paths(store, asked) == {"p"}
 
@@ -155,21 +155,21 @@ class SearchContract(ContractBase):
         ],
     )
     async def test_no_sign_is_an_operator(self, store: EventStore, asked: str) -> None:
-        """Whatever is typed asks for its words, and only for them."""
+        """Any text asks for its words, and only for them."""
         await _texts(store, p="near cats, words: cats, dogs; and, or, not 2 drop 1 1", q="cats", r="dogs")
         assert await _paths(store, asked) == {"p"}
         assert await _paths(store, f"{asked} tags : user") == set()
 
     @pytest.mark.parametrize("asked", ["", "   ", "***", '""', "-- | \x00", "\ud800", "😀"])
     async def test_a_text_without_a_word_is_refused(self, store: EventStore, asked: str) -> None:
-        """There is nothing to look for; the error says so."""
+        """The error says that there is no word to search for."""
         await _texts(store, p="something")
         with pytest.raises(InvalidFilter) as refused:
             await _found(store, asked)
         assert refused.value.field == "text"
 
     async def test_a_call_is_found_by_its_name_and_its_arguments(self, store: EventStore) -> None:
-        """Values count, nested ones too; keys do not, and a result is found by its text."""
+        """Values match, nested ones too; keys do not, and a result is found by its text."""
         arguments: dict[str, Any] = {
             "file_path": "src/app.py",
             "edits": [{"old": "colour", "times": 3, "all": True}],
@@ -186,7 +186,7 @@ class SearchContract(ContractBase):
             assert await _paths(store, key) == set()
 
     async def test_summaries_and_blocks_of_later_versions_are_searched_too(self, store: EventStore) -> None:
-        """Whatever appends a block with a text; other events are not."""
+        """Every event that appends a block with a text is searched; other events are not."""
         later = UnknownPayload(
             type="block.later", data={"block": {"type": "x.y", "path": "l", "text": "greeted"}, "tokens": 1}
         )
@@ -218,14 +218,14 @@ class SearchContract(ContractBase):
         assert await _paths(store, "word", **between, conversation="a") == set()
 
     async def test_a_fork_is_searched_for_what_was_appended_to_it(self, store: EventStore) -> None:
-        """What it shares with its parent is found once, in the parent."""
+        """A shared block is found once, in the parent."""
         await store.append("a", [block_event("p", "shared word")])
         await store.append("f", [fork("a", 1), block_event("q", "own word")], expected=Expected.NO_STREAM)
         assert [(found.conversation, found.path) for found in await _found(store, "shared")] == [("a", "p")]
         assert await _paths(store, "word", conversation="f") == {"q"}
 
     async def test_what_was_redacted_is_not_found(self, store: EventStore) -> None:
-        """Neither before nor after a first search, nor when it is redacted twice; others are."""
+        """Neither before nor after a first search, nor when it is redacted twice; other blocks are found."""
         await _texts(store, p="secret one", q="secret two", r="secret three")
         await store.append("a", [event(BlockRedacted(version=1)), block_event("s", "secret four")])
         await store.append("b", [block_event("t", "secret five")])
@@ -236,13 +236,13 @@ class SearchContract(ContractBase):
         assert await _paths(store, "secret", conversation="a") == {"r", "s"}
 
     async def test_what_was_appended_since_the_last_search_is_found(self, store: EventStore) -> None:
-        """A search knows every append that was acknowledged before it began."""
+        """A search finds every append that was acknowledged before it began."""
         for number in range(5):
             await store.append("ab"[number % 2], [block_event(f"p{number}", f"round {number}")])
             assert await _paths(store, "round") == {f"p{n}" for n in range(number + 1)}
 
     async def test_the_best_comes_first_and_of_equals_the_newest(self, store: EventStore) -> None:
-        """More hits in a shorter text are better (bm25); what is equal comes in one order."""
+        """More hits in a shorter text rank higher (bm25); equal blocks come newest first."""
         await _texts(store, p="error " + "word " * 50, q="error error word", r="error word word", s="error word word")
         await _texts(store, **{f"x{n}": "something else entirely" for n in range(8)})
         found = await _found(store, "error")
@@ -251,14 +251,14 @@ class SearchContract(ContractBase):
 
     @pytest.mark.parametrize("page", [1, 2, 3, 50])
     async def test_pages_of_any_size_give_the_same_blocks(self, store: EventStore, page: int) -> None:
-        """A page is how many blocks are read at a time."""
+        """A page sets how many blocks are read at a time."""
         await _texts(store, **{f"p{n}": "word " * (n + 1) for n in range(7)}, q="other")
         everything = [found.path for found in await _found(store, "word")]
         assert len(everything) == 7
         assert [found.path for found in await _found(store, "word", page=page)] == everything
 
     async def test_a_long_text_is_shown_where_most_was_found(self, store: EventStore) -> None:
-        """A line around the hits, with marks where it was cut, and nothing of the rest."""
+        """A line around the hits, with marks where it was cut, and no other text."""
         await _texts(store, p="lorem beta " * 40 + "here alpha\n\tmeets beta at last" + " dolor" * 300)
         (found,) = await _found(store, "alpha beta")
         assert "here «alpha» meets «beta» at last dolor" in found.snippet
@@ -267,7 +267,7 @@ class SearchContract(ContractBase):
         assert len(found.snippet) < 200
 
     async def test_an_unknown_conversation_and_bad_filters_are_refused(self, store: EventStore) -> None:
-        """As in any other reading."""
+        """As in any other read."""
         await _texts(store, p="word")
         for refused, asked in (
             (ConversationNotFound, {"conversation": "nobody"}),

@@ -1,4 +1,4 @@
-"""The prompts for summarizing models: versioned text files, so that a stored summary says which one made it.
+"""The prompts for summarizing models: versioned text files, so that a stored summary names the prompt that made it.
 
 A changed prompt gets a new file with the next number; old files stay as long as stored summaries name them.
 """
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt, and what its design says about using it.
+    """A prompt, and its design's rules for using it.
 
     Attributes:
-        version: of the text, which is the file of that name.
-        script: how the record is written out in it.
-        asked_share: part of the cap that the model is asked to keep to, so that it seldom meets the cap.
-        temperature: to call the model with; its own default where a design names none. The function that calls the
+        version: the text's version, which is its file's name.
+        script: the form of the record in it.
+        asked_share: share of the cap that the prompt asks the model to keep to, so that it seldom meets the cap.
+        temperature: the model's temperature; its own default where a design names none. The function that calls the
             model decides, since only it knows its client.
-        nothing: what stands for an earlier summary, or a task, where there is none.
+        nothing: the text in place of a missing earlier summary, or a missing task.
     """
 
     version: str
@@ -39,7 +39,7 @@ class Prompt:
 
 
 TURN_PREFIX: Final = Prompt("turn_prefix.v1", BY_BLOCK)
-"""For the prefix of a turn that goes on, whatever shape the history has."""
+"""The prompt for the prefix of a split turn, with any shape of history."""
 PROMPTS: Final[dict[PromptName, Prompt]] = {
     "generic": Prompt("history.v1", BY_BLOCK),
     "sections": Prompt(
@@ -52,7 +52,7 @@ PROMPTS: Final[dict[PromptName, Prompt]] = {
     "continuation": Prompt("continuation.v1", CONTINUATION),
     "bullets": Prompt("bullets.v1", NUMBERED),
 }
-"""For finished history, by what a policy asks for."""
+"""The prompts for finished history, by the policy's ``prompt``."""
 
 
 def prompt_for(request: SummaryRequest) -> Prompt:

@@ -168,7 +168,7 @@ async def test_what_does_not_fit_the_stages_is_refused() -> None:
     timeline = await open_chain()
     with pytest.raises(StageRefused, match="no stage is going on; enter one first"):
         await timeline.approve_stage(decision="d")
-    with pytest.raises(StageNotFound, match="no other does"):
+    with pytest.raises(StageNotFound, match="It has no stages"):
         await timeline.rewind_stage("gagasan")
     await timeline.enter_stage("gagasan")
     with pytest.raises(StageRefused, match="'gagasan' is going on; approve it first"):

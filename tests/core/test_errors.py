@@ -50,19 +50,19 @@ def test_where_a_builtin_says_the_same_the_error_is_one(error: Exception, builti
     ("error", "said"),
     [
         (VersionConflict("c", 3, 5), ["'c'", "version 5, not 3", "append again"]),
-        (VersionConflict("c", Expected.NO_STREAM, 5), ["'c'", "there already, at version 5", "another id"]),
-        (VersionConflict("c", Expected.STREAM_EXISTS, 0), ["'c'", "is not", "begin it"]),
+        (VersionConflict("c", Expected.NO_STREAM, 5), ["'c'", "exists already, at version 5", "another id"]),
+        (VersionConflict("c", Expected.STREAM_EXISTS, 0), ["'c'", "does not exist", "begin it"]),
         (
             CompactionRefused("no_progress", {"would_free": 3}),
             ["no_progress", "would_free 3", "unchanged", "has grown"],
         ),
-        (CompactionRefused("nothing_to_cover", {"groups": 1}), ["nothing_to_cover", "groups 1", "try again when"]),
+        (CompactionRefused("nothing_to_cover", {"groups": 1}), ["nothing_to_cover", "groups 1", "try again after"]),
         (
             ContextOverflow({"total": 9, "limit": 5}, [("ar:t.user.prompt", 8)]),
             ["9", "5", "ar:t.user.prompt (8)", "Raise"],
         ),
         (BudgetImpossible({"fixed": 9, "limit": 5}), ["9 of 5", "Raise max_tokens"]),
-        (SummarizerFailed(["a: timeout", "b: empty"]), ["a: timeout; b: empty", "mend"]),
+        (SummarizerFailed(["a: timeout", "b: empty"]), ["a: timeout; b: empty", "fix the summarizer"]),
         (MissingExtra("toktok-rs", "fast"), ["pip install 'timeline-engine[fast]'"]),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",

@@ -1,7 +1,7 @@
-"""Events: the records of the log and their payloads; `timeline.events.encoding` writes and reads them as stored JSON.
+"""The events of the log and their payloads; `timeline.events.encoding` writes and reads them as stored JSON.
 
-A payload that this version does not know (a later type, or a later schema version of a known one) is kept as an
-`UnknownPayload` and written back unchanged: reading a log never fails for it, and exporting loses nothing.
+A payload of a later version (an unknown type, or a later schema version of a known one) is kept as an `UnknownPayload`
+and written back unchanged: reading a log never fails on it, and exporting loses nothing.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
 
 
 class Payload(Frozen):
-    """What an event says; ``type`` is the event's type."""
+    """The content of an event; ``type`` is the event's type."""
 
     schema_version: ClassVar[int] = 1
     type: str
 
     def dump(self) -> dict[str, Any]:
-        """Return the JSON form that the log keeps, without the type (it has a column of its own) and defaults."""
+        """Return the JSON form that the log keeps, without defaults and without the type, which has its own column."""
         return self.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
 
 
 class ParentLink(Frozen):
-    """Where a conversation comes from: a fork, or a subagent's call.
+    """The origin of a conversation: a fork's parent, or the call that began a subagent.
 
-    A fork with a version shares the parent's events up to it, see `EventStore`; any other link is a mere reference.
+    A fork with a version shares the parent's events up to that version, see `EventStore`; any other link is only a
+    reference.
     """
 
     conversation: str
@@ -47,17 +48,17 @@ class ParentLink(Frozen):
 
 
 class ConversationOpened(Payload):
-    """First event of every conversation."""
+    """The first event of every conversation."""
 
     type: Literal["conversation.opened"] = "conversation.opened"
     title: str = ""
     parent: ParentLink | None = None
     source: str = ""
-    """Where an imported conversation was recorded: the format's name."""
+    """The recording format of an imported conversation."""
 
 
 class BlockAppended(Payload):
-    """One block, with its tokens under the counter of that name; the count is never taken again."""
+    """A block, with its tokens under the counter of that name; they are counted once and never again."""
 
     type: Literal["block.appended"] = "block.appended"
     block: AnyBlock
@@ -70,13 +71,13 @@ class BlockAppended(Payload):
 
 
 CompactReason: TypeAlias = Literal["over_trigger", "cold", "forced", "refused", "run_end", "imported"]
-"""Why: above the trigger; the cache went cold; told to; the model refused the context; the end of a run; recorded."""
+"""Why: above the trigger; the cache went cold; by request; the model refused the context; end of a run; recorded."""
 FORCED: Final = frozenset({"forced", "refused"})
-"""Reasons for which something is covered however small the context is, and although it was taken back before."""
+"""Reasons that compact however small the context is, and even after an undo."""
 
 
 class Replacement(Frozen):
-    """What is shown instead of a hidden block: a text, or an arguments object for a call."""
+    """The content shown instead of a hidden block: a text, or an arguments object for a call."""
 
     version: int
     text: str = ""
@@ -85,52 +86,55 @@ class Replacement(Frozen):
 
 
 class Pruned(Frozen):
-    """What hiding was as a step of a compaction, for whoever follows it (seed 004). Tokens are of the messages."""
+    """The outcome of hiding as a step of a compaction, for readers of the log (prune-then-summarize design).
+
+    Token figures count the messages.
+    """
 
     reason: CompactReason
     outputs: int = 0
-    """How many tools' results were hidden; ``tools`` are the names, each once."""
+    """Number of hidden tool results; ``tools`` are the tools' names, each once."""
     tools: tuple[str, ...] = ()
     saved_tokens: int = 0
     before_tokens: int = 0
-    """When the compaction began, of which this may not be the first step."""
+    """Tokens when the compaction began, which may be before this step."""
     after_tokens: int = 0
     limit: int = 0
     continues: bool = False
-    """Another step of the same compaction came before."""
+    """Whether another step of the same compaction came before."""
     goes_on: bool = False
-    """It was not enough: a step that covers something follows."""
+    """Whether hiding was not enough, so that a covering step follows."""
 
 
 class BlocksHidden(Payload):
-    """Blocks are hidden from now on: shown as their replacement, or omitted."""
+    """Hide blocks from here on: they are shown as their replacement, or omitted."""
 
     type: Literal["blocks.hidden"] = "blocks.hidden"
     mode: Literal["replace", "omit"] = "replace"
     reason: str
     blocks: tuple[Replacement, ...]
     facts: dict[str, int] = {}
-    """The figures behind the decision, by name: seconds and tokens."""
+    """The figures behind the decision, by name, in seconds and tokens."""
     pruned: Pruned | None = None
-    """None where somebody hid them by hand, and where they are previews that a summary brought."""
+    """None for blocks hidden by hand, and for the previews that come with a summary."""
 
 
 class BlocksRevealed(Payload):
-    """Hidden blocks are shown again."""
+    """Show hidden blocks again."""
 
     type: Literal["blocks.revealed"] = "blocks.revealed"
     versions: tuple[int, ...]
 
 
 class BlocksPinned(Payload):
-    """Blocks, with their groups, are never covered or hidden."""
+    """Pin blocks: they and their groups are never covered or hidden."""
 
     type: Literal["blocks.pinned"] = "blocks.pinned"
     versions: tuple[int, ...]
 
 
 class BlocksUnpinned(Payload):
-    """The pins of blocks are taken off."""
+    """Remove the pins of blocks."""
 
     type: Literal["blocks.unpinned"] = "blocks.unpinned"
     versions: tuple[int, ...]
@@ -145,13 +149,13 @@ class BlockRedacted(Payload):
 
 
 class Covers(Frozen):
-    """What a compaction covers: disjoint, rising, inclusive version ranges, and the summaries that it supersedes."""
+    """The versions that a compaction covers: disjoint, rising, inclusive ranges, and the superseded summaries."""
 
     ranges: tuple[tuple[int, int], ...]
     summaries: tuple[int, ...] = ()
 
     def __contains__(self, version: int) -> bool:
-        """Say whether a version lies in one of the ranges or is a superseded summary."""
+        """Return whether a version lies in one of the ranges or is a superseded summary."""
         return version in self.summaries or any(first <= version <= last for first, last in self.ranges)
 
 
@@ -167,10 +171,10 @@ NOBODY: Final = "none"
 
 
 class WrittenBy(Frozen):
-    """Who wrote a summary.
+    """The author of a summary.
 
-    ``fallback_reason`` says why it was not the first choice; ``usage`` is what all model calls for it were reported to
-    have taken, those included whose answers could not be used; None where nobody reported any.
+    ``fallback_reason`` is why the first choice did not write it. ``usage`` is the reported usage of all model calls for
+    it, unusable answers included; None where no usage was reported.
     """
 
     summarizer: str
@@ -181,9 +185,10 @@ class WrittenBy(Frozen):
 
 
 class CompactionCompleted(Payload):
-    """A compaction: its summary block, what it covers, and what it carries. The block stands in the log here.
+    """A compaction: its summary block, the covered versions and the carried blocks.
 
-    ``digest`` is the full one; the block's ``meta.compaction_digest`` is its shortened copy.
+    The event's version is the summary block's own version. ``digest`` is the full one; the block's
+    ``meta.compaction_digest`` is its shortened copy.
     """
 
     type: Literal["compaction.completed"] = "compaction.completed"
@@ -204,22 +209,22 @@ class CompactionCompleted(Payload):
     compacted_tokens: int = 0
     covered_blocks: int = 0
     covered_tokens: int = 0
-    """Of all that the summary stands for, what superseded ones covered included: how many blocks, and their own size.
+    """Number and size of all blocks that the summary replaces, including those that superseded summaries covered.
 
     0 where it was not recorded."""
     least_progress: int = 0
-    """What it had to free by its policy, in tokens."""
+    """Tokens that its policy required it to free."""
     messages: int = 0
-    """How many messages it took the place of; 0 where it was not recorded."""
+    """Number of messages that it replaced; 0 where it was not recorded."""
     pruned_tokens: int = 0
-    """What hiding freed before it, in the same compaction."""
+    """Tokens that hiding freed earlier in the same compaction."""
     written_by: WrittenBy
     none_due: bool = False
-    """No summary was due, and ``written_by`` is `NOBODY`: of what it newly covers the model was shown nothing (failed
-    responses, omitted blocks, earlier stage digests), or only an earlier summary, which is kept."""
+    """No summary was due, and ``written_by`` is `NOBODY`: the model was never shown the newly covered blocks (failed
+    responses, omitted blocks, earlier stage digests), or they are only an earlier summary, which is kept."""
     digest: Digest = Digest()
     lease: int | None = None
-    """Version of the `CompactionStarted` that it was written under."""
+    """Version of the `CompactionStarted` whose lease it was written under."""
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form; the block's own dump keeps its type."""
@@ -227,10 +232,10 @@ class CompactionCompleted(Payload):
 
 
 class CompactionReverted(Payload):
-    """Compactions are taken back, newest first: the log folds as if they had never been made.
+    """Undo compactions, newest first: the log folds as if they had never been made.
 
-    What they covered is on hold under the policy (its hash): no automatic compaction until one is forced, or another
-    policy is in force.
+    Their blocks are on hold under the policy (its hash): no automatic compaction covers them until a compaction is
+    forced or another policy is in force.
     """
 
     type: Literal["compaction.reverted"] = "compaction.reverted"
@@ -240,14 +245,14 @@ class CompactionReverted(Payload):
 
 
 class PolicyChanged(Payload):
-    """From now on another policy is in force; its text is a content-addressed value."""
+    """Put another policy in force from here on; its text is a content-addressed value."""
 
     type: Literal["policy.changed"] = "policy.changed"
     policy: str
 
 
 class ModelCalled(Payload):
-    """A model call: usage, how it ended, and the version of the render that it answers."""
+    """A model call: its usage, how it ended, and the version of the render that it answers."""
 
     type: Literal["model.called"] = "model.called"
     model: str = ""
@@ -259,7 +264,7 @@ class ModelCalled(Payload):
 
 
 class ContextRendered(Payload):
-    """A context as it was sent: enough to build it again byte for byte (design, invariant 5).
+    """A context as it was sent: enough to build it again byte for byte (design: Invariants).
 
     ``version`` is the log's version that it was projected from. ``policy``, ``system``, ``tools`` and ``ephemeral`` are
     hashes of content-addressed values; with ``record = "hash"`` the values themselves were not stored.
@@ -277,24 +282,24 @@ class ContextRendered(Payload):
     tokens: int = 0
     overflow: bool = False
     total: int = 0
-    """What is held against ``limit``: the tokens sent, and the reserves; 0 where it was not recorded."""
+    """The tokens compared with ``limit``: those sent, and the reserves; 0 where it was not recorded."""
     limit: int = 0
 
 
 class UnknownPayload(Payload):
-    """A payload of a later version of this library, kept as it is."""
+    """A payload of a later version of this library, kept unchanged."""
 
     type: str
     data: dict[str, JsonValue]
     stored_schema_version: int = 1
 
     def dump(self) -> dict[str, Any]:
-        """Return what was read."""
+        """Return the payload as it was read."""
         return dict(self.data)
 
 
 class NewEvent(Frozen):
-    """An event on its way to the log. The id makes a retry of the same append harmless."""
+    """An event to be appended. Its id makes a retry of the same append harmless."""
 
     id: UUID
     at: Instant
@@ -336,13 +341,13 @@ _NEW_EVENT: Final = {"id", "at", "payload"}
 
 
 def block_appended(block: Block, tokens: int, counter: str) -> BlockAppended:
-    """Make the payload of a block that was checked when it was made."""
+    """Make the payload of a block that was validated when it was built."""
     fields = {"type": "block.appended", "block": block, "tokens": tokens, "counter": counter}
     return unchecked(BlockAppended, fields, _BLOCK_APPENDED)
 
 
 def new_event(id_: UUID, at: datetime, payload: Payload) -> NewEvent:
-    """Make an event of parts that were checked before; ``at`` is in UTC."""
+    """Make an event of parts that were validated before; ``at`` is in UTC."""
     return unchecked(NewEvent, {"id": id_, "at": at, "payload": payload}, _NEW_EVENT)
 
 
@@ -352,13 +357,13 @@ def event_id(at: datetime) -> UUID:
 
 
 def event_ids(at: datetime, count: int) -> list[UUID]:
-    """Make several UUIDv7 of one moment, which rise in their order; randomness is asked for once."""
+    """Make several UUIDv7 of one moment, in rising order; randomness is read once for all of them."""
     milliseconds, first = _milliseconds(at), secrets.randbits(73)
     return [_uuid7(milliseconds, bits) for bits in range(first, first + count)]
 
 
 def derived_event_id(at: datetime, *parts: str) -> UUID:
-    """Make the UUIDv7 that belongs to a recorded thing: importing it again gives the same id."""
+    """Make the UUIDv7 that belongs to a recorded item, so that importing the item again gives the same id."""
     return _uuid7(_milliseconds(at), int(sha256_hex(canonical_json(parts)), 16) & ((1 << 74) - 1))
 
 

@@ -1,7 +1,7 @@
-"""Payloads as stored text and back, which ones there are, and the checksum over an event.
+"""Write payloads as stored text and read them back; list the payload types; compute an event's checksum.
 
-What this version cannot know (a later type, or a later schema version) is read as an `UnknownPayload` and written back
-unchanged: reading a log never fails for it.
+A payload of a later version (an unknown type, or a later schema version) is read as an `UnknownPayload` and written
+back unchanged: reading a log never fails on it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def encode_payload(payload: Payload) -> str:
 
 
 def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
-    """Read a stored payload. What this version cannot know becomes an `UnknownPayload`.
+    """Read a stored payload. An unknown type or a later schema version becomes an `UnknownPayload`.
 
     Raises:
         StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
@@ -109,5 +109,5 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
 def checksum(  # noqa: PLR0917 - the order of the parts is the format
     conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
 ) -> str:
-    """Hash an event over everything that the log says of it except its store-wide position."""
+    """Hash every field of an event except its store-wide position."""
     return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")

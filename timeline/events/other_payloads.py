@@ -1,7 +1,7 @@
-"""The payloads that leave the window's blocks as they are: attempts to compact, stages of the work, notices.
+"""The payloads that leave the window's blocks unchanged: attempts to compact, stages of the work, notices.
 
-An attempt was begun under a lease, or was refused, or failed; one that came to its end is a `CompactionCompleted`.
-Notices are for those who follow a log.
+An attempt began under a lease, was refused, or failed; a finished one is a `CompactionCompleted`. Notices serve
+applications that follow a log.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ FailureReason: TypeAlias = Literal[
 
 
 class CompactionStarted(Payload):
-    """A summary is being written: until ``expires_at`` nobody else begins one.
+    """A summary is being written: until ``expires_at`` no other writer begins one.
 
-    The version of this event is the lease. What ends the compaction names it, and a lease that another one replaced
-    ends nothing (fencing).
+    The version of this event is the lease. The event that ends the compaction names it, and a lease that was replaced
+    by a later one ends nothing (fencing).
     """
 
     type: Literal["compaction.started"] = "compaction.started"
     expires_at: Instant
     reason: CompactReason = "over_trigger"
     before_tokens: int = 0
-    """Of the messages, when the compaction began; 0 where it was not recorded, as are ``limit`` and ``messages``."""
+    """Tokens of the messages when the compaction began. Like ``limit`` and ``messages``, 0 where not recorded."""
     limit: int = 0
     messages: int = 0
-    """How many messages the summary is to take the place of, by the plan."""
+    """Number of messages that the summary will replace, by the plan."""
     continues: bool = False
-    """Hiding was not enough: it is the same compaction that goes on."""
+    """Whether the same compaction hid blocks first, and that was not enough."""
 
 
 class CompactionFailed(Payload):
     """A compaction that was refused or failed under a policy (its hash).
 
-    No new try under that policy follows until the visible tokens grew by ``retry_after``. ``cause`` says why no
-    summarizer had an answer, where that is the reason; ``usage`` is what the answers that came were reported to have
-    taken, and ``unanswered`` is how many requests were broken off, whose usage nobody was told.
+    The next try under that policy waits until the visible tokens grew by ``retry_after``. ``cause`` is why no
+    summarizer had an answer, where that is the reason. ``usage`` is the reported usage of the answers that came;
+    ``unanswered`` counts the requests that were broken off, whose usage was never reported.
     """
 
     type: Literal["compaction.failed"] = "compaction.failed"
@@ -53,7 +53,7 @@ class CompactionFailed(Payload):
     visible_tokens: int = 0
     retry_after: int = 0
     over_limit: bool = False
-    """The context was above the limit, and stayed there."""
+    """Whether the context was above the limit and stayed there."""
     lease: int | None = None
     """Version of the `CompactionStarted` that it ends."""
     cause: Cause | None = None
@@ -62,7 +62,7 @@ class CompactionFailed(Payload):
 
 
 class StageEntered(Payload):
-    """A stage of the work begins (seed 000); what follows belongs to it until it is approved."""
+    """A stage of the work begins; later blocks belong to it until it is approved (priority-chain design)."""
 
     type: Literal["stage.entered"] = "stage.entered"
     stage: str
@@ -70,10 +70,10 @@ class StageEntered(Payload):
 
 
 class StageApproved(Payload):
-    """The current stage is finished, with what it decided.
+    """The current stage is finished, with its decision.
 
-    ``first`` and ``last`` are the versions of its first and last message block and ``count`` is how many messages there
-    are; all are 0 for a stage without any.
+    ``first`` and ``last`` are the versions of its first and last message block and ``count`` is its number of messages;
+    all are 0 for a stage without messages.
     """
 
     type: Literal["stage.approved"] = "stage.approved"
@@ -91,16 +91,17 @@ class StageApproved(Payload):
 
 
 class StageRewound(Payload):
-    """The work goes back to an approved stage: its decision and those of all later stages hold no more."""
+    """The work goes back to an approved stage: its decision and those of all later stages no longer hold."""
 
     type: Literal["stage.rewound"] = "stage.rewound"
     stage: str
 
 
 class CompactionBoundary(Payload):
-    """Behind this point the conversation goes on from a summary (seed 003): for whoever follows the log.
+    """A notice that the conversation continues from a summary behind this event (keep-ratio design).
 
-    Recorded when the hooks of a compaction are done, where the policy wants it; it changes nothing in the window.
+    Recorded after the hooks of a compaction, where the policy asks for it, for applications that follow the log. It
+    changes nothing in the window.
     """
 
     type: Literal["compaction.boundary"] = "compaction.boundary"
@@ -109,7 +110,7 @@ class CompactionBoundary(Payload):
     before_tokens: int = 0
     after_tokens: int = 0
     messages: int = 0
-    """How many messages it covered."""
+    """Number of messages that it covered."""
 
 
 class HookFailed(Payload):
@@ -121,14 +122,14 @@ class HookFailed(Payload):
 
 
 OverflowReason: TypeAlias = Literal["messages", "fixed_part"]
-"""Why a render was refused: nothing makes the messages fit; or what stands beside them leaves no room for any."""
+"""Why a render was refused: the messages cannot be made to fit, or the fixed part leaves no room for any."""
 
 
 class ContextOverflowed(Payload):
-    """A render was refused: the context is above the limit, and nothing makes it smaller.
+    """A render was refused: the context is above the limit and cannot be made smaller.
 
-    ``tokens`` is what was held against ``limit``, reserves included. Where the fixed part alone leaves no room for a
-    conversation, it is what that takes, which may be below the limit, and is above what starts a compaction.
+    ``tokens`` is the figure compared with ``limit``, reserves included. Where the fixed part alone leaves no room for a
+    conversation, ``tokens`` is the fixed part, which may be below the limit and is above the trigger.
     """
 
     type: Literal["context.overflowed"] = "context.overflowed"
@@ -138,7 +139,7 @@ class ContextOverflowed(Payload):
 
 
 class PrefixChanged(Payload):
-    """The system prompt is another one than in the recorded context before: a provider's cache is of no use here.
+    """The system prompt differs from the one in the recorded context before, so the provider's cache cannot be used.
 
     ``before`` and ``after`` are sha256 of the prompts; None where there was none.
     """
@@ -149,7 +150,7 @@ class PrefixChanged(Payload):
 
 
 class ToolsChanged(Payload):
-    """The tools are others than in the recorded context before: a provider's cache is of no use here.
+    """The tools differ from those in the recorded context before, so the provider's cache cannot be used.
 
     ``before`` and ``after`` are sha256 of the schemas; None where there were none.
     """

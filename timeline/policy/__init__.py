@@ -1,3 +1,3 @@
-"""Policies: the model of one, and the named presets."""
+"""Policies: the model, its steps and triggers, the named presets, and their TOML files."""
 
 from __future__ import annotations

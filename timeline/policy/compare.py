@@ -1,4 +1,4 @@
-"""Two policies side by side: every field that one of them holds, and where they differ."""
+"""Compare two policies: every field that either of them holds, and where they differ."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class FieldDiff(NamedTuple):
-    """One field of two policies; ``before`` and ``after`` are None where a policy has nothing there.
+    """One field of two policies; ``before`` and ``after`` are None where a policy has no value there.
 
     Attributes:
         field: its place, for example ``hiding.ttl`` or ``steps.0.cut.turns``.
-        before: what the first policy says.
-        after: what the second one says.
+        before: the first policy's value.
+        after: the second policy's value.
     """
 
     field: str
@@ -27,7 +27,7 @@ class FieldDiff(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the policies say different things."""
+        """Whether the two values differ."""
         return type(self.before) is not type(self.after) or bool(self.before != self.after)
 
 
@@ -37,14 +37,14 @@ def diff_policies(before: Policy, after: Policy) -> tuple[FieldDiff, ...]:
 
 
 def compare_policies(before: Policy, after: Policy) -> tuple[FieldDiff, ...]:
-    """Return every field of two policies, those that differ and those that do not, in the order of the policy."""
+    """Return every field of two policies, whether it differs or not, in the order of the policy."""
     sides = flat(before), flat(after)
     fields = _in_order(list(sides[0]), list(sides[1]))
     return tuple(FieldDiff(field, sides[0].get(field), sides[1].get(field)) for field in fields)
 
 
 def flat(policy: Policy) -> dict[str, Any]:
-    """Return the fields of a policy by place, those of its parts too; what is None is left out."""
+    """Return the fields of a policy by place, nested ones included; fields that are None are left out."""
     return dict(_flat(policy.model_dump(mode="json"), ""))
 
 
@@ -60,7 +60,7 @@ def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _in_order(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Merge two lists of places: each in its own order, those of one part together."""
+    """Merge two lists of places: each keeps its own order, and the fields of one part stay together."""
     merged = list(before)
     for number, field in enumerate(after):
         if field in merged:
@@ -71,7 +71,7 @@ def _in_order(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def shown(value: Any) -> str:
-    """Say a field's value in one line; a dash for nothing."""
+    """Format a field's value in one line; a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, str):

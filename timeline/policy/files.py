@@ -1,9 +1,9 @@
-"""Policies in TOML files: a preset and what is different, or a whole policy.
+"""Read policies from TOML files: a preset with changes, or a whole policy.
 
 preset = "keep_last"            # leave it out for a whole policy
 max_tokens = 64_000
 messages = 20                   # the preset's own keywords, too
-hiding = false                  # what may be absent is switched off
+hiding = false                  # switches an optional part off
 
 [form]                          # the preset's form, with this text
 heading = "## So far (round {round})"
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MAY_BE_ABSENT: Final = frozenset(
     name for name, field in Policy.model_fields.items() if type(None) in get_args(field.annotation)
 )
-"""Fields that ``false`` switches off; TOML has no word for nothing."""
+"""Fields that ``false`` switches off; TOML has no null."""
 
 
 def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
@@ -42,8 +42,8 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
 
     Args:
         path: the file.
-        changes: keyword arguments of the preset, and fields of the policy, that go before the file's; a model, too,
-            goes before the limit that the file says.
+        changes: keyword arguments of the preset, and fields of the policy, that override the file's; a model
+            overrides the file's limit, too.
 
     Raises:
         InvalidPolicy: the file cannot be read, or a field does not hold; it names both, and the nearest valid name.
@@ -58,7 +58,7 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
 
 
 def find_policy(name: str, **changes: Any) -> Policy:
-    """Return the policy that a person names: a preset, or a TOML file, told by its ending.
+    """Return the policy of a name that a user typed: a preset's name, or the path of a ``.toml`` file.
 
     Raises:
         InvalidPolicy: there is no such preset, the file cannot be read, or a field does not hold.
@@ -93,14 +93,14 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
 
 
 def _whole(fields: dict[str, Any]) -> Policy:
-    """Return the policy of its fields; what it does not say of limits and counting, a model may say."""
+    """Build a policy from its fields; its model, if named, supplies the limits and counter that they leave out."""
     model = fields.pop("model", None)
     policy = Policy.model_validate(fields)
     return policy if model is None else Policy.model_validate({**of_model(model, policy, COUNTED), **fields})
 
 
 def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
-    """Return a preset with changes: its own keywords first, then single fields, tables field by field."""
+    """Apply changes to a preset: its own keywords first, then single fields, tables field by field."""
     if not isinstance(preset, str):
         raise InvalidPolicy("preset", f"it is the name of a preset, not {preset!r}")
     tables = {name: value for name, value in fields.items() if isinstance(value, dict)}
@@ -116,7 +116,7 @@ def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 def _merged_part(held: Any, change: Any) -> Any:
-    """Change a part field by field, where both are tables of one kind; otherwise put one in place of the other."""
+    """Change a part field by field where old and new are tables of one kind; otherwise replace it."""
     if not isinstance(held, dict) or not isinstance(change, dict):
         return change
     kind = held.get("kind")

@@ -1,7 +1,7 @@
-"""What models take, as dated data: context windows, longest answers, and whose tokenizer counts them.
+"""The limits of models, as dated data: context windows, longest answers, and the tokenizer that counts for them.
 
-The packaged table is `limits.toml`; a file of the same form goes before it, and a single figure before both. An entry
-is meant by a model's name, whatever provider or variant is written around it. Nothing is looked up while a context is
+The packaged table is `limits.toml`; a file of the same form overrides it, and a single figure overrides both. An entry
+matches a model's name with any provider or variant written around it. Nothing is looked up while a context is
 made: a policy holds the figures that were found when it was made.
 """
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 _AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
-"""What may stand in front of a model's name: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
+"""Prefixes that a model's name may have: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
 _AFTER: Final = ("", "-", "@", ":", "[")
-"""What may follow a beginning of a name: nothing, or a variant of the same model."""
+"""Suffixes that still name the same model: none, or a variant."""
 
 
 def fit(model: str, starts: Iterable[str]) -> int:
-    """Return the length of the longest of some beginnings that a model's name has; 0 where it has none of them."""
+    """Return the length of the longest of ``starts`` that a model's name begins with; 0 where it begins with none."""
     names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
     return max((len(start) for start in starts if any(_begins(name, start.lower()) for name in names)), default=0)
 
@@ -44,21 +44,21 @@ def _begins(name: str, start: str) -> bool:
 
 
 LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
-"""Names a file with limits that go before the packaged ones."""
+"""Environment variable that names a file with limits, which override the packaged ones."""
 OTHER_TOKENIZER_MARGIN: Final = 0.1
-"""Added to what is counted for a model with another tokenizer (seed 004, gap 6)."""
+"""Share added to the count for a model with another tokenizer (prune-then-summarize design, gap 6)."""
 
 
 class ModelLimits(Frozen):
-    """What a model takes, in its own tokens.
+    """The limits of a model, in its own tokens.
 
     Attributes:
-        models: beginnings of the names that this is about.
+        models: beginnings of the names of the models.
         context: the whole window.
-        max_input: the largest request, where the provider refuses larger ones than the window promises.
-        max_output: the longest answer; None where nothing is known.
+        max_input: the largest request, where the provider refuses requests smaller than the window.
+        max_output: the longest answer; None where it is unknown.
         long: the window that a beta flag of the provider opens; None where there is none.
-        tokenizer: the vocabulary that counts exactly, or ``other`` where there is none that is public.
+        tokenizer: the vocabulary that counts exactly, or ``other`` where the tokenizer is not public.
         date, source: when and where the figures were read.
     """
 
@@ -78,15 +78,15 @@ class ModelLimits(Frozen):
 
     @property
     def margin(self) -> float:
-        """What to add to a count, as a share: a tenth for a tokenizer that is not public."""
+        """The share to add to a count: a tenth where the tokenizer is not public."""
         return OTHER_TOKENIZER_MARGIN if self.tokenizer == "other" else 0.0
 
     def opened(self) -> ModelLimits:
-        """Return the limits with the long window, where there is one."""
+        """Return these limits with the long window, where the model has one."""
         return self if self.long is None else self.model_copy(update={"context": self.long, "max_input": None})
 
     def room(self, output_reserve: int) -> int:
-        """Return the limit of a policy that keeps so many tokens free for the answer."""
+        """Return the context limit for a policy that keeps ``output_reserve`` tokens free for the answer."""
         return self.context if self.max_input is None else min(self.context, self.max_input + output_reserve)
 
 
@@ -96,13 +96,13 @@ class LimitsTable(Frozen):
     limits: tuple[ModelLimits, ...] = ()
 
     def find(self, model: str) -> ModelLimits | None:
-        """Return the limits of a model: of the longest beginning that its name has, with or without its provider."""
+        """Return the limits of the longest entry that the model's name begins with, with or without its provider."""
         best = max(self.limits, key=lambda limits: fit(model, limits.models), default=None)
         return best if best is not None and fit(model, best.models) else None
 
 
 OURS: Final = ModelLimits()
-"""Of a model that is not known, unless a policy has a default of its own."""
+"""The limits of an unknown model, unless a policy has its own default."""
 
 
 def limits_of(
@@ -113,12 +113,12 @@ def limits_of(
     context: int | None = None,
     max_output: int | None = None,
 ) -> ModelLimits:
-    """Say what a model takes.
+    """Return the limits of a model.
 
     Args:
         model: its name, with or without a provider in front (``openai/gpt-4o``, ``gpt-4o-2024-08-06``).
-        file: limits that go before those of the file that TIMELINE_LIMITS names, which go before the packaged ones.
-        default: what an unknown model is taken for.
+        file: limits that override those of the file that TIMELINE_LIMITS names, which override the packaged ones.
+        default: the limits of an unknown model.
         context: overrides the window.
         max_output: overrides the longest answer.
 

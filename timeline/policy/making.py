@@ -1,4 +1,4 @@
-"""How a named policy is made: its own fields, what a model takes, and above all what was given."""
+"""Build a named policy: the preset's own fields, then its model's limits, then the caller's changes on top."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Model: TypeAlias = str | ModelLimits | None
-"""A model by its name, or by what it takes."""
+"""A model by its name, or by its limits."""
 LIMITED: Final = ("max_tokens",)
 COUNTED: Final = ("max_tokens", "counter", "margin")
 RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
-"""What a preset takes of a model: of the designs that count characters, the limit alone."""
+"""The fields that a preset takes from a model: for the designs that count characters, only the limit."""
 
 
 def keywords_of(preset: Callable[..., Policy]) -> frozenset[str]:
-    """Return the keywords that a preset takes beside the fields of a policy."""
+    """Return the keywords that a preset takes besides the fields of a policy."""
     parameters = signature(preset).parameters.values()
     return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
@@ -36,13 +36,14 @@ def make(
     model: Model,
     takes: tuple[str, ...] = LIMITED,
 ) -> Policy:
-    """Make the policy of a preset, and name it after the preset.
+    """Build the policy of a preset and name it after the preset.
 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
     named = {"name": preset.__name__, **fields}
     try:
+        # First without the model: an unknown model takes this policy's limit, the caller's changes included.
         policy = Policy.model_validate({**named, **changes})
         if model is None:
             return policy
@@ -52,7 +53,7 @@ def make(
 
 
 def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields that a policy takes of a model; one that is not known has the policy's own limit.
+    """Return the fields that a policy takes from a model; an unknown model has the policy's own limit.
 
     Raises:
         InvalidPolicy: the model is neither a name nor limits.

@@ -1,8 +1,8 @@
-"""A policy: how large a context may grow, and what happens when it does. A frozen value; hashed, compared, stored.
+"""The policy: how large a context may grow, and what happens when it does. A frozen value; hashed, compared, stored.
 
-A trigger says when a render compacts: it names a line in tokens of the whole account. Every published design compares
-something else with something else; written as a line for the account's total (system, tools and reserves included) they
-become comparable, and the rest of the engine needs to know none of them.
+A trigger decides when a render compacts: it gives a line in tokens of the whole account. Every published design
+compares different figures; written as a line for the account's total (system, tools and reserves included) they become
+comparable, and the rest of the engine need not know which design a trigger is from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from timeline.usage import KeptLong
 
 
 class Reserved(Frozen):
-    """What the account holds besides the messages: all of it, and of that the tools and what is kept free."""
+    """The account's tokens besides the messages: all of them, the tools among them, and those kept free."""
 
     fixed: int = 0
     tools: int = 0
@@ -27,12 +27,15 @@ class Reserved(Frozen):
 
 
 def _share(share: float, tokens: int) -> int:
-    """Return a share of some tokens, rounded down; a product that only binary fractions keep below a whole is whole."""
+    """Return a share of some tokens, rounded down.
+
+    A product that is below a whole number only through binary fractions is that number.
+    """
     return math.floor(round(share * tokens, 6))
 
 
 class OverShare(Frozen):
-    """The total is above a share of the limit (seed 002: 0.9; seed 000: 0.85)."""
+    """Due when the total is above a share of the limit (cut-point design: 0.9; priority-chain design: 0.85)."""
 
     kind: Literal["over_share"] = "over_share"
     share: float = Field(default=0.9, gt=0, le=1)
@@ -44,9 +47,9 @@ class OverShare(Frozen):
 
 
 class OverThreshold(Frozen):
-    """Messages and system prompt reach a share of what the reserves leave of the limit (seed 001).
+    """Due when messages and system prompt reach a share of the limit without its reserves (keep-last design).
 
-    The seed reserves room for system prompt and tools and counts the system prompt among the messages as well; its
+    The design reserves room for system prompt and tools and counts the system prompt among the messages as well; its
     figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with ``>=``.
     """
 
@@ -55,7 +58,7 @@ class OverThreshold(Frozen):
     system_reserve: int = Field(default=2_000, ge=0)
 
     def threshold(self, limit: int, reserved: int) -> int:
-        """Return the seed's figure: messages of so many tokens are due."""
+        """Return the design's figure: messages of this many tokens are due."""
         return max(0, _share(self.share, limit - self.system_reserve - reserved))
 
     def line(self, limit: int, held: Reserved) -> int:
@@ -64,7 +67,7 @@ class OverThreshold(Frozen):
 
 
 class OverUtilization(Frozen):
-    """The messages take more than a share of the room that is left for messages (seed 003: 0.8)."""
+    """Due when the messages take more than a share of the room left for messages (keep-ratio design: 0.8)."""
 
     kind: Literal["over_utilization"] = "over_utilization"
     share: float = Field(default=0.8, gt=0, le=1)
@@ -75,7 +78,7 @@ class OverUtilization(Frozen):
 
 
 class Overdrawn(Frozen):
-    """Nothing is available any more: the total, reserves included, is above the limit (seed 004)."""
+    """Due when no tokens are free: the total, reserves included, is above the limit (prune-then-summarize design)."""
 
     kind: Literal["overdrawn"] = "overdrawn"
 
@@ -86,18 +89,18 @@ class Overdrawn(Frozen):
 
 
 class Never(Frozen):
-    """Nothing is ever due; what does not fit is reported."""
+    """Never due; a context that does not fit is refused."""
 
     kind: Literal["never"] = "never"
 
     def line(self, limit: int, held: Reserved) -> int:
-        """Return the limit: above it the context is refused."""
+        """Return the limit: a larger context is refused."""
         del held
         return limit
 
 
 def _written_short(value: Any) -> Any:
-    """Take a bare number as a share of the limit, and a bare name as the trigger of that name."""
+    """Read a bare number as a share of the limit, and a bare name as the trigger of that name."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return {"kind": "over_share", "share": value}
     return {"kind": value} if isinstance(value, str) else value
@@ -107,37 +110,38 @@ Trigger: TypeAlias = Annotated[
     Annotated[OverShare | OverThreshold | OverUtilization | Overdrawn | Never, Field(discriminator="kind")],
     BeforeValidator(_written_short),
 ]
-"""Any trigger; a bare number is `OverShare`, a bare name the trigger of that name with its own figures."""
+"""Any trigger; a bare number is an `OverShare`, a bare name the trigger of that name with its default figures."""
 
 
 _LEAST_MARGIN: Final = -0.3
-"""No tokenizer in use counts less than 0.7 of the one that we count with."""
+"""No tokenizer in use counts less than 0.7 of what our counter does."""
 _FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
-"""How the field ``fixed_part`` said it that stood for ``kept_long``."""
+"""Values of ``fixed_part``, the earlier name of ``kept_long``, as today's values."""
 
 
 class CachePointRule(Frozen):
-    """Where cache points go (seed 002): the pre-tail point ends round N - ``offset_rounds``.
+    """Where cache points go (cut-point design): the pre-tail point ends round N - ``offset_rounds``.
 
-    ``kept_long`` says what the provider is asked to keep for its long time, where it has two (Anthropic: five minutes,
-    an hour): nothing, the fixed part (system prompt and tools), or everything. Writing for the long time costs more,
-    and is paid back by the first pause that outlives the short one, unless it was rewritten before that.
+    ``kept_long`` is the part of a request that the provider is asked to keep for its long time, where it has two times
+    (Anthropic: five minutes, an hour): nothing, the fixed part (system prompt and tools), or everything. Writing for
+    the long time costs more, and pays back with the first pause that outlives the short one, unless the prefix was
+    rewritten before that.
     """
 
     offset_rounds: int = Field(default=4, ge=1)
     min_rounds: int = Field(default=5, ge=1)
     lookback_blocks: int = Field(default=20, ge=1)
-    """A lagging point is added when a point stands more blocks than this behind the one before it.
+    """A lagging point is added when a point is more blocks than this behind the one before it.
 
-    20 is how many content blocks Anthropic walks back from a marker to find an entry that was written (prompt caching
-    documentation, 2026-11); the policy is the one place that says so, since it is recorded with every context.
+    From a marker, Anthropic walks back 20 content blocks to find a written entry (prompt caching documentation,
+    2026-11). The policy is the only place for this figure, since it is recorded with every context.
     """
     kept_long: KeptLong = "nothing"
 
     @model_validator(mode="before")
     @classmethod
     def _named_before(cls, fields: Any) -> Any:
-        """Read what logs say that were written when the long time was the fixed part's alone."""
+        """Read logs from when ``fixed_part`` decided whether the fixed part is kept for the long time."""
         said = fields.get("fixed_part") if isinstance(fields, dict) and "kept_long" not in fields else None
         if not isinstance(said, str) or said not in _FIXED_PART:
             return fields
@@ -145,18 +149,18 @@ class CachePointRule(Frozen):
 
 
 class Hiding(Frozen):
-    """When old content gives way to short replacements (seed 002, TTL pruning; design, section 6).
+    """When old content gives way to short replacements (cut-point design, TTL pruning; design: Hiding).
 
     Attributes:
-        unit: what ages are counted in: rounds (model responses), or turns.
-        intact: the newest so many stay untouched.
-        files: the newest full content of each file stays for so many.
+        unit: the unit of ages: rounds (model responses), or turns.
+        intact: the newest rounds (or turns) stay untouched, this many.
+        files: the newest full content of each file stays for this many.
         old: calls, texts and thoughts are shortened from this age on.
-        ttl: seconds that the provider keeps its cache; what its usage reports unless given.
+        ttl: seconds that the provider keeps its cache; derived from the reported usage unless given.
         grace: seconds on top of the ttl before the cache counts as cold.
-        minimum: share of the limit that a batch frees at the least while the cache is cold.
+        minimum: smallest share of the limit that a batch frees while the cache is cold.
         pressure_minimum: the same above the trigger with a warm cache; None never hides while it is warm.
-        replacement_tokens: cap of what stands for a hidden block.
+        replacement_tokens: cap of a hidden block's replacement.
     """
 
     unit: Literal["rounds", "turns"] = "rounds"
@@ -176,31 +180,32 @@ class Policy(Frozen):
     Attributes:
         name: for reports.
         max_tokens: the context limit.
-        output_reserve, safety_buffer: tokens kept free for the answer, and for what the counter misses.
+        output_reserve, safety_buffer: tokens kept free for the answer, and for the counter's error.
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
-        margin: share added to every count, for models with another tokenizer; negative where theirs counts less.
-        message_tokens, response_tokens: added for each message, and for each response of the model besides.
+        margin: share added to every count, for models with another tokenizer; negative if that counts less.
+        message_tokens, response_tokens: added for each message, and for each model response on top.
         trigger: when a render compacts; a number is a share of the limit, system prompt and tools included.
-        target: share of the limit that a compaction folds down to.
-        stop_at: the steps end at the target, or as soon as the trigger does not say any more that it is due.
-        steps: of a compaction, in order; each looks at what the ones before it left.
-        on_failure: when no summary could be written: the next step goes on, the context stays as it is, a notice takes
-            the summary's place, or the extractive summarizer writes it.
+        target: share of the limit that a compaction compacts down to.
+        stop_at: the steps end at the target, or as soon as the trigger is no longer due.
+        steps: of a compaction, in order; each works on the result of the ones before it.
+        on_failure: when no summary could be written: continue with the next step, leave the context as it is, put a
+            notice in the summary's place, or let the extractive summarizer write it.
         form: how a summary looks to the model.
-        boundary: a ``compaction.boundary`` event follows each compaction, for whoever watches the log (seed 003).
+        boundary: append a ``compaction.boundary`` event after each compaction, for readers of the log (keep-ratio
+            design).
         summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
-        preview_tokens: cap of what stands for a spilled block.
-        carried_share: share of the limit beyond which carried blocks spill to previews.
+        preview_tokens: cap of the preview of an oversize block.
+        carried_share: share of the limit above which carried blocks are shown as previews.
         min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
         attempts: tries at one compaction before it is given up.
         hiding: when old content is hidden; None never hides.
         fold_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
-        memory_digest: how the decisions of approved stages are told, in the block that stays in view.
-        stage_data: what is told of approved stages in the uncached tail besides; None tells nothing.
+        memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
+        stage_data: how approved stages are shown in the uncached tail; None leaves them out of it.
         cache_points: where cache markers go.
-        system_parts: most parts of a system prompt that is given as a list: what stands behind them is joined into the
-            last one (seed 004: two); None sends it as it is.
+        system_parts: most parts of a system prompt that is given as a list: further parts are joined into the last
+            one (prune-then-summarize design: two); None sends the list as it is.
     """
 
     name: str = "cut_point"
@@ -235,7 +240,7 @@ class Policy(Frozen):
 
     @property
     def automatic(self) -> bool:
-        """Whether a render ever compacts by itself."""
+        """Whether renders compact without being asked."""
         return not isinstance(self.trigger, Never)
 
     def calibrated(self, ratio: float) -> Policy:
@@ -251,11 +256,11 @@ class Policy(Frozen):
         return canonical_json(self.model_dump(mode="json"))
 
     def digest(self) -> str:
-        """Return the sha256 of the canonical text."""
+        """Return the policy's hash: sha256 of the canonical text."""
         return sha256_hex(self.canonical())
 
     def to_toml(self) -> str:
-        """Return the policy as the text of a TOML file, which `policies.load` reads back as an equal policy."""
+        """Return the policy as TOML text, which `policies.load` reads back as an equal policy."""
         return toml_text(self.model_dump(mode="json"))
 
     @classmethod
@@ -263,7 +268,7 @@ class Policy(Frozen):
         """Read a policy's canonical text.
 
         Raises:
-            InvalidPolicy: naming the first field that does not hold.
+            InvalidPolicy: a field is invalid; the error names the first one.
         """
         try:
             return cls.model_validate_json(text)

@@ -1,8 +1,8 @@
-"""The policies of this library's own: three points between much that stays in view and little that is paid for.
+"""This library's own policies: three trade-offs between keeping content in view and paying little for it.
 
 All three hide old content in rounds once the provider's cache is cold, keep the newest content of each file longest,
-and fold into a summary block at a cut point (design, section 7). They differ in how much survives a fold, in how small
-a context is folded when the cache has nothing to lose, and in whether much is hidden at once while it is warm. System
+and compact into a summary block at a cut point (design: Cut point). They differ in how much survives a compaction, in
+how small a context is compacted when the cache is cold, and in whether much is hidden at once while it is warm. System
 prompt and tools are cached for the provider's long time. The figures were searched with the lab (docs/lab.md, "Our own
 policies").
 """
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 _GRACE: Final = 10
-"""Recorded caches of five minutes answered up to 301 seconds after the last call, and from 310 seconds on none did."""
+"""Recorded five-minute caches answered up to 301 seconds after the last call, and never from 310 seconds on."""
 _STAND_IN: Final = 40
-"""Tokens of a replacement: its path and what it is; hundreds of them stand in a long context."""
+"""Tokens of a replacement, which has a path and a description; a long context holds hundreds of them."""
 _POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
 
@@ -42,7 +42,7 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
 
 
 def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> Policy:
-    """Keep most in view: files stay for 240 rounds, a fold keeps half, and nothing is hidden while the cache is warm.
+    """Keep most in view: files stay for 240 rounds, compacting keeps half, a warm cache hides nothing.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -58,7 +58,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> 
 
 
 def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -> Policy:
-    """Hide before folding, all at once, and fold whenever the cache is cold: the prefix is written anew then anyway.
+    """Hide before compacting, in one batch, and compact when the cache is cold: the prefix is rewritten then anyway.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -82,7 +82,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
 
 
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any) -> Policy:
-    """Pay least: as `balanced`, down to less: a fold keeps 0.1, files stay for 20 rounds, all else for one.
+    """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 20 rounds, the rest for one.
 
     Args:
         model: whose limits, vocabulary and margin to take.

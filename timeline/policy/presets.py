@@ -1,4 +1,4 @@
-"""The named policies, by name; `by_name` is what the command line and a TOML file use."""
+"""The named policies by name; the command line and TOML files look them up with `by_name`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SEEDS: Final = {
     "priority_chain": "000",
     "prune_then_summarize": "004",
 }
-"""The published designs that presets were taken from."""
+"""The presets that are published designs."""
 
 
 def by_name(name: str, /, **changes: Any) -> Policy:
-    """Make the preset of a name.
+    """Build the preset of a name.
 
     Raises:
         InvalidPolicy: there is no such preset, or a field does not hold.

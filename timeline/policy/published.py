@@ -1,7 +1,7 @@
-"""The five published designs as policies: keyword arguments change single fields.
+"""The five published designs as policies; keyword arguments change single fields.
 
-``model=`` takes a model's name, or its `ModelLimits`, and fills in the context limit; what a design takes besides
-stands with it. A field that is given stays as given.
+``model=`` takes a model's name, or its `ModelLimits`, and fills in the context limit; each preset documents what else
+it takes from a model. A field that is given overrides the model's.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ def cut_point(
     on_split: Literal["split", "whole_turn"] = "split",
     **changes: Any,
 ) -> Policy:
-    """Seed 002: hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
+    """Hide old content once the cache is cold; above 0.9 of the limit compact into a summary block.
+
+    The cut-point design (002).
 
     Args:
         model: whose limits, vocabulary and margin to take.
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
-        halvings: how often that is halved to meet the target.
+        halvings: most times that the kept part is halved to meet the target.
         on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
         changes: fields of the policy.
 
@@ -54,16 +56,16 @@ def cut_point(
 def priority_chain(
     *, model: Model = None, recent_stages: int = 3, oldest_messages: int = 20, keep_last: int = 50, **changes: Any
 ) -> Policy:
-    """Seed 000: above 0.85 of the limit strip chitchat, collapse old stages, summarise, collapse recent stages, drop.
+    """Above 0.85 of the limit strip chitchat, collapse old stages, summarise, collapse recent stages, drop.
 
-    Stops as soon as the trigger does not say any more that it is due; what concerns stages does nothing where there are
-    none. Tokens are characters / 4.
+    The priority-chain design (000). It stops as soon as the trigger is no longer due; the steps about stages do nothing
+    where there are none. Tokens are characters / 4.
 
     Args:
         model: whose limit to take.
-        recent_stages: the newest approved stages, which are collapsed only when summarising did not help.
-        oldest_messages: how many are summarised at a time, of the current stage where there is one.
-        keep_last: messages that stay when nothing else helped.
+        recent_stages: number of newest approved stages, which are collapsed only when summarising did not help.
+        oldest_messages: number of messages summarised at a time, of the current stage where there is one.
+        keep_last: number of messages that stay when nothing else helped.
         changes: fields of the policy.
 
     Raises:
@@ -103,11 +105,13 @@ def priority_chain(
 
 
 def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
-    """Seed 001: above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
+    """Above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
+
+    The keep-last design (001).
 
     Args:
-        model: whose limit to take; 128,000 for one that is not known.
-        messages: how many stay.
+        model: whose limit to take; 128,000 for an unknown model.
+        messages: number of messages that stay.
         changes: fields of the policy.
 
     Raises:
@@ -134,13 +138,15 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
 
 
 def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Any) -> Policy:
-    """Seed 003: above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
+    """Above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
+
+    The keep-ratio design (003).
 
     Args:
-        model: whose limit to take; 200,000 for one that is not known.
-        share: of the messages that stay.
-        long_context: the requests carry the provider's beta flag for the long window: of the model, where it has one,
-            and 1,000,000 for one that is not known.
+        model: whose limit to take; 200,000 for an unknown model.
+        share: share of the messages that stays.
+        long_context: the requests carry the provider's beta flag for the long window: take the model's long window,
+            where it has one, and 1,000,000 for an unknown model.
         changes: fields of the policy.
 
     Raises:
@@ -168,14 +174,16 @@ def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = 
 def prune_then_summarize(
     *, model: Model = None, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
 ) -> Policy:
-    """Seed 004: when nothing is available any more clear old tool outputs, then summarise all but two turns.
+    """When no tokens are free, clear old tool outputs, then summarise all but two turns.
+
+    The prune-then-summarize design (004).
 
     Args:
-        model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more for one
-            whose tokenizer is not public; 16,000 and 4,096 for one that is not known.
+        model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more where the
+            tokenizer is not public; 16,000 and 4,096 for an unknown model.
         protect: tokens of the newest tool outputs that stay.
-        minimum: tokens that clearing frees at the least.
-        keep_turns: the newest turns, which are neither cleared nor summarised.
+        minimum: fewest tokens that clearing frees.
+        keep_turns: number of newest turns, which are neither cleared nor summarised.
         changes: fields of the policy.
 
     Raises:
@@ -204,22 +212,22 @@ def prune_then_summarize(
 
 
 _UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
-"""Seed 003: the limit with the beta flag, unless the model is known."""
+"""The limit with the beta flag, for an unknown model (keep-ratio design)."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
-"""What the four designs that are not ours have in common: one try, down to their trigger, prose alone."""
+"""Shared by the four designs that are not ours: one try, down to their trigger, prose only."""
 _KEPT: Final = MemoryDigest(
     heading="MEMORY DIGEST (keputusan tersimpan per tahap):",
     replaces="(Daftar ini menggantikan daftar sebelumnya.)",
     nothing="- tidak ada: keputusan sebelumnya tidak berlaku lagi",
 )
-"""Seed 000's heading; the other two lines are ours: its prompt never shows two digests."""
+"""The priority-chain design's heading; the other two lines are ours, as its prompt never shows two digests."""
 _PROGRESS: Final = (
     "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
 )
-"""Seed 004's fixed question (gap 9)."""
+"""The fixed question of the prune-then-summarize design (gap 9)."""
 
 
 def _opened(model: Model) -> Model:
-    """Return what a model takes when the provider's beta flag opens its long window."""
+    """Return the limits of a model when the provider's beta flag opens its long window."""
     limits = limits_of(model, default=_UNKNOWN_OPENED) if isinstance(model, str) else model
     return limits if limits is None else limits.opened()

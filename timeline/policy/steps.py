@@ -1,8 +1,8 @@
-"""Steps and cuts: what a compaction is made of. A policy lists its steps; each is a frozen value with its figures.
+"""The settings of a compaction's steps and cuts. A policy lists its steps; each is a frozen value with its figures.
 
-What a step does is decided in `timeline.planning`, in the file that bears its ``kind``; here are only its settings.
-Figures are the ones of the design that a step was taken from. For work in stages (seed 000): the memory digest's words,
-and how much is said of each stage.
+`timeline.planning` decides what a step does, in the file that bears its ``kind``. The default figures are those of the
+design that a step comes from. For work in stages (priority-chain design) there are also the memory digest's words and
+the amount shown of each stage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MemoryDigest(Frozen):
     Attributes:
         heading: the first line.
         replaces: the last line, wherever an earlier digest may still be in view.
-        nothing: the only line once going back took the last decision away.
+        nothing: the only line once rewinding removed the last decision.
     """
 
     heading: str = "MEMORY DIGEST (decisions kept, one line a stage):"
@@ -30,15 +30,15 @@ class MemoryDigest(Frozen):
 
 
 class StageData(Frozen):
-    """How much of the approved stages is told in the uncached tail of each context (seed 000, formatStageData).
+    """How much of the approved stages the uncached tail of each context shows (priority-chain design, formatStageData).
 
     Attributes:
         heading: the first line.
-        detailed: the newest so many stages are told in detail, as long as their messages are in view.
-        detailed_chars, short_chars: characters of a stage's detailed and short text.
-        references, citations: the most of each that are told of a stage.
-        artifacts: the most that are told of all stages together, the newest first.
-        artifact_chars: characters of one.
+        detailed: number of newest stages shown in detail, as long as their messages are in view.
+        detailed_chars, short_chars: most characters of a stage's detailed and short text.
+        references, citations: most of each that are shown for a stage.
+        artifacts: most that are shown for all stages together, newest first.
+        artifact_chars: most characters of one.
     """
 
     heading: str = "STAGE DATA (approved stages):"
@@ -52,12 +52,12 @@ class StageData(Frozen):
 
 
 class CutPoint(Frozen):
-    """Seed 002's cut point: by tokens, at a legal boundary, splitting a turn where it has to.
+    """Cut by tokens, at a legal boundary, splitting a turn where it has to (cut-point design).
 
     Attributes:
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
-        halvings: how often the keep is halved to meet the target.
+        halvings: most times that the kept part is halved to meet the target.
         on_split: a cut inside a turn summarises the turn's prefix, or moves to the turn's start.
     """
 
@@ -69,33 +69,33 @@ class CutPoint(Frozen):
 
 
 class KeepLast(Frozen):
-    """Keep the newest messages, one more where a tool pair stands on the boundary (seed 001)."""
+    """Keep the newest messages, one more where the boundary would divide a tool pair (keep-last design)."""
 
     kind: Literal["keep_last"] = "keep_last"
     messages: int = Field(default=10, ge=1)
 
 
 class KeepRatio(Frozen):
-    """Keep a share of the messages, moved so that no tool pair is divided (seed 003)."""
+    """Keep a share of the messages, moving the boundary so that it divides no tool pair (keep-ratio design)."""
 
     kind: Literal["keep_ratio"] = "keep_ratio"
     share: float = Field(default=0.4, gt=0, lt=1)
 
 
 class KeepTurns(Frozen):
-    """Keep the newest turns, whole (seed 004)."""
+    """Keep the newest turns, whole (prune-then-summarize design)."""
 
     kind: Literal["keep_turns"] = "keep_turns"
     turns: int = Field(default=2, ge=1)
 
 
 class Oldest(Frozen):
-    """Take the oldest messages; in a staged conversation those of the current stage only (seed 000, P3).
+    """Take the oldest messages; in a staged conversation, of the current stage only (priority-chain design, P3).
 
     Attributes:
-        messages: how many.
-        scope: ``stage``: where there are stages, what stands before the current one is left alone; where none is going
-            on, what belongs to the approved ones. ``conversation``: begin at its beginning in any case.
+        messages: number of messages.
+        scope: ``stage``: leave alone the blocks before the current stage, or, where no stage is current, the blocks of
+            the approved stages. ``conversation``: always begin at the first message.
     """
 
     kind: Literal["oldest"] = "oldest"
@@ -114,8 +114,8 @@ class Summarize(Frozen):
 
     Attributes:
         cut: where the range ends.
-        prompt: what the summarizer is asked for.
-        language: of the summary; that of the conversation unless given.
+        prompt: the prompt that the summarizer gets.
+        language: the summary's language; the conversation's unless given.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -125,7 +125,7 @@ class Summarize(Frozen):
 
 
 class StripChitchat(Frozen):
-    """Omit short user messages that say nothing (seed 000, P1); the newest prompt stays.
+    """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
         most_length: longer messages are never chitchat, in characters as written.
@@ -140,12 +140,12 @@ class StripChitchat(Frozen):
 
 
 class ClearToolOutputs(Frozen):
-    """Clear old tool outputs; the calls stay (seed 004, tool output pruning).
+    """Clear old tool outputs; the calls stay (prune-then-summarize design, tool output pruning).
 
     Attributes:
         protect: tokens of the newest tool outputs, behind the kept turns, that stay.
-        minimum: tokens that clearing frees at the least, or nothing is cleared.
-        keep_turns: the newest turns are not looked at.
+        minimum: fewest tokens that clearing frees; otherwise nothing is cleared.
+        keep_turns: number of newest turns that are left alone.
     """
 
     kind: Literal["clear_tool_outputs"] = "clear_tool_outputs"
@@ -155,11 +155,11 @@ class ClearToolOutputs(Frozen):
 
 
 class CollapseStages(Frozen):
-    """Cover the messages of approved stages, oldest first, by what each decided (seed 000, P2 and P4).
+    """Cover approved stages' messages, oldest stage first, with each one's decision (priority-chain design, P2, P4).
 
     Attributes:
-        which: ``oldest``: all but the newest ones; ``recent``: those too.
-        recent: how many are the newest ones.
+        which: ``oldest``: all but the newest stages; ``recent``: the newest stages, too.
+        recent: number of stages that count as the newest.
     """
 
     kind: Literal["collapse_stages"] = "collapse_stages"
@@ -168,7 +168,7 @@ class CollapseStages(Frozen):
 
 
 class DropOldest(Frozen):
-    """Keep the newest messages; what stands before them is covered by a notice, not a summary (seed 000, P5)."""
+    """Keep the newest messages; a notice, not a summary, covers those before (priority-chain design, P5)."""
 
     kind: Literal["drop_oldest"] = "drop_oldest"
     keep_last: int = Field(default=50, ge=1)
@@ -187,14 +187,14 @@ CoveringStep: TypeAlias = Summarize | CollapseStages | DropOldest
 class SummaryForm(Frozen):
     """How a summary looks to the model; recorded with each compaction.
 
-    A role is a wish that each wire lowers to what its provider takes. Texts may name ``{round}``.
+    The role is a wish: each wire lowers it to a role that its provider takes. Texts may name ``{round}``.
 
     Attributes:
-        role: who says the summary.
-        heading: what it begins with; an empty line follows unless it ends a line itself.
-        question: what the user asks before it, where it is told as an answer.
-        answer: what the assistant says behind it.
-        record: whether the digest's facts stand at its end.
+        role: the role that the summary is sent under.
+        heading: the summary's first line; an empty line follows unless the heading ends a line itself.
+        question: the user's question before it, where the summary is sent as an answer.
+        answer: the assistant's reply behind it.
+        record: whether the digest's facts come at its end.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
@@ -205,11 +205,11 @@ class SummaryForm(Frozen):
 
     @property
     def plain(self) -> bool:
-        """Whether the summary is a single text of the user's."""
+        """Whether the summary is a single text under the user's role."""
         return self.role == "user" and not self.question and not self.answer
 
 
 BLOCK_FORM: Final = SummaryForm()
-"""Ours: labelled text of the user's."""
+"""Our own form: labelled text under the user's role."""
 FORM_KEY: Final = "form"
-"""Key of a summary's ``meta``: how it is told, where that is not our own form. Recorded, so that it never changes."""
+"""Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""

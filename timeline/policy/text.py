@@ -1,6 +1,6 @@
-"""A policy as text: what is wrong with a field, with the nearest name that would do, and a policy written as TOML.
+"""Policies as text: error messages that suggest the nearest valid name, and a policy written as TOML.
 
-TOML has figures and texts first, then tables, then arrays of tables. What is None is left out.
+TOML wants figures and texts first, then tables, then arrays of tables. Fields that are None are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _QUOTED: Final = re.compile(r"'([^']*)'")
 _FEW: Final = 12
-"""So many names are listed; of more only the nearest is told."""
+"""Most names that a message lists; of more it names only the nearest."""
 
 
 def invalid_policy(
@@ -31,10 +31,10 @@ def invalid_policy(
     """Turn pydantic's first complaint into an `InvalidPolicy`.
 
     Args:
-        error: what pydantic says.
-        model: what it checked.
-        keywords: names beside the model's fields that would have held, too.
-        file: where the policy stands.
+        error: pydantic's error.
+        model: the model that it validated.
+        keywords: valid names besides the model's fields.
+        file: the policy's file, if it comes from one.
     """
     return InvalidPolicy(*problem_of(error, model, keywords=keywords), file=file)
 
@@ -63,7 +63,7 @@ def _problem(first: ErrorDetails) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Say which of some names was probably meant, and, where they are few, which ones there are."""
+    """Name the likeliest of some names, and list them all where they are few."""
     known = sorted(names)
     close = get_close_matches(name, known, n=1)
     told = f"; the nearest is {close[0]!r}" if close else ""
@@ -73,7 +73,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _models_at(model: type[Frozen], path: Iterable[int | str]) -> set[type[Frozen]]:
-    """Return the models that stand at a path of pydantic's; it names fields, places in lists, and kinds."""
+    """Return the models at a path of pydantic's, which names fields, places in lists, and kinds."""
     found = {model}
     for part in path:
         if isinstance(part, int):
@@ -100,7 +100,7 @@ def _models_in(annotation: Any) -> Iterator[type[Frozen]]:
 
 
 def toml_text(fields: Mapping[str, Any]) -> str:
-    """Write fields as a TOML document that `tomllib` reads back as the same, but for those that are None."""
+    """Write fields as TOML that `tomllib` reads back as the same fields, without those that are None."""
     return "\n".join(_lines(fields, ())) + "\n"
 
 

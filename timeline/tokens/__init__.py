@@ -1,4 +1,4 @@
-"""Token counters by name: exact ones that need no network, and the quarter of the characters.
+"""Token counters by name: exact counters that need no network, and an estimate of four characters a token.
 
 Importing this package costs nothing; a vocabulary is loaded when its counter is first asked for.
 """
@@ -25,8 +25,8 @@ COUNTER_NAMES: Final = (*VOCABULARIES, "chars4")
 def get_counter(name: str) -> TokenCounter:
     """Return the counter of a name, the same object each time in a process.
 
-    The extra ``fast`` is used where it is installed: its ids are tiktoken's own, which a test proves, so counts that
-    are stored under a name mean the same with and without it.
+    The extra ``fast`` is used where it is installed: its ids are tiktoken's own, which a test proves, so stored counts
+    mean the same with and without it.
 
     Args:
         name: ``o200k_base``, ``cl100k_base`` or ``chars4``.

@@ -1,4 +1,4 @@
-"""The counters: exact by tiktoken, exact and faster by toktok, and a quarter of the characters.
+"""Count tokens: exactly with tiktoken, exactly and faster with toktok, or as a quarter of the characters.
 
 Both exact counters give the same numbers (the ids are equal), so they carry the same name. A text is counted as a
 model would read it: special tokens are ordinary text, and lone surrogates count as the replacement character.
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 _SEAM: Final = re.compile(
-    r"(?<=\S)(?= )"  # a space begins a piece unless white space stands before it
+    r"(?<=\S)(?= )"  # a space begins a piece unless white space precedes it
     r"|(?<=[^\W_])(?=[\n.,;:!?/+=()\[\]{}\"<>|\\"  # a line break or sign does after a letter or digit
     r"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"  # the same signs in East Asian writing
     r"|(?<=[a-zA-Z])(?=[0-9])|(?<=[0-9])(?=[a-zA-Z])"
 )
 _FIRST_STRETCH: Final = 8
-"""Characters a token in the first try; prose has about four, so that one try mostly decides."""
+"""Characters a token that the first try assumes; prose has about four, so one try mostly decides."""
 _SCANNED: Final = 4_096
-"""Up to so many characters without a seam the result is exactly the longest prefix; see `longest_prefix`."""
+"""Up to this many characters without a seam the result is exactly the longest prefix; see `longest_prefix`."""
 
 
 def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: Callable[[str, int], int]) -> str:
@@ -47,9 +47,9 @@ def longest_prefix(text: str, tokens: int, *, count: Callable[[str], int], cut: 
 
     Args:
         text: text without lone surrogates.
-        tokens: the most that the result may count; the result is empty for 0 and less.
+        tokens: most tokens of the result, which is empty for 0 and less.
         count: exact number of tokens of a text.
-        cut: number of characters that lie wholly in a text's first so many tokens.
+        cut: number of characters that lie wholly in the first so many tokens of a text.
     """
     text = text[: max(tokens, 0) * LONGEST_TOKEN]
     taken, size = 0, _FIRST_STRETCH * tokens
@@ -72,7 +72,7 @@ def _stretch(text: str, start: int, size: int) -> int:
 
 
 def _shorter(text: str, start: int, end: int) -> int:
-    """Return a seam between ``start`` and ``end``, about in the middle where there is one; ``end`` if there is none."""
+    """Return a seam between ``start`` and ``end``, near the middle if possible; ``end`` where there is none."""
     middle = _stretch(text, start, (end - start) // 2)
     return middle if middle < end else min(_stretch(text, start, 1), end)
 
@@ -80,8 +80,9 @@ def _shorter(text: str, start: int, end: int) -> int:
 def _cut_inside(stretch: str, tokens: int, *, count: Callable[[str], int], cut: Callable[[str, int], int]) -> int:
     """Return the length of the longest prefix of a stretch without seams that counts at most ``tokens``.
 
-    The search goes on from a token's end until as many lengths as the longest token has bytes did not fit. None that is
-    longer can fit then: its encoding would have to step from one of those lengths, and each needs more already.
+    The search continues behind a token's end until as many lengths as the longest token has bytes did not fit. No
+    longer prefix can fit then: its encoding would have to step from one of those lengths, and each needs too many
+    tokens already.
     """
     best = cut(stretch, tokens)
     while count(stretch[:best]) > tokens:
@@ -97,9 +98,9 @@ def _cut_inside(stretch: str, tokens: int, *, count: Callable[[str], int], cut: 
 
 
 CHARACTERS_PER_TOKEN: Final = 4
-"""The rule of thumb of seeds 001, 003 and 004."""
+"""The rule of thumb of the keep-last, keep-ratio and prune-then-summarize designs."""
 BLANKS: Final = 960_000
-"""White space in a row that tiktoken is given at once: at a million its regex engine overflows and panics.
+"""Most white space in a row that tiktoken is given at once: at a million its regex engine overflows and panics.
 
 A multiple of 128, so that slices of a run of one character count as much as the whole run.
 """
@@ -164,7 +165,7 @@ class ToktokCounter:
 
     @cached_property
     def _exact(self) -> TiktokenCounter:
-        """The counter that has the last word."""
+        """The counter that decides where the two may disagree."""
         return TiktokenCounter(self._name)
 
     @property
@@ -181,7 +182,7 @@ class ToktokCounter:
         return total
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count many texts; on all cores where they are long enough to pay for the threads."""
+        """Count many texts, on all cores where they are long enough to pay for the threads."""
         if sum(map(len, texts)) < _WORTH_THREADS or any(not t.isascii() and is_unsettled(t) for t in texts):
             return [self.count(text) for text in texts]
         counts: list[int] = self._toktok.batch_count([repair_text(text) for text in texts], self._name)
@@ -196,7 +197,7 @@ class ToktokCounter:
 
 
 class QuarterCounter:
-    """Estimates ``ceil(characters / 4)``, for policies that say so and for models whose tokenizer is not public."""
+    """Estimates ``ceil(characters / 4)``, for policies that ask for it and models whose tokenizer is not public."""
 
     @property
     def name(self) -> str:
@@ -217,7 +218,7 @@ class QuarterCounter:
 
 
 def is_unsettled(text: str) -> bool:
-    """Say whether a text holds characters that this Python does not know.
+    """Return whether a text holds characters that this Python does not know.
 
     The engines split words by the Unicode classes of their own releases, so they may disagree about newer characters.
     """
@@ -235,12 +236,12 @@ def load_encoding(name: str, *, pattern: str | None = None) -> Encoding:
 
     Args:
         name: of the vocabulary.
-        pattern: what splits a text into pieces; the vocabulary's quick one unless given.
+        pattern: the expression that splits a text into pieces; the vocabulary's quick one unless given.
 
     Raises:
         KeyError: there is no pack of this name.
     """
-    # Imported here, since importing the library must not cost what only counting needs.
+    # Imported here, so that importing the library does not pay for what only counting needs.
     from tiktoken import Encoding  # noqa: PLC0415 - see above
 
     vocabulary = VOCABULARIES[name]

@@ -1,8 +1,8 @@
 """Rebuild the packed vocabularies: ``python -m timeline.tokens.pack SOURCE… [--into FOLDER]``.
 
 A source is a vocabulary in tiktoken's own form, ``o200k_base.tiktoken``, plain or gzip-compressed (the package
-``bpe-openai`` carries both). Which vocabulary it is shows by its hash, and nothing is written whose hash is not one of
-those that tiktoken expects.
+``bpe-openai`` carries both). Its hash identifies the vocabulary; a source whose hash is not one of those that tiktoken
+expects is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def read_source(source: Path) -> tuple[Vocabulary, list[bytes]]:
-    """Read a vocabulary in tiktoken's form and tell which one it is.
+    """Read a vocabulary in tiktoken's form and identify it by its hash.
 
     Raises:
         OSError: the file cannot be read.
@@ -39,7 +39,7 @@ def read_source(source: Path) -> tuple[Vocabulary, list[bytes]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write a pack for each source; return 1, with one line that says why, where a source is no known vocabulary."""
+    """Write a pack for each source; return 1, with one line of explanation, where a source is no known vocabulary."""
     parser = argparse.ArgumentParser(prog="python -m timeline.tokens.pack", description=(__doc__ or "").split(":")[0])
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a .tiktoken file, plain or gzip")
     parser.add_argument("--into", type=Path, default=Path(__file__).parent, help="where to write (default: here)")

@@ -1,8 +1,8 @@
-"""The vocabularies that ship with the library, since tiktoken itself carries none and would download them.
+"""The vocabularies that ship with the library: tiktoken itself carries none and would download them.
 
 A pack is the xz-compressed sequence of all tokens in rank order, each behind one byte that holds its length: ranks are
 exactly 0 … n-1 and the longest token has 128 bytes. `timeline.tokens.pack` writes packs; the sha256 is the one that
-tiktoken expects of the same vocabulary in its own base64 form, so a pack can be proven to be the real thing.
+tiktoken expects of the same vocabulary in its own base64 form, which proves that a pack is the original vocabulary.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LONGEST_TOKEN: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What is known of a vocabulary besides its tokens.
+    """A vocabulary's facts besides its tokens.
 
     Attributes:
         name: tiktoken's name of the encoding.
         sha256: hash of the vocabulary in tiktoken's base64 form, as `tiktoken_ext.openai_public` expects it.
-        pattern: the expression that splits a text into the pieces that are encoded one by one, as tiktoken has it.
-        quick_pattern: one that makes the same pieces in less time; see below.
-        special_tokens: special tokens and their ids; tiktoken wants them, counting never uses them.
+        pattern: tiktoken's expression that splits a text into the pieces that are encoded one by one.
+        quick_pattern: an expression that makes the same pieces in less time; see below.
+        special_tokens: special tokens and their ids; tiktoken requires them, counting never uses them.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Vocabulary:
 # Patterns and special tokens are copied from tiktoken_ext.openai_public, whose functions cannot be called without
 # fetching the vocabulary first; a test compares them with the installed tiktoken.
 #
-# Finding the pieces is most of what counting costs. tiktoken's engine (fancy-regex) can look ahead and match
+# Finding the pieces is most of the cost of counting. tiktoken's engine (fancy-regex) can look ahead and match
 # possessively, which the faster engine below it cannot, so it tries the alternatives of such a pattern one after the
-# other. What needs neither it hands down as it is, a whole group of alternatives too: in the quick patterns, all that
-# stand before the one that looks ahead are one group. A possessive part differs from a greedy one only where a match
-# can be saved by giving a character back, and there is no such place here. So both patterns make the same pieces; tests
-# compare them.
+# other. It hands parts that need neither down to the faster engine, whole groups of alternatives included: in the
+# quick patterns, all alternatives before the one that looks ahead are one group. A possessive part differs from a
+# greedy one only where giving a character back can save a match, and there is no such place here. So both patterns
+# make the same pieces; tests compare them.
 _LOOKING_AHEAD: Final = r"\s+(?!\S)"
 _O200K_PLAIN: Final = "|".join(  # noqa: FLY002 - one alternative a line, as tiktoken writes them
     (

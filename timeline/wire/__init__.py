@@ -1,7 +1,7 @@
-"""Wire formats: the neutral context into a provider's request, and a provider's messages into blocks.
+"""Wire formats: encode the neutral context as a provider's request, and decode a provider's messages into blocks.
 
-One module a format, found by name and imported when it is first asked for. Each has ``encode(context)``, which returns
-the request body, and ``decode(body_or_messages)``, which returns blocks without turn ids; those whose requests are
+Each format is one module, found by name and imported when it is first used. Each has ``encode(context)``, which returns
+the request body, and ``decode(body_or_messages)``, which returns blocks without turn ids; formats whose requests are
 lists of messages have a ``MessageDecoder``, which reads such a list one by one.
 """
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["MESSAGES", "SENT", "WIRES", "Decode", "Encode", "MessageDecoder", "decoder", "encoder", "message_decoder"]
 
 Encode: TypeAlias = Callable[["NeutralContext"], dict[str, Any]]
-"""A context into the body of a request."""
+"""Encodes a context as the body of a request."""
 Decode: TypeAlias = Callable[[Any], list["Block"]]
-"""The body of a request, or its messages, into blocks."""
+"""Decodes the body of a request, or its messages, into blocks."""
 
 WIRES: Final[dict[str, str]] = {
     "anthropic": "timeline.wire.anthropic",
@@ -32,11 +32,11 @@ WIRES: Final[dict[str, str]] = {
     "ai_sdk": "timeline.wire.ai_sdk",
     "ai_sdk_ui": "timeline.wire.ai_sdk_ui",
 }
-"""The wire formats: name, and the module that holds it."""
+"""The module of each wire format, by name."""
 
 SENT: Final = ("anthropic", "openai_chat", "openai_responses", "gemini")
-"""The wires whose bodies a provider gets as they are. The AI SDK makes its requests of its messages, and of tools that
-its program holds: which bytes of them a cache keeps cannot be told here."""
+"""The wires whose bodies are sent to a provider unchanged. The AI SDK builds its requests from its messages and from
+tools that its program holds, so the bytes that a cache keeps are unknown here."""
 
 MESSAGES: Final[dict[str, str]] = {
     "anthropic": "messages",
@@ -45,14 +45,14 @@ MESSAGES: Final[dict[str, str]] = {
     "ai_sdk": "messages",
     "ai_sdk_ui": "messages",
 }
-"""The wires whose requests are lists of messages with a role, and the key that the list stands under."""
+"""The wires whose requests are lists of messages with a role, and the key of that list."""
 
 
 class MessageDecoder(Protocol):
-    """Reads the messages of one list, in order."""
+    """Decodes the messages of one list, in order."""
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one message; what is none gives no block."""
+        """Decode one message; any other value gives no block."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The AI SDK's model messages: a context into ``instructions`` and ``messages``, and messages into blocks.
+"""The AI SDK's model messages: encode a context as ``instructions`` and ``messages``, and decode messages into blocks.
 
-What the SDK demands: a tool message with all the results stands right behind the assistant's message with the calls,
-and system messages stand apart, as instructions. Checked against the SDK's own schemas, versions 6 and 7; version 6
+The SDK demands a tool message with all the results right behind the assistant's message with the calls, and system
+messages apart, as instructions. Checked against the SDK's own schemas, versions 6 and 7; version 6
 calls the instructions ``system``. Cache points carry Anthropic's marker in ``providerOptions``.
 """
 
@@ -56,11 +56,11 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
 
 def instructions(system: JsonValue, *, marker: Marker | None = None) -> str | list[Part]:
-    """Return a system prompt as the SDK takes it: a text, or a system message for each part where one has a marker.
+    """Return a system prompt in the SDK's form: a text, or a system message for each part where a part has a marker.
 
     Args:
         system: the prompt.
-        marker: of ours, which its last part gets; None gives it none.
+        marker: our cache marker for its last part; None adds none.
     """
     if isinstance(system, str) and marker is None:
         return system if system.strip() else ""
@@ -84,10 +84,10 @@ def _mark(part: Part, marker: dict[str, JsonValue]) -> None:
 
 
 class _Writer:
-    """Writes messages; one that is written never moves.
+    """Writes messages; a written message never moves.
 
     Args:
-        model: that the request is for.
+        model: the model that the request is for.
     """
 
     def __init__(self, model: str) -> None:
@@ -95,11 +95,11 @@ class _Writer:
         self.messages: list[Part] = []
         self.parts: list[Part] = []
         self.place: dict[int, int] = {}
-        """By entry number: the position in ``parts`` of the last part that the entry became."""
+        """By entry number, the position in ``parts`` of the entry's last part."""
         self._ids = Ids(ANTHROPIC.id_pattern, OPENAI_CHAT.id_length)
 
     def add(self, item: Placed | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
         else:
@@ -159,17 +159,17 @@ def _text_part(text: str) -> Part:
 
 
 def tool_name(entry: Entry) -> str:
-    """Return a tool's name as every provider of the SDK takes it."""
+    """Return a tool's name in a form that every provider of the SDK takes."""
     return fit(entry.name or "unknown", OPENAI_CHAT.name_pattern, OPENAI_CHAT.name_length)
 
 
 def is_bare_signature(entry: Entry) -> bool:
-    """Say whether reasoning is nothing but the signature of the part behind it."""
+    """Return whether reasoning is only the signature of the part behind it."""
     return isinstance(entry.data, dict) and "type" not in entry.data and "text" not in entry.data
 
 
 def said_texts(entry: Entry, *, is_call: bool) -> list[str]:
-    """Return what the assistant says in an entry: its text, or a line for what has no form here."""
+    """Return the assistant's texts in an entry: its text, or a line for content that has no form here."""
     if entry.text.strip():
         return [entry.text]
     return [] if is_call else [unseen_line(entry, part) for part in content_parts(entry.data)]
@@ -195,9 +195,9 @@ def _result(call: Call, told: Part) -> tuple[int | None, Part]:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read what a call of the SDK takes, or its list of messages, into blocks; turn ids are left open.
+    """Decode the arguments of an SDK call, or its list of messages, into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     decoder = MessageDecoder()
     messages = body.get("messages") if isinstance(body, dict) else body
@@ -208,7 +208,7 @@ def decode(body: Any) -> list[Block]:
 
 
 def decode_instructions(body: Any) -> list[Block]:
-    """Read the instructions that stand beside the messages: a text, a system message, or several."""
+    """Decode the instructions beside the messages: a text, a system message, or several."""
     told = body.get("instructions", body.get("system")) if isinstance(body, dict) else None
     listed = told if isinstance(told, list) else [told]
     texts = [part if isinstance(part, str) else text_of(part, "content") for part in listed if part]
@@ -216,14 +216,14 @@ def decode_instructions(body: Any) -> list[Block]:
 
 
 class MessageDecoder:
-    """Reads messages one by one; it remembers how many there were, and the names of the calls."""
+    """Decodes messages one by one; it keeps their number and the names of the calls."""
 
     def __init__(self) -> None:
         self._number = 0
         self._names: dict[str, str] = {}
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one message; what is no message gives no block."""
+        """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []

@@ -1,7 +1,7 @@
 """Content parts of the AI SDK, shared by its two forms of messages: files, signed reasoning, outputs of tools.
 
-What a provider's own options say (signatures, encrypted reasoning) stands in ``providerOptions``, which interface
-messages call ``providerMetadata``. Each provider of the SDK takes its own and passes the others over.
+A provider's own options (signatures, encrypted reasoning) are in ``providerOptions``, which interface messages call
+``providerMetadata``. Each provider of the SDK takes its own options and ignores the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.wire.providers import ProviderFacts
 
 DENIED: Final = "Tool call execution denied."
-"""What the SDK says to the model of a call that a user denied without a reason."""
+"""The SDK's text to the model for a call that a user denied without a reason."""
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.+)", re.DOTALL)
 _ERRORS: Final = frozenset({"error-text", "error-json", "execution-denied"})
@@ -32,7 +32,7 @@ _OUTPUTS: Final = frozenset({"text", "json", "content"}) | _ERRORS
 
 
 class File(NamedTuple):
-    """A file on its way to the SDK: base64 or an address, its type, and its name where it has one."""
+    """A file for the SDK: base64 or an address, its type, and its name where it has one."""
 
     mime: str
     data: str
@@ -46,7 +46,7 @@ class File(NamedTuple):
 
 
 def file_of(part: Part) -> File | None:
-    """Return a content part of any provider as a file; None where it is none, or only a provider's name for one."""
+    """Return a content part of any provider as a file; None for other parts, and for files given by an id only."""
     if part["type"] == "file" and isinstance(part.get("mediaType"), str):
         return _own_file(part)
     if part["type"] == "input_audio" and isinstance(audio := part.get("input_audio"), dict):
@@ -77,7 +77,7 @@ def _own_file(part: Part) -> File | None:
 
 
 def attachment_of(part: Part) -> Attachment:
-    """Read a file or picture: pictures and PDF documents take the form that the other wires send, too."""
+    """Read a file or picture; pictures and PDF documents get the form that the other wires can send, too."""
     told = {"mediaType": "image/*", **part, "type": "file"}
     if "image" in told:
         told["data"] = told.pop("image")
@@ -89,7 +89,7 @@ def attachment_of(part: Part) -> Attachment:
 
 
 def _form_of(file: File) -> Part | None:
-    """Return a file in the Messages API's form; None for one that has none, or whose type nobody told."""
+    """Return a file in the Messages API's form; None for a file that has none, or whose type is unknown."""
     kind = _kind_of(file.mime)
     if kind and file.is_url:
         return {"type": kind, "source": {"type": "url", "url": file.data}}
@@ -103,9 +103,9 @@ def _kind_of(mime: str) -> str:
 
 
 def signed_options(entry: Entry, model: str) -> tuple[str, Part] | None:
-    """Return signed reasoning as its text and the provider's options; None where it may not be sent, or is not signed.
+    """Return signed reasoning as its text and the provider's options; None where it is unsigned or may not be sent.
 
-    Whose rule decides is told by the form of the part: the SDK may talk to any provider.
+    The form of the part decides which provider's rule applies, since the SDK may talk to any provider.
     """
     data = entry.data
     if not isinstance(data, dict):
@@ -142,7 +142,7 @@ def _are_options(value: Any) -> bool:
 
 
 def reasoning_of(text: str, options: Any, response_id: str) -> Reasoning:
-    """Read reasoning: what Anthropic or Google signed takes their own form, anything else is kept as the SDK's part."""
+    """Read reasoning: signed by Anthropic or Google it gets their own form, otherwise it is kept as the SDK's part."""
     told = options if isinstance(options, dict) else {}
     anthropic, google = told.get("anthropic"), told.get("google")
     if isinstance(anthropic, dict) and (signature := text_of(anthropic, "signature")):
@@ -157,7 +157,7 @@ def reasoning_of(text: str, options: Any, response_id: str) -> Reasoning:
 
 
 def signature_of(options: Any, response_id: str) -> list[Reasoning]:
-    """Read the signature that Google put on a call or a text: a block before it, as `gemini_parts` has it."""
+    """Read the signature that Google put on a call or a text, as a block of its own before it, like `gemini_parts`."""
     google = options.get("google") if isinstance(options, dict) else None
     signature = text_of(google, SIGNATURE) if isinstance(google, dict) else ""
     return [Reasoning(data={SIGNATURE: signature}, response_id=response_id)] if signature else []
@@ -186,7 +186,7 @@ def _shown(file: File) -> Part:
 
 
 def result_of(call_id: str, name: str, output: Any) -> ToolResult:
-    """Read a tool's output: one of the SDK's kinds, or whatever value the tool gave."""
+    """Read a tool's output: one of the SDK's kinds, or any value that the tool returned."""
     kind = text_of(output, "type") if isinstance(output, dict) else ""
     if kind not in _OUTPUTS or ("value" not in output and kind != "execution-denied"):
         return ToolResult(call_id=call_id, name=name, text=_as_text(output))
@@ -207,7 +207,7 @@ def _as_text(value: Any) -> str:
 
 
 def _media(part: Part) -> JsonValue:
-    """Return a part of a result in the form that the other wires send, where it has one."""
+    """Return a part of a result in the form that the other wires can send, where it has one."""
     mime = text_of(part, "mediaType") or ("image/*" if str(part.get("type")).startswith("image") else "")
     if mime and text_of(part, "type") in {"image-data", "image-url", "file-data", "file-url", "media", "file"}:
         file = {**part, "type": "file", "mediaType": mime}

@@ -1,8 +1,8 @@
-"""The AI SDK's interface messages (``UIMessage[]``): a context into what a chat shows, and such messages into blocks.
+"""The AI SDK's interface messages (``UIMessage[]``): encode a context for a chat to show, and decode such messages.
 
-A message of the assistant holds all that it did until the user spoke again: a ``step-start`` for each response, and a
-tool's call, with its state and its output, as one part. Nothing is marked for the cache: the SDK makes model messages
-of these (``convertToModelMessages``) before it asks a model.
+An assistant's message holds everything until the next message of the user: a ``step-start`` for each response, and
+each tool call, with its state and its output, as one part. Nothing is marked for the cache: the SDK turns these into
+model messages (``convertToModelMessages``) before it calls a model.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 UNFINISHED: Final = frozenset({"streaming", "input-streaming"})
-"""The states of parts that were not finished when the message was written down."""
+"""The states of parts that were unfinished when the message was saved."""
 _WAITING: Final = frozenset({"approval-requested", "approval-responded"})
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
-    """Return ``messages``, and ``instructions`` where given, which no message shows."""
+    """Return ``messages``, and ``instructions`` where given, which are not part of any message."""
     writer = _Writer(context.model)
     items = [*gather(context.entries), *gather(context.ephemeral, first_number=len(context.entries))]
     for item in items:
@@ -53,10 +53,10 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes messages; only the assistant's newest one grows.
+    """Writes messages; only the assistant's newest message grows.
 
     Args:
-        model: that the conversation is with.
+        model: the model that the conversation is with.
     """
 
     def __init__(self, model: str) -> None:
@@ -66,7 +66,7 @@ class _Writer:
         self._taken: dict[str, int] = {}
 
     def add(self, item: Item) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if not isinstance(item, Response):
             self._write("user", item.entry.path, _user_parts(item.entry))
             return
@@ -141,9 +141,9 @@ def _file_part(file: File) -> Part:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read interface messages into blocks; turn ids are left open.
+    """Decode interface messages into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     decoder = MessageDecoder()
     messages = body.get("messages") if isinstance(body, dict) else body
@@ -154,16 +154,16 @@ def decode(body: Any) -> list[Block]:
 
 
 class MessageDecoder:
-    """Reads messages one by one; it remembers how many there were."""
+    """Decodes messages one by one; it keeps their number."""
 
     def __init__(self) -> None:
         self._number = 0
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one message; what is no message gives no block.
+        """Decode one message; any other value gives no block.
 
-        Each step of the assistant's is one response: what it said and called, then the results. Parts that were not
-        finished when the message was written down are left out.
+        Each step of the assistant's is one response: its texts and calls, then the results. Parts that were
+        unfinished when the message was saved are left out.
         """
         self._number += 1
         if not isinstance(message, dict):
@@ -213,7 +213,7 @@ def _step_blocks(parts: list[Part], response: str) -> list[Block]:
 
 
 def _tool_blocks(part: Part, response: str, unnamed: str) -> list[Block]:
-    """Read a tool's part: the call, and its result once it has one. One that waits for an approval is pending."""
+    """Decode a tool's part: the call, and its result once it has one. A call that waits for an approval is pending."""
     call_id, state = text_of(part, "toolCallId") or unnamed, text_of(part, "state")
     name = text_of(part, "toolName") or part["type"].removeprefix("tool-") or "unknown"
     told = part.get("input", part.get("rawInput", {}))

@@ -1,8 +1,8 @@
-"""Anthropic's Messages API: a context into ``system``, ``tools`` and ``messages``, and messages into blocks.
+"""Anthropic's Messages API: encode a context as ``system``, ``tools`` and ``messages``, and decode messages.
 
-What the API demands: the first message is the user's, roles alternate, every `tool_use` is answered by a `tool_result`
+The API demands that the first message is the user's, roles alternate, every `tool_use` is answered by a `tool_result`
 at the head of the very next message, no text is blank, a final answer does not end in white space, and reasoning is
-sent as it was signed or not at all. Where cache markers go is `markers`' business.
+sent as it was signed or not at all. `markers` decides where cache markers go.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 NO_OUTPUT: Final = "[no output]"
-"""What a failed call says that said nothing: the API refuses an error without content."""
+"""Text of a failed call without output: the API refuses an error without content."""
 
 _SIGNED_KEYS: Final = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
-"""The keys of signed reasoning, by its type; the last one may not be empty."""
+"""The keys of signed reasoning, by its type; the value of the last key may not be empty."""
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
@@ -50,10 +50,10 @@ def _is_blank(value: Any) -> bool:
 
 
 class _Writer:
-    """Writes messages part by part; a part never moves once it is written.
+    """Writes messages part by part; a written part never moves.
 
     Args:
-        model: that the request is for.
+        model: the model that the request is for.
     """
 
     def __init__(self, model: str) -> None:
@@ -61,11 +61,11 @@ class _Writer:
         self.messages: list[dict[str, Any]] = []
         self.parts: list[Part] = []
         self.place: dict[int, int] = {}
-        """By entry number: the position in ``parts`` of the last part that the entry became."""
+        """By entry number, the position in ``parts`` of the entry's last part."""
         self._ids = Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length)
 
     def add(self, item: Placed | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
             return
@@ -73,9 +73,10 @@ class _Writer:
             self._write("user", part, item.number)
 
     def end(self) -> None:
-        """Take the white space off the end of a final answer: the model would go on from it, and the API refuses that.
+        """Strip the white space from the end of a final answer, which the API refuses.
 
-        It stays on every text that something follows, and comes back when something follows this one.
+        The model would continue from there. A text that another part follows keeps its white space, so this text gets
+        it back once a part follows.
         """
         if self.messages and self.messages[-1]["role"] == "assistant" and self.parts[-1]["type"] == "text":
             self.parts[-1]["text"] = self.parts[-1]["text"].rstrip()
@@ -132,9 +133,9 @@ class _Writer:
 
 
 def sends_reasoning(entry: Entry, model: str) -> bool:
-    """Say whether reasoning goes out to a model: it is signed, and the provider takes it back where it stands.
+    """Return whether reasoning is sent to a model: it is signed, and the provider takes it back at this place.
 
-    What stands last in a response is left out all the same: a message may not end in reasoning.
+    At the end of a response it is left out all the same: a message may not end in reasoning.
     """
     return isinstance(entry.data, dict) and _is_signed(entry.data) and ANTHROPIC.takes_back(entry, model)
 
@@ -155,7 +156,7 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 
 def _is_signed(data: Part) -> bool:
-    """Say whether a part is reasoning that the provider signed: what it takes back, and byte for byte only."""
+    """Return whether a part is reasoning that the provider signed, which it takes back byte for byte only."""
     needed = _SIGNED_KEYS.get(str(data.get("type")))
     if needed is None or data.keys() != {"type", *needed}:
         return False
@@ -175,9 +176,9 @@ def _result_part(entry: Entry, use_id: str) -> Part:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read a request body, or its list of messages, into blocks; turn ids are left open.
+    """Decode a request body, or its list of messages, into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     messages = body.get("messages") if isinstance(body, dict) else body
     system = body.get("system") if isinstance(body, dict) else None
@@ -189,14 +190,14 @@ def decode(body: Any) -> list[Block]:
 
 
 class MessageDecoder:
-    """Reads messages one by one; it remembers how many there were, and the names of the calls."""
+    """Decodes messages one by one; it keeps their number and the names of the calls."""
 
     def __init__(self) -> None:
         self._number = 0
         self._names: dict[str, str] = {}
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one message; what is no message gives no block."""
+        """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []
@@ -225,23 +226,23 @@ class MessageDecoder:
 
 
 def parts_of(content: Any) -> list[Part]:
-    """Give content one form, a list of parts; a string is one text part."""
+    """Return content as a list of parts; a string is one text part."""
     told = content if isinstance(content, list) else [content]
     return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
 
 
 def joined_text(content: Any) -> str:
-    """Return what a content string or list of parts says, a line for each text."""
+    """Return the texts of a content string or list of parts, one a line."""
     return "\n".join(text for p in parts_of(content) if p.get("type") == "text" and (text := text_of(p)))
 
 
 def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
-    """Read one content part of a response.
+    """Decode one content part of a response.
 
     Args:
         part: the part.
         response_id: the response that it belongs to.
-        call_id: the id that a call gets which has none.
+        call_id: the id for a call without one.
     """
     match part.get("type"):
         case "text":
@@ -264,7 +265,7 @@ def assistant_block(part: Part, response_id: str, call_id: str) -> Block | None:
 
 
 def result_block(part: Part) -> ToolResult:
-    """Read a tool result; its content parts are kept where they hold more than text."""
+    """Decode a tool result; its content parts are kept where they hold more than text."""
     content = part.get("content")
     holds_more = isinstance(content, list) and any(p.get("type") != "text" for p in parts_of(content))
     return ToolResult(

@@ -1,7 +1,7 @@
-"""Reading JSON that others wrote, and the objects that SDKs make of it, so that whatever is read can be written again.
+"""Read foreign JSON, and the objects that SDKs make of it, so that every value that is read can be written again.
 
-Python reads more than JSON allows to be written: NaN, infinities, lone surrogates, and nesting that the next program
-gives up on.
+Python's reader accepts more than JSON allows: NaN, infinities, lone surrogates, and nesting too deep for other
+programs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final
 from timeline.frozen import canonical_json, repair_json
 
 MOST_NESTING: Final = 200
-"""Levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+"""Most levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
 
 RAW: Final = "_raw"
-"""The key under which arguments go out that are no object, where a wire takes nothing but objects."""
+"""The key for arguments that are no object, on a wire that takes only objects."""
 
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -32,15 +32,15 @@ _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=str, stri
 
 
 def skip_space(text: str, start: int) -> int:
-    """Return where the white space that begins at ``start`` ends."""
+    """Return the end of the white space that begins at ``start``."""
     match = _SPACE.match(text, start)
     return match.end() if match else start
 
 
 def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
-    """Decode the first JSON value of a text, and say where it ends.
+    """Decode the first JSON value of a text; return the value and its end.
 
-    Control characters inside strings are let through; numbers that JSON has no form for (NaN, 1e999) become text, and
+    Control characters inside strings are accepted; numbers that JSON has no form for (NaN, 1e999) become text, and
     lone surrogates are repaired.
 
     Raises:
@@ -58,7 +58,7 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def is_nested_deeper(value: Any, levels: int) -> bool:
-    """Say whether a JSON value has more than so many levels of objects and lists."""
+    """Return whether a JSON value has more than ``levels`` levels of objects and lists."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -69,20 +69,20 @@ def is_nested_deeper(value: Any, levels: int) -> bool:
 
 
 def text_of(fields: dict[str, Any], key: str = "text") -> str:
-    """Return a text out of an object, or nothing where there is none."""
+    """Return a text field of an object, or an empty text where there is none."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
 def system_text(system: Any) -> str:
-    """Return a system prompt as one text, for a wire that takes no parts; texts of parts stand a blank line apart."""
+    """Return a system prompt as one text, for a wire that takes no parts; a blank line separates texts of parts."""
     parts = system if isinstance(system, list) else [system]
     texts = [part if isinstance(part, str) else text_of(part) for part in parts if isinstance(part, str | dict)]
     return "\n\n".join(text for text in texts if text.strip())
 
 
 def arguments_of(told: Any) -> dict[str, Any] | str:
-    """Read a call's arguments: an object, or the text as it is where the model wrote no JSON object.
+    """Read a call's arguments: an object, or the raw text where the model wrote no JSON object.
 
     A text that was cut off is never an object: no beginning of a JSON object is one.
     """
@@ -99,14 +99,14 @@ def arguments_of(told: Any) -> dict[str, Any] | str:
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
-    """Return a call's arguments as an object: raw text goes under a key of its own."""
+    """Return a call's arguments as an object; raw text goes under a key of its own."""
     if isinstance(arguments, dict):
         return arguments
     return {RAW: arguments} if arguments else {}
 
 
 def from_object(told: Any) -> dict[str, Any] | str:
-    """Read arguments that a wire sent as an object: the raw text again where that is what was sent."""
+    """Read arguments that a wire sent as an object; raw text under its own key becomes raw text again."""
     if isinstance(told, dict):
         raw = told.get(RAW)
         return raw if isinstance(raw, str) and len(told) == 1 else told
@@ -114,10 +114,10 @@ def from_object(told: Any) -> dict[str, Any] | str:
 
 
 def plain(value: Any) -> Any:
-    """Return the JSON value of what an SDK gave: its objects as they came over the wire, nothing added.
+    """Return the JSON value of an SDK's object as it came over the wire, with nothing added.
 
-    An SDK's objects are known by their ``model_dump`` alone; fields that the provider did not send are left out, so
-    that signed content stays what was signed.
+    An SDK's objects are recognised by ``model_dump`` alone; fields that the provider did not send are left out, so
+    that signed content stays as it was signed.
 
     Raises:
         ValueError: it is nested too deeply.

@@ -1,13 +1,13 @@
-"""Google's Gen AI API: a context into ``contents`` and ``config``, and contents into blocks.
+"""Google's Gen AI API: encode a context as ``contents`` and ``config``, and decode contents into blocks.
 
-What the API demands: the first content is the user's, the calls of a content are answered in the very next one, all of
+The API demands that the first content is the user's, the calls of a content are answered in the very next one, all of
 them and in their order, nothing is empty, and a signature goes back on the part that it came with. Nothing is marked
 for the cache: a prefix is cached as an object of its own (`timeline.wire.gemini_cache`).
 
-Parts are texts, thoughts, calls, inline data, and answers of functions. Their keys come as they are in JSON
-(``functionCall``) or as the Python SDK writes them (``function_call``); `camel` gives them one form. Pictures and PDF
-documents take the form of Anthropic's parts, which the wires can send; any other part is kept as it is under a type, so
-that the model hears of it.
+Parts are texts, thoughts, calls, inline data, and answers of functions. Their keys come in JSON's form
+(``functionCall``) or in the Python SDK's (``function_call``); `camel` gives them one form. Pictures and PDF documents
+take the form of Anthropic's parts, which the wires can send; any other part is kept unchanged under a type, and the
+model sees a line for it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 
 
 FAILED: Final = frozenset({"error", "cancelled"})
-"""How a call went whose result is an error, in the client's words."""
+"""The client's status for a call whose result is an error."""
 SHELL: Final = "run_shell_command"
 EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,9})\s*$", re.MULTILINE)
-"""How the shell tool tells a command's exit status, behind its output."""
+"""The shell tool's line with a command's exit status, behind its output."""
 
 SIGNATURE: Final = "thoughtSignature"
 _SNAKE: Final = re.compile(r"_([a-z])")
 _OPEN: Final = frozenset({"args", "response", "partMetadata"})
-"""Keys whose values are an application's own."""
+"""Keys whose values belong to the application and keep their own keys."""
 
 
 def camel(value: Any) -> Any:
-    """Return a part, a content or a whole reply with its keys as they stand in JSON; an application's own are kept."""
+    """Return a part, a content or a whole reply with its keys in JSON's form; an application's own keys are kept."""
     if isinstance(value, list):
         return [camel(inner) for inner in value]
     if not isinstance(value, dict):
@@ -69,16 +69,15 @@ def camel(value: Any) -> Any:
 
 
 def model_blocks(parts: list[Part], response_id: str, *, calls: str) -> list[Block]:
-    """Read the parts of a response, keys as in JSON.
+    """Decode the parts of a response, keys in JSON's form.
 
-    A signature is a block of reasoning of its own right before the call or text that it came with, so that what holds
-    for all signed reasoning holds for it. A part that is nothing but thought, or an empty text with a signature, is
-    that block itself.
+    A signature becomes a block of reasoning of its own right before its call or text, so that every rule for signed
+    reasoning holds for it. A part that is only a thought, or an empty text with a signature, becomes that block itself.
 
     Args:
-        parts: the parts, as `parts_of` gives them.
-        response_id: the response that they are.
-        calls: begins the ids of calls that have none.
+        parts: the parts, as `parts_of` returns them.
+        response_id: the id of the response.
+        calls: prefix of the ids for calls without one.
     """
     blocks: list[Block] = []
     for index, part in enumerate(parts):
@@ -106,19 +105,19 @@ def model_blocks(parts: list[Part], response_id: str, *, calls: str) -> list[Blo
 
 
 def parts_of(content: Any) -> list[Part]:
-    """Give content one form, a list of parts; a string is one text part, and what says nothing is none."""
+    """Return content as a list of parts; a string is one text part, and empty parts are left out."""
     told = content if isinstance(content, list) else [content]
     parts = [{"text": p} if isinstance(p, str) else p for p in told if isinstance(p, str | dict)]
     return [part for part in parts if part and (part.get("text") != "" or SIGNATURE in part)]
 
 
 def joined_text(parts: list[Part]) -> str:
-    """Return what the parts say, a line for each text."""
+    """Return the texts of the parts, one a line."""
     return "\n".join(filter(None, map(text_of, parts)))
 
 
 def media_block(part: Part) -> Attachment:
-    """Read a part that is no text: a picture, a document, a file that is only named."""
+    """Decode a part other than text: a picture, a document, a file given by its name only."""
     data = _inline_data(part)
     inner = next((value for value in part.values() if isinstance(value, dict)), {})
     title = text_of(inner, "displayName")
@@ -127,13 +126,13 @@ def media_block(part: Part) -> Attachment:
 
 
 def result_block(call_id: str, name: str, parts: list[Part], *, status: str = "") -> ToolResult:
-    """Read the result of a call out of the parts that carried it to the model.
+    """Decode the result of a call from the parts that carried it to the model.
 
     Args:
         call_id: the call.
         name: the tool.
-        parts: of one message: the answers of parallel calls may stand side by side in it.
-        status: how the call went, in the client's word; an answer that is an error says so itself.
+        parts: the parts of one message, which may hold the answers of parallel calls.
+        status: the client's word for the outcome; an answer that is an error is recognised without it.
     """
     texts: list[str] = []
     media: list[JsonValue] = []
@@ -161,7 +160,7 @@ def result_block(call_id: str, name: str, parts: list[Part], *, status: str = ""
 
 
 def _own(parts: list[Part], call_id: str) -> list[Part]:
-    """Return the parts of one call: its own answer, and what follows that up to the next call's answer."""
+    """Return the parts of one call: its own answer, and the parts up to the next call's answer."""
     own: list[Part] = []
     is_own = True
     for part in parts:
@@ -173,7 +172,7 @@ def _own(parts: list[Part], call_id: str) -> list[Part]:
 
 
 def _answer_text(told: Any) -> str:
-    """Return what a function answered: its output, its error, or the whole where it has another form."""
+    """Return a function's answer as text: its output, its error, or the whole answer in any other form."""
     if isinstance(told, dict):
         for key in ("output", "error"):
             if isinstance(value := told.get(key), str):
@@ -194,9 +193,9 @@ Content = dict[str, Any]
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:
-    """Return what ``generate_content`` takes besides the model: ``contents``, and ``config`` where there is any.
+    """Return the arguments of ``generate_content`` besides the model: ``contents``, and ``config`` where there is any.
 
-    Bytes are base64 text, as the SDK takes them out of plain values.
+    Bytes are base64 text, as the SDK takes them in plain values.
     """
     writer = ContentWriter(context.model)
     for item in gather(context.entries):
@@ -208,27 +207,27 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
 
 def config_of(context: NeutralContext) -> dict[str, Any]:
-    """Return the part of a request's ``config`` that a context tells: system prompt and tools, where there are any."""
+    """Return the context's part of a request's ``config``: system prompt and tools, where there are any."""
     told = {"system_instruction": system_text(context.system), "tools": list(context.tools)}
     return {key: value for key, value in told.items() if value}
 
 
 class ContentWriter:
-    """Writes contents; one that is written never moves, and only the newest one of the model's may grow.
+    """Writes contents; a written content never moves, and only the model's newest one may grow.
 
     Args:
-        model: that the request is for.
+        model: the model that the request is for.
     """
 
     def __init__(self, model: str) -> None:
         self._model = model
         self.contents: list[Content] = []
         self.place: dict[int, int] = {}
-        """By entry number: the position of the last content that the entry is in."""
+        """By entry number, the position of the last content that the entry is in."""
         self._ids = Ids(GEMINI.id_pattern, GEMINI.id_length)
 
     def add(self, item: Placed | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
@@ -251,7 +250,7 @@ class ContentWriter:
             self._write("user", answers)
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
-        """Iterate over a response's parts; a signature goes on the part that stands behind it."""
+        """Iterate over a response's parts; a signature goes on the part behind it."""
         signature = ""
         foreign = GEMINI.signature_for_unsigned(self._model)
         for said in response.parts:
@@ -275,7 +274,7 @@ class ContentWriter:
                 yield number, part
 
     def _thought(self, entry: Entry) -> Part:
-        """Return signed reasoning as it came: a part of its own, or the signature alone of the part behind it."""
+        """Return signed reasoning as it came: a part of its own, or only the signature of the part behind it."""
         data = entry.data
         if not isinstance(data, dict) or not GEMINI.takes_back(entry, self._model):
             return {}
@@ -299,7 +298,7 @@ class ContentWriter:
 
 
 def _is_base64(text: str) -> bool:
-    """Say whether a text is base64, in either alphabet: anything else is refused before it is sent."""
+    """Return whether a text is base64, in either alphabet; the SDK refuses anything else before it sends."""
     try:
         b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     except (Error, ValueError):
@@ -322,7 +321,7 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 
 def _answer(entry: Entry | None) -> Part:
-    """Return what answers a call: its text as output or as error, and pictures beside it."""
+    """Return the answer of a call: its text as output or as error, and pictures beside it."""
     if entry is None:
         return {"response": {"output": INTERRUPTED}}
     media = _media(entry)
@@ -333,9 +332,9 @@ def _answer(entry: Entry | None) -> Part:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read what a request takes, or its contents, into blocks; turn ids are left open.
+    """Decode the arguments of a request, or its contents, into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     told = body.get("contents") if isinstance(body, dict) and "contents" in body else body
     blocks: list[Block] = [SystemMessage(text=text)] if (text := system_of(body)).strip() else []
@@ -346,7 +345,7 @@ def decode(body: Any) -> list[Block]:
 
 
 def system_of(body: Any) -> str:
-    """Return the system prompt of a request, wherever it stands in it; an empty text where there is none."""
+    """Return the system prompt of a request, from any of its places; an empty text where there is none."""
     if not isinstance(body, dict):
         return ""
     request = camel(body)
@@ -357,7 +356,7 @@ def system_of(body: Any) -> str:
 
 
 class MessageDecoder:
-    """Reads contents one by one; it remembers how many there were, and the calls that answers may be for."""
+    """Decodes contents one by one; it keeps their number, and the open calls that answers may belong to."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -365,7 +364,7 @@ class MessageDecoder:
         self._open: deque[ToolCall] = deque()
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one content; what is none gives no block. One without a role is the user's."""
+        """Decode one content; any other value gives no block. A content without a role is the user's."""
         self._number += 1
         if not isinstance(message, dict):
             return []
@@ -394,7 +393,7 @@ class MessageDecoder:
         return media_block(part)
 
     def _answered(self, answer: Part) -> str:
-        """Return the id of the call that an answer is for: its own, else that of the next open call of its name."""
+        """Return the id of the call that an answer belongs to: its own, else that of the next open call of its name."""
         if id_ := text_of(answer, "id"):
             return id_
         name = text_of(answer, "name")

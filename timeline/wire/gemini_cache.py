@@ -1,8 +1,8 @@
-"""Cached prefixes of Google's Gen AI API: which part of a request may be kept as an object of its own.
+"""Cached prefixes of Google's Gen AI API: the parts of a request that an application may cache as objects.
 
 The API caches no marked parts but a named object, made beforehand of system prompt, tools and the first contents; a
-request names it and sends the other contents alone. So a cache point becomes a prefix: how many contents it has, and
-the hash of all that is in it, by which an application finds the object that it made of the same prefix before.
+request names it and sends only the other contents. So each cache point becomes a prefix: its number of contents, and
+a hash over all of it, by which an application finds the object that it made of the same prefix before.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class CachedPrefix:
     """A prefix of a request that ends at a cache point.
 
     Attributes:
-        kind: of the cache point.
-        blocks: how many entries of the context stand up to the cache point.
-        contents: how many of the request's contents the prefix has.
-        sha256: of its canonical JSON: system prompt, tools and these contents. The same hash is the same prefix.
-        cached: what the object is made of, as ``caches.create(config=…)`` takes it; add a lifetime.
-        rest: the contents behind it.
+        kind: the cache point's kind.
+        blocks: number of entries of the context up to the cache point.
+        contents: number of the request's contents in the prefix.
+        sha256: hash of its canonical JSON: system prompt, tools and these contents. Equal hashes are equal prefixes.
+        cached: the object's content, as ``caches.create(config=…)`` takes it; add a lifetime.
+        rest: the contents behind the prefix.
     """
 
     kind: str
@@ -42,12 +42,12 @@ class CachedPrefix:
     rest: list[Content]
 
     def request(self, name: str) -> dict[str, Any]:
-        """Return what ``generate_content`` takes besides the model, once the prefix is cached.
+        """Return the arguments of ``generate_content`` besides the model, once the prefix is cached.
 
         System prompt and tools are in the object; the API refuses a request that names them again.
 
         Args:
-            name: of the cached object, such as ``cachedContents/a1b2``.
+            name: name of the cached object, such as ``cachedContents/a1b2``.
         """
         return {"contents": self.rest, "config": {"cached_content": name}}
 
@@ -55,8 +55,8 @@ class CachedPrefix:
 def cached_prefixes(context: NeutralContext) -> list[CachedPrefix]:
     """Return the prefixes that end at a context's cache points, the shortest first.
 
-    The shortest one ends before the current turn, so it stays what it is as long as the turn goes on. A prefix never
-    parts a call from its answer, and one that leaves nothing to send is left out.
+    The shortest prefix ends before the current turn, so it stays the same while the turn goes on. A prefix never
+    divides a call from its answer, and a prefix that leaves no contents to send is left out.
     """
     writer = ContentWriter(context.model)
     for item in gather(context.entries):
@@ -76,7 +76,7 @@ def cached_prefixes(context: NeutralContext) -> list[CachedPrefix]:
 
 
 def _whole(contents: Sequence[Content], length: int) -> int:
-    """Return how many contents a prefix may have: one that ends in calls ends before them."""
+    """Return the number of contents that a prefix may have: a prefix may not end in calls, so it ends before them."""
     while length and any("function_call" in part for part in contents[length - 1]["parts"]):
         length -= 1
     return length

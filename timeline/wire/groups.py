@@ -1,8 +1,8 @@
-"""Entries into rounds: each response with its calls and their results, and what was said to the model between them.
+"""Group a context's entries into rounds, each response with its calls and their results, and the entries between them.
 
-What every wire shares. Entries stand in timeline order, where a prompt may come between a call and its result; a
-request wants each result right behind its call's message. A response stands where its first entry stood, so that
-entries that are appended later move nothing before them: a late result only takes the place that was kept for it.
+Every wire uses this. Entries are in timeline order, where a prompt may come between a call and its result; a
+request wants each result right behind its call's message. A response keeps the place of its first entry, so that
+entries that are appended later move nothing before them: a late result only fills the place that was kept for it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry
 
 OPENING_LINE: Final = "[The conversation goes on from here.]"
-"""The fixed user line before an assistant's message that would be the first one."""
+"""The fixed user line before an assistant's message that would otherwise be the first one."""
 
 
 class Placed(NamedTuple):
-    """An entry, and its number in the context, counted from 0."""
+    """An entry with its number in the context, counted from 0."""
 
     number: int
     entry: Entry
@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call of a response, with the result that answers it."""
+    """A call of a response, with its result."""
 
     placed: Placed
     result: Placed | None = None
@@ -40,7 +40,7 @@ class Call:
 
 @dataclass(slots=True)
 class Response:
-    """What the model said in one go: `parts` in order, its calls among them."""
+    """One model response: `parts` in order, its calls among them."""
 
     response_id: str | None
     parts: list[Placed | Call] = field(default_factory=list)
@@ -52,26 +52,26 @@ class Response:
 
 
 Item: TypeAlias = Placed | Response
-"""Something said to the model, or a response of it."""
+"""An entry addressed to the model, or a model response."""
 
 
 def is_call(entry: Entry) -> bool:
-    """Say whether an entry goes out as a tool call."""
+    """Return whether an entry is sent as a tool call."""
     is_of_call = entry.type == "react.tool.call" or entry.arguments is not None
     return entry.role == "assistant" and entry.call_id is not None and is_of_call
 
 
 def is_result(entry: Entry) -> bool:
-    """Say whether an entry answers a call of this context."""
+    """Return whether an entry answers a call of this context."""
     return entry.role == "tool" and entry.call_id is not None and not entry.loose
 
 
 def gather(entries: Iterable[Entry], *, first_number: int = 0) -> list[Item]:
-    """Put a context's entries together into responses and what stands between them.
+    """Gather a context's entries into responses and the entries between them.
 
-    A response goes on while its id is the same, or, without an id, while no other entry comes between. A result joins
-    the oldest unanswered call of its id and group, or else the newest of its id; one that finds no call stays alone,
-    for the wire to send as text.
+    A response continues while its id is the same, or, without an id, while no other entry comes between. A result joins
+    the oldest unanswered call of its id and group, or else the newest of its id; a result without a call stays alone,
+    and the wire sends it as text.
     """
     gatherer = _Gatherer()
     for number, entry in enumerate(entries, start=first_number):
@@ -120,7 +120,7 @@ class _Gatherer:
         return True
 
     def _waiting(self, call_id: str, group: int) -> Call | None:
-        """Find the oldest unanswered call of the group, else the newest one of the id; answered ones are let go."""
+        """Find the oldest unanswered call of the group, else the newest of the id; answered calls are forgotten."""
         of_group = self.by_group[call_id, group]
         while of_group and of_group[0].result is not None:
             of_group.popleft()
@@ -134,7 +134,7 @@ class _Gatherer:
 
 @dataclass(slots=True)
 class Ids:
-    """Makes call ids fit a provider, each one different from all before it; the same context gives the same ids."""
+    """Makes call ids fit a provider, each different from all before it; the same context gives the same ids."""
 
     pattern: re.Pattern[str]
     length: int
@@ -142,7 +142,7 @@ class Ids:
     repeats: dict[str, int] = field(default_factory=dict)
 
     def give(self, call_id: str) -> str:
-        """Return the id to send for a call: its own one, where the provider's rules and the ids before it allow."""
+        """Return the id to send for a call: its own, where the provider's rules and the earlier ids allow."""
         base = fit(call_id, self.pattern, self.length)
         given = base
         while given in self.taken:
@@ -153,7 +153,7 @@ class Ids:
 
 
 def fit(word: str, pattern: re.Pattern[str], length: int) -> str:
-    """Make a word fit a provider's pattern; one that fits stays as it is, any other keeps what fits, and a hash."""
+    """Make a word fit a provider's pattern: a fitting word stays, any other keeps what fits and gets a hash."""
     if len(word) <= length and pattern.fullmatch(word):
         return word
     kept = "_".join(pattern.findall(word))
@@ -161,7 +161,7 @@ def fit(word: str, pattern: re.Pattern[str], length: int) -> str:
 
 
 def said_to_model(entry: Entry) -> str:
-    """Return the text of an entry that goes out as the user's, labelled where it is not the user's own.
+    """Return the text of an entry that is sent under the user's role, labelled where it is not the user's own.
 
     No text of a conversation ever becomes a system message: a log may come from anywhere.
     """

@@ -1,10 +1,10 @@
-"""Cache markers: which parts of a request carry one, in the Messages API's form.
+"""Choose which parts of a request carry a cache marker, in the Messages API's form.
 
-A marker stands on the last part that a cache point's entry became; where that part takes none, on the one before it.
-The caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
-oldest first: what is cached further on is worth more. The system prompt's keeps the tools in front of it, too; without
-a system prompt the last tool has it. A marker may ask for the long time; the API refuses that behind one for the short
-time.
+A cache point's marker goes on the last part of its entry, or, where that part takes none, on the part before it. The
+caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
+oldest first: a marker further on caches more. The system prompt's marker covers the tools in front of it, too; without
+a system prompt the last tool has it. A marker may ask for the long time; the API refuses that behind a marker for the
+short time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Marker: TypeAlias = "dict[str, JsonValue]"
 MARKER: Final[Marker] = {"type": "ephemeral"}
 LONG_MARKER: Final[Marker] = {"type": "ephemeral", "ttl": "1h"}
 MOST_POINTS: Final = 3
-"""Cache points in the messages; the fourth marker is the system prompt's (design, section 6)."""
+"""Most cache points in the messages; the fourth marker is the system prompt's."""
 
 
 class Marked(NamedTuple):
-    """Where markers go: positions of content parts, rising, what they get, and what the fixed part gets."""
+    """Where markers go: rising positions of content parts, the marker for these, and the marker for the fixed part."""
 
     positions: list[int]
     marker: Marker
@@ -39,10 +39,10 @@ class Marked(NamedTuple):
 
 
 def marked(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> Marked:
-    """Choose what to mark.
+    """Choose the parts to mark.
 
     Args:
-        context: the context whose cache points are meant; without any, nothing is marked.
+        context: the context with the cache points; without cache points, nothing is marked.
         takes: for each content part of all messages, in order, whether it takes a marker.
         place: by entry number, the position of the entry's last part.
     """
@@ -81,11 +81,11 @@ def _own_marker(part: Mapping[str, Any]) -> Any:
 def placed_markers(
     context: NeutralContext, parts: Sequence[Part], place: Mapping[int, int]
 ) -> tuple[JsonValue, list[JsonValue]]:
-    """Mark the parts at the cache points, and return system prompt and tools, marked too where a marker is free.
+    """Mark the parts at the cache points; return system prompt and tools, marked too where a marker is free.
 
     Args:
-        context: the context whose cache points are meant; without any, nothing is marked.
-        parts: the content parts of all messages so far, in order; those at the points are changed in place.
+        context: the context with the cache points; without cache points, nothing is marked.
+        parts: the content parts of all messages so far, in order; parts at the points are changed in place.
         place: by entry number, the position of the entry's last part.
     """
     chosen = marked(context, [_takes_marker(part) for part in parts], place)
@@ -102,7 +102,7 @@ def placed_markers(
 
 
 def _points(context: NeutralContext, takes: Sequence[bool], place: Mapping[int, int]) -> list[int]:
-    """Return the positions to mark, rising and each one once."""
+    """Return the positions to mark, each once, in rising order."""
     if not context.cache_points:
         return []
     reached = list(accumulate((place.get(index, -1) for index in range(len(context.entries))), max))
@@ -120,12 +120,12 @@ def _takes_marker(part: Part) -> bool:
 
 
 def _is_loaded(tool: Part) -> bool:
-    """Say whether a tool takes a marker: one that is loaded later is in no prefix, and takes none."""
+    """Return whether a tool takes a marker: a tool that is loaded later is in no prefix, and takes none."""
     return not tool.get("defer_loading")
 
 
 def _marked_last(parts: Sequence[JsonValue], marker: Marker, takes: Callable[[Part], bool]) -> list[JsonValue]:
-    """Return parts of which the last one that takes a marker has it."""
+    """Return parts with the marker on the last one that takes it."""
     for last in range(len(parts) - 1, -1, -1):
         part = parts[last]
         if isinstance(part, dict) and takes(part):

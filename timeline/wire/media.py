@@ -1,6 +1,6 @@
-"""Pictures and other content parts, between the forms of the providers.
+"""Convert pictures and other content parts between the forms of the providers.
 
-A part that a wire has no form for goes out as one line of text that names the block's path and content type, so that
+A part without a form on a wire is sent as one line of text that names the block's path and content type, so that
 the model knows of it and can ask for it.
 """
 
@@ -25,19 +25,19 @@ _SOURCE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "url": ("url",),
     "file": ("file_id",),
 }
-"""The keys that a source of the Messages API needs, by its type."""
+"""The required keys of a source of the Messages API, by its type."""
 _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "input_audio": ("input_audio", ("data", "format")),
     "file": ("file", ()),
 }
-"""The object inside a content part of Chat Completions, and the keys that it needs, by the part's type."""
+"""The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
 _GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
 _GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
     "inlineData": {"mimeType": "mime_type", "data": "data", "displayName": "display_name"},
     "fileData": {"fileUri": "file_uri", "mimeType": "mime_type", "displayName": "display_name"},
 }
-"""The keys of Google's media parts as they come over the wire, and as its SDK takes them; the first two are needed."""
+"""The keys of Google's media parts, as on the wire and as its SDK takes them; the first two are required."""
 _SUFFIXES: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -46,19 +46,19 @@ _SUFFIXES: Final = {
     "gif": "image/gif",
     "pdf": "application/pdf",
 }
-"""The type of what an address names, by its suffix."""
+"""The content type of an address, by its suffix."""
 
 Part = dict[str, Any]
 
 
 def content_parts(data: JsonValue) -> list[Part]:
-    """Return the content parts that a block's data holds, texts left out: the block's own text says them."""
+    """Return the content parts in a block's data without its texts, which the block's own text holds."""
     parts = data if isinstance(data, list) else [data]
     return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] != "text"]
 
 
 def unseen_line(entry: Entry, part: Part | None = None) -> str:
-    """Return the line that stands for content which this wire cannot send."""
+    """Return the line sent instead of content that this wire cannot send."""
     kind = part.get("type") if part else entry.type
     return f"[not shown here: {kind}, {entry.mime}, {entry.path}]"
 
@@ -120,7 +120,7 @@ def responses_media(part: Part, facts: ProviderFacts) -> Part | None:
 def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
     """Return a content part in the form of Google's Gen AI API; None if it has none.
 
-    A picture that is only named by its address has a form where the address tells its type.
+    A picture given by its address has a form only where the address shows its type.
     """
     own = part.get(part["type"]) if part["type"] in {"inlineData", "fileData"} else None
     if isinstance(own, dict):
@@ -144,7 +144,7 @@ def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
 
 
 def picture_source(part: Part) -> Part | None:
-    """Return where a picture or document of the other APIs comes from, as a source of the Messages API."""
+    """Return the source of another API's picture or document, as a source of the Messages API."""
     source = _url_source(part) if part["type"] == "image_url" else part.get("source")
     if part["type"] not in {"image", "document", "image_url"} or not isinstance(source, dict) or not _is_source(source):
         return None
@@ -165,7 +165,7 @@ def _url_source(part: Part) -> Part | None:
 
 
 def attachment_block(part: Part, author: str = "user") -> Attachment:
-    """Read a picture or document of any provider: the part itself is kept."""
+    """Read a picture or document of any provider; the part itself is kept."""
     file = part.get("file")
     title = text_of(part, "title") or text_of(file if isinstance(file, dict) else part, "filename")
     return Attachment(author=author, data=part, mime=_mime_of(part), meta={"file": title} if title else {})

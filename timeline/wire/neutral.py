@@ -1,8 +1,8 @@
-"""The neutral context: what every wire format encodes, and the bytes that are fingerprinted.
+"""The neutral context: the input of every wire format, and the bytes that are fingerprinted.
 
-Entries stand in timeline order and are only ever appended to between two decisions, so that the neutral bytes before
-the previous tail never change (design, invariant 8). Putting results beside their calls, merging roles and answering
-calls that have no result is each wire's own work.
+Entries are in timeline order and are only ever appended between two decisions, so that the neutral bytes before
+the previous tail never change (design: Invariants). Each wire itself puts results beside their calls, merges roles and
+answers calls that have no result.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from timeline.frozen import Frozen, canonical_json, sha256_hex, without_empty
 from timeline.usage import KeptLong
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
-"""A wish that each wire lowers: text from the conversation never becomes a system message."""
+"""A wish that each wire lowers to a role it has: text from the conversation never becomes a system message."""
 
 INTERRUPTED: Final = "[interrupted: no result was recorded for this call]"
-"""What the wire sends as the result of a call that has none (design, invariant 2).
+"""The result that a wire sends for a call without one (design: Invariants).
 
 One text for dead and for open calls: when an open call dies, the bytes that were sent before stay as they are.
 """
 
 
 class Entry(Frozen):
-    """One block of the context as the model is to see it.
+    """One block of the context as the model will see it.
 
     Attributes:
         path: the block's address.
         type: the block's type.
-        role: whose text it is to be.
-        text: what is shown: the block's text, or its replacement.
+        role: the role that its text is meant for.
+        text: the shown text: the block's own, or its replacement.
         name, call_id: of a tool call or result.
         arguments: of a call: an object, or the raw text where the model wrote no JSON object.
-        loose: of a result whose call is not in this context, or was given up before the result came: it goes out as
+        loose: of a result whose call is not in this context, or was given up before the result came: it is sent as
             user text with its path.
         is_error: of a result.
-        response_id: entries of one model response share it.
+        response_id: shared by the entries of one model response.
         group: number of the entry's atomic group in this context; a wire keeps a group's calls and results together.
         data: the block's structured or opaque content, byte for byte; None where a replacement is shown.
         mime: content type.
-        rewritten: of reasoning: the prefix before this entry was rewritten since the block was made, so that a
-            provider's signature may not hold any more.
-        in_loop: of such reasoning: it belongs to the assistant's turn that was the newest one when the prefix was
-            rewritten. A provider that demands a tool loop back as it was is sent it all the same.
+        rewritten: of reasoning: the prefix before this entry was rewritten since the block was made, so a provider's
+            signature may no longer hold.
+        in_loop: of such reasoning: it belongs to the assistant's turn that was the newest when the prefix was
+            rewritten. A provider that demands a tool loop back unchanged gets it all the same.
     """
 
     path: str
@@ -66,9 +66,9 @@ class Entry(Frozen):
 
     @cached_property
     def canonical(self) -> str:
-        """The entry's canonical JSON; kept, since an unchanged entry is written in every later context.
+        """The entry's canonical JSON, cached: every later context writes an unchanged entry again.
 
-        The group number is left out: it only tells neighbours apart, and is the same for the same entries.
+        The group number is left out: it only separates neighbouring groups, and is the same for the same entries.
         """
         fields: dict[str, Any] = self.model_dump(mode="json", exclude={"group"})
         if self.arguments is not None:
@@ -89,12 +89,12 @@ class CachePoint(Frozen):
 class NeutralContext(Frozen):
     """A whole context: system prompt, tools, entries, cache points, and an ephemeral tail that is never cached or kept.
 
-    ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both go out as
-    they came in. ``policy`` is the hash of the policy that decided what stands here: the same words under another
-    policy are another context, and are recorded as one. ``model`` is the id of the model that it is for, as far as that
-    is known: a wire looks up what that model takes. ``kept_long`` is what the provider is asked to keep for its
-    long time. Neither is part of the canonical JSON: the log says the one and the policy the other, and nothing that is
-    said depends on them.
+    ``system`` is a text or the provider's list of content parts, ``tools`` the provider's tool schemas; both are sent
+    unchanged. ``policy`` is the hash of the policy behind the context: the same words under another policy are another
+    context, and are recorded as one. ``model`` is the id of the model that it is for, where that is known: a wire looks
+    up that model's rules. ``kept_long`` is the part that the provider is asked to keep for its long time. ``model`` and
+    ``kept_long`` are not part of the canonical JSON: the log records the model and the policy ``kept_long``, and
+    neither changes the text of the context.
     """
 
     system: JsonValue = None

@@ -1,6 +1,6 @@
-"""OpenAI's Chat Completions: a context into ``messages`` and ``tools``, and messages into blocks.
+"""OpenAI's Chat Completions: encode a context as ``messages`` and ``tools``, and decode messages into blocks.
 
-What the API demands: an assistant message with `tool_calls` is followed at once by one `tool` message for each of them.
+The API demands that an assistant message with `tool_calls` is followed at once by one `tool` message for each of them.
 Reasoning has no form here and is left out. Caching is automatic, so nothing is marked.
 """
 
@@ -46,14 +46,14 @@ def _system_message(system: JsonValue) -> list[Message]:
 
 
 class _Writer:
-    """Writes messages; one that is written never moves."""
+    """Writes messages; a written message never moves."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
 
     def add(self, item: Placed | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
@@ -100,7 +100,7 @@ def _text_part(text: str) -> Part:
 
 
 def _content(parts: list[Part]) -> str | list[Part]:
-    """Write one text as a plain string, which every compatible server takes, and anything else as parts."""
+    """Return a single text as a plain string, which every compatible server takes, and anything else as parts."""
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
@@ -122,9 +122,9 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read a request body, or its list of messages, into blocks; turn ids are left open.
+    """Decode a request body, or its list of messages, into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     messages = body.get("messages") if isinstance(body, dict) else body
     decoder = MessageDecoder()
@@ -132,7 +132,7 @@ def decode(body: Any) -> list[Block]:
 
 
 class MessageDecoder:
-    """Reads messages one by one; it remembers how many there were, and the calls that results may answer."""
+    """Decodes messages one by one; it keeps their number, and the calls that results may answer."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -140,7 +140,7 @@ class MessageDecoder:
         self._functions: dict[str, str] = {}
 
     def decode(self, message: Any) -> list[Block]:
-        """Read one message; what is no message gives no block."""
+        """Decode one message; any other value gives no block."""
         self._number += 1
         if not isinstance(message, dict):
             return []
@@ -186,7 +186,7 @@ class MessageDecoder:
         return blocks
 
     def _call(self, told: Part, response: str, call_id: str) -> ToolCall:
-        """Read a call. Arguments that are no JSON object are kept as the text they are."""
+        """Decode a call. Arguments that are no JSON object are kept as raw text."""
         inner = told.get("function") if isinstance(told.get("function"), dict) else told.get("custom")
         function = inner if isinstance(inner, dict) else {}
         call = ToolCall(
@@ -212,7 +212,7 @@ class MessageDecoder:
 
 
 def parts_of(content: Any) -> list[Part]:
-    """Give content one form, a list of parts; a string is one text part, an empty one is none."""
+    """Return content as a list of parts; a string is one text part, an empty string none."""
     told = content if isinstance(content, list) else [content]
     return [_text_part(p) if isinstance(p, str) else p for p in told if isinstance(p, str | dict) and p]
 

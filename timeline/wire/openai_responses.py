@@ -1,8 +1,8 @@
-"""OpenAI's Responses API: a context into ``instructions``, ``tools`` and ``input`` items, and items into blocks.
+"""OpenAI's Responses API: encode a context as ``instructions``, ``tools`` and ``input`` items, and decode items.
 
-What the API demands: a `function_call_output` names a call that stands before it, and a reasoning item stands right
-before the message or call that it led to. Encrypted reasoning is sent as it came, or not at all; without its encrypted
-content the server could only look it up, so it is left out. Caching is automatic, so nothing is marked.
+The API demands that a `function_call_output` names a call before it, and that a reasoning item comes right before the
+message or call that it led to. Encrypted reasoning is sent as it came, or not at all; without its encrypted content
+the server could only look it up, so it is left out. Caching is automatic, so nothing is marked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", 
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``instructions`` and ``tools`` only where given.
 
-    Nothing in it refers to what the provider may have kept, so it is good with ``store=False`` too.
+    It refers to nothing that the provider may have stored, so it works with ``store=False`` too.
     """
     writer = _Writer(context.model)
     for item in gather(context.entries):
@@ -45,10 +45,10 @@ def encode(context: NeutralContext) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes items; one that is written never moves.
+    """Writes items; a written item never moves.
 
     Args:
-        model: that the request is for.
+        model: the model that the request is for.
     """
 
     def __init__(self, model: str) -> None:
@@ -57,7 +57,7 @@ class _Writer:
         self._ids = Ids(OPENAI_RESPONSES.id_pattern, OPENAI_RESPONSES.id_length)
 
     def add(self, item: Placed | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or an entry addressed to the model."""
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
@@ -66,7 +66,7 @@ class _Writer:
     def _add_response(self, response: Response) -> None:
         said = [item for part in response.parts for item in self._said(part)]
         while said and said[-1]["type"] in OPENAI_RESPONSES.signed_reasoning:
-            said.pop()  # it would stand before nothing that it led to
+            said.pop()  # the API refuses reasoning that no item follows
         if not said:
             return
         if not self.items:
@@ -104,7 +104,7 @@ def _said_text(text: str) -> list[Part]:
 
 
 def _is_encrypted(data: Part) -> bool:
-    """Say whether a part is a reasoning item that the provider takes back without having kept anything."""
+    """Return whether a part is a reasoning item that the provider takes back without having stored it."""
     encrypted, named = data.get("encrypted_content"), isinstance(data.get("id"), str)
     kept = isinstance(encrypted, str) and bool(encrypted)
     return data.get("type") == "reasoning" and kept and named and isinstance(data.get("summary"), list)
@@ -128,9 +128,9 @@ def _output(entry: Entry) -> str | list[Part]:
 
 
 def decode(body: Any) -> list[Block]:
-    """Read a request body, or its list of items, into blocks; turn ids are left open.
+    """Decode a request body, or its list of items, into blocks; turn ids are left open.
 
-    A result that only says that none was recorded is left out: its call goes on without one.
+    The placeholder result of a call without one is left out: the call stays open.
     """
     told = body.get("input") if isinstance(body, dict) else body
     instructions = body.get("instructions") if isinstance(body, dict) else None
@@ -145,9 +145,10 @@ def decode(body: Any) -> list[Block]:
 
 
 class ItemDecoder:
-    """Reads items one by one; it remembers how many there were, and the names of the calls.
+    """Decodes items one by one; it keeps their number, and the names of the calls.
 
-    Items that the model gave are one response until something is said to it: the wire has no name for a response.
+    Consecutive items of the model's are one response, up to the next item addressed to it: the wire has no id for a
+    response.
     """
 
     def __init__(self) -> None:
@@ -156,7 +157,7 @@ class ItemDecoder:
         self._names: dict[str, str] = {}
 
     def decode(self, item: Any) -> list[Block]:
-        """Read one item; what is no item gives no block."""
+        """Decode one item; any other value gives no block."""
         self._number += 1
         if not isinstance(item, dict):
             return []
@@ -191,12 +192,12 @@ class ItemDecoder:
 
 
 def item_blocks(item: Part, response_id: str, number: int) -> list[Block]:
-    """Read an item that the model gave; what has no block type of its own is kept whole.
+    """Decode an item of the model's; an item without a block type of its own is kept whole.
 
     Args:
         item: the item.
         response_id: the response that it belongs to.
-        number: of the item, for a call that has no id.
+        number: the item's number, for the id of a call without one.
     """
     match _kind_of(item):
         case "message":

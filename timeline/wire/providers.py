@@ -1,4 +1,4 @@
-"""What the providers demand of a request, as data with source and date; the wires hold no such number of their own."""
+"""The providers' rules for a request, as data with source and date; the wires have no such figures of their own."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class ProviderFacts:
 
     Attributes:
         name: the wire's name.
-        max_markers: most cache markers in one request; one more is refused. 0 where caching is automatic.
+        max_markers: most cache markers in one request; the provider refuses more. 0 where caching is automatic.
         unmarkable: content part types that take no cache marker.
-        id_pattern, id_length: what a tool call id may be.
-        name_pattern, name_length: what a tool's name may be.
+        id_pattern, id_length: the valid tool call ids.
+        name_pattern, name_length: the valid tool names.
         signed_reasoning: content part types of reasoning that may be sent back, unaltered, while the prefix before them
-            is the one they were made with. Behind a rewritten prefix only those of a tool loop are (`Entry.in_loop`),
-            and none to a model of `prefix_bound`.
+            is the one they were made with. Behind a rewritten prefix only those of a tool loop are sent
+            (`Entry.in_loop`), and none to a model of `prefix_bound`.
         prefix_bound: matches the ids of models that check a signature against the whole prefix that it was made with,
-            and refuse or drop one behind another prefix.
-        picture_types: picture formats that are taken as base64.
-        source, as_of: where the rules were read, and when.
+            and refuse or drop a signature behind another prefix.
+            picture_types: picture formats that the provider takes as base64.
+            source, as_of: where the rules were read, and when.
         demands_signature: matches the ids of models that refuse a response whose first call has no signature.
-        foreign_signature: what the provider tells to send in its place for a call that no model of its own made.
+        foreign_signature: the signature that the provider documents for a call made by another provider's model.
     """
 
     name: str
@@ -47,12 +47,12 @@ class ProviderFacts:
     foreign_signature: str = ""
 
     def signature_for_unsigned(self, model: str) -> str:
-        """Return what stands for the signature of a call that has none; nothing where none is demanded."""
+        """Return the signature to send for a call without one; an empty text where the provider demands none."""
         demanded = self.demands_signature is not None and self.demands_signature.search(model)
         return self.foreign_signature if demanded else ""
 
     def takes_back(self, reasoning: Entry, model: str) -> bool:
-        """Say whether signed reasoning may be sent to a model, seeing what became of the prefix before it."""
+        """Return whether signed reasoning may be sent to a model, given whether the prefix before it was rewritten."""
         if not reasoning.rewritten:
             return True
         return reasoning.in_loop and not (self.prefix_bound and self.prefix_bound.search(model))
@@ -71,7 +71,7 @@ ANTHROPIC: Final = ProviderFacts(
     name_length=128,
     signed_reasoning=frozenset({"thinking", "redacted_thinking"}),
     # Preserved thinking: from 5.1 on, by number and not by name, since the check stays in later models. A date behind
-    # the major version (claude-opus-5-20260901) is no minor one.
+    # the major version (claude-opus-5-20260901) is not a minor version.
     prefix_bound=re.compile(r"claude-[a-z]+-(?:5-[1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),
     picture_types=_PICTURES,
     source="Anthropic documentation: prompt caching, extended thinking, preserved thinking and its prefix checks, "

@@ -1,6 +1,6 @@
-"""What the providers say when they refuse a request, or fail: recognised without importing an SDK.
+"""Recognise the errors of providers, a refused context above all, without importing an SDK.
 
-An error is known by its status, its code, the names of its types and what its message says; what the providers say is
+An error is recognised by its status, its code, the names of its types and its message; the providers' messages are
 data here.
 """
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from timeline.errors import Cause
 
 SHARE: Final = 0.7
-"""A refused context is compacted to this share of what the provider takes (design, section 6)."""
+"""A refused context is compacted to this share of the provider's limit (design: Agent loops)."""
 
 _STATUSES: Final = frozenset({None, 400, 413, 422, 500})
-"""What a context that is too long is refused with; a limit of requests or tokens a minute (429) is no such error."""
+"""Error codes of a context that is too long; a limit of requests or tokens a minute (429) is another error."""
 _CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "request_too_large"})
 _TYPE_NAMES: Final = re.compile(r"Context(Window|Length|Limit)Exceeded|RequestTooLarge|ContentTooLarge")
 _MESSAGES: Final = re.compile(
@@ -33,7 +33,7 @@ _MESSAGES: Final = re.compile(
     r"|reduce the length of the (messages|input|prompt)",  # OpenAI, Groq
     re.IGNORECASE,
 )
-"""What the providers' messages say, as reported by their users until November 2026."""
+"""The providers' messages for such errors, as their users reported them until November 2026."""
 _NUMBER: Final = r"(\d[\d,_]*)"
 _LIMITS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -63,12 +63,12 @@ _OUTPUTS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """What a provider said when it refused a context, in its own tokens; None where it named no figure.
+    """The provider's figures when it refused a context, in its own tokens; None where it named no figure.
 
     Attributes:
-        limit: of the model, for input and output together.
-        input: what it counted of the request.
-        output: what was reserved for the answer and counts against the limit.
+        limit: the model's limit, for input and output together.
+        input: the provider's count of the request.
+        output: tokens reserved for the answer, which count against the limit.
     """
 
     limit: int | None = None
@@ -76,10 +76,10 @@ class ContextLimit:
     output: int = 0
 
     def target(self, sent: int) -> int:
-        """Return what the context is to be compacted to, in our tokens.
+        """Return the size to compact the context to, in our tokens.
 
-        That is a share of what the provider takes, or where it does not say that, of what was refused. Where it said
-        how much it counted, its limit is first put into our tokens.
+        It is a share of the provider's limit, or, where the provider named none, of the refused size. Where the
+        provider named its own count, its limit is first converted to our tokens.
 
         Args:
             sent: size of the refused context, in our tokens.
@@ -92,9 +92,9 @@ class ContextLimit:
 
 
 def context_limit(error: BaseException) -> ContextLimit | None:
-    """Recognise the error of a provider that a context is too long; None for any other error.
+    """Return the figures of a provider's error for a context that is too long; None for any other error.
 
-    Looked at are the error and what it was raised from, as frameworks wrap what an SDK raised.
+    The error and its causes are searched, since frameworks wrap what an SDK raised.
     """
     for one in _causes(error):
         if _status(one) not in _STATUSES:
@@ -127,16 +127,17 @@ _BY_WORDS: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
         "authentication",
     ),
 )
-"""What an error without a status of its own kind says."""
+"""Messages of errors whose status does not identify them."""
 _BY_TYPE: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
     (re.compile(r"Time-?[Oo]ut"), "timeout"),  # before the connection: the SDKs derive one from the other
     (re.compile(r"Connect(ion|Error)|TransportError|ProtocolError|ReadError|JSONDecodeError|SSLError"), "connection"),
 )
-"""Names of types in an error's line of descent, of the SDKs, httpx and Python itself."""
+"""Names of an error's base classes, of the SDKs, httpx and Python itself."""
 
 
 def cause_of(error: BaseException) -> Cause:
-    """Say what an error of a provider, of its SDK or of the connection is about; ``error`` where nothing is known."""
+    """Classify an error of a provider, of its SDK or of the connection; ``error`` where nothing is recognised."""
+    # First, since the status of such an error (400, 413) does not identify it.
     if context_limit(error) is not None:
         return "context_limit"
     for one in _causes(error):
@@ -155,7 +156,7 @@ def cause_of(error: BaseException) -> Cause:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the HTTP status: under ``status_code``, or as a number under ``code``, as Google's SDK has it."""
+    """Return the HTTP status: from ``status_code``, or, if it is a number, from ``code``, as Google's SDK has it."""
     told = (getattr(error, name, None) for name in ("status_code", "code"))
     return next((status for status in told if isinstance(status, int)), None)
 
@@ -170,7 +171,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _code_of(error: BaseException) -> str | None:
-    """Return the code of a context that is too long, where the error has one."""
+    """Return the error's code for a context that is too long, where it has one."""
     return next((code for code in _told_codes(error) if code in _CODES), None)
 
 

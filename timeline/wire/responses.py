@@ -1,7 +1,7 @@
-"""Model responses: what a provider's SDK returns, into the blocks and the facts of one model call.
+"""Decode the response that a provider's SDK returns into blocks and the facts of one model call.
 
 Four shapes are read: Anthropic's message, OpenAI's chat completion, OpenAI's response and Google's content response. No
-SDK is imported: an object is what its ``model_dump`` says, and a plain dict does as well.
+SDK is imported: an object is read through its ``model_dump``, and a plain dict works as well.
 """
 
 from __future__ import annotations
@@ -29,48 +29,49 @@ if TYPE_CHECKING:
     from timeline.usage import Usage
 
 INTERRUPTED: Final = "interrupted"
-"""The finish reason of a response that the provider never finished, and the key that marks its completion."""
+"""The finish reason of a response that the provider never finished, and the ``meta`` key that marks its completion."""
 CUT_CALLS: Final = "cut_calls"
-"""The key under which a marked completion keeps the calls whose arguments were cut off."""
+"""The ``meta`` key under which a marked completion keeps the calls whose arguments were cut off."""
 
 OUT_OF_ROOM: Final = frozenset(
     {"max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "MAX_TOKENS"}
 )
-"""Finish reasons of a response that ended because there was no room left: what it said last may be half of it."""
+"""Finish reasons of a response that ended for lack of room: its last part may be incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """A response on its way to the log.
+    """A response to be recorded.
 
     Attributes:
-        blocks: what was said, in order: reasoning, text, calls; all of one ``response_id``.
-        called: the facts of the call; when it began, and what it answers, is not told by a response.
+        blocks: reasoning, text and calls in order, all with one ``response_id``.
+        called: the facts of the call, without its start and the render that it answers, which a response does not
+            carry.
     """
 
     blocks: tuple[Block, ...]
     called: ModelCalled
 
     def key(self) -> str:
-        """Return what tells this response from every other one.
+        """Return a key that distinguishes this response from every other one.
 
-        That is more than a provider's id: there are servers that give the same ones again and again.
+        A provider's id is not enough: there are servers that return the same ids again and again.
         """
         return sha256_hex(canonical_json([self.called.dump(), *(block.dump() for block in self.blocks)]))
 
 
 def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
-    """Read a response; of several choices, the first.
+    """Decode a response; of several choices, the first.
 
-    A call that a response ended in for want of room is not whole, so it is no call: see `interrupted`.
+    A call that the response ended in for lack of room is incomplete and becomes no call block: see `interrupted`.
 
     Args:
         reply: the SDK's object, or its dict.
-        unnamed: the id of a response that brings none.
+        unnamed: the id for a response without one.
 
     Raises:
-        UnknownResponse: it is in none of the four shapes.
-        InvalidBlock: it says something that has no form in JSON.
+        UnknownResponse: it has none of the four shapes.
+        InvalidBlock: it holds a value that has no form in JSON.
     """
     try:
         told = plain(reply)
@@ -124,7 +125,7 @@ def _read(told: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, A
 
 
 def is_gemini(told: dict[str, Any]) -> bool:
-    """Say whether an object is a response of Google's Gen AI API, or a chunk of one: some have no candidate."""
+    """Return whether an object is a response of Google's Gen AI API, or a chunk of one: some have no candidate."""
     return isinstance(told.get("candidates"), list) or any(
         isinstance(told.get(key), dict)
         for key in ("usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
@@ -143,7 +144,7 @@ def _read_gemini(told: dict[str, Any], response_id: str) -> tuple[list[Block], U
 
 
 def cut_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    """Return what is kept of a call that was cut off, as far as it came."""
+    """Return the received part of a call that was cut off, to be kept."""
     return {"call_id": call_id, "name": name, "arguments": arguments}
 
 
@@ -154,18 +155,18 @@ def _status(told: dict[str, Any]) -> Any:
 
 
 def calls_cut_off(block: Block) -> list[dict[str, Any]]:
-    """Return the calls that the mark of an interrupted response keeps in a block: no calls, for every other block."""
+    """Return the cut-off calls that an interrupted response keeps in a block's mark; none for any other block."""
     kept = block.meta.get(CUT_CALLS)
     return [call for call in kept if isinstance(call, dict)] if isinstance(kept, list) else []
 
 
 def interrupted(response: ModelResponse, cut_calls: Sequence[dict[str, Any]] = ()) -> ModelResponse:
-    """Mark a response that ended before its end: its last completion gets ``meta["interrupted"]``.
+    """Mark a response that broke off: its last completion gets ``meta["interrupted"]``.
 
-    A call whose arguments were cut off is no call any more. Half an object is not valid on any wire, to run it would do
-    half of what was meant, and as text it would teach the model to write its calls as text. So it is never sent; the
-    marked completion keeps it in ``meta["cut_calls"]``. Where no text came, the completion that is marked is empty, and
-    no wire sends it; where nothing came at all, there is none.
+    A call whose arguments were cut off is dropped as a call. Half an object is not valid on any wire, running it would
+    do half of what was meant, and as text it would teach the model to write its calls as text. So it is never sent; the
+    marked completion keeps it in ``meta["cut_calls"]``. Where no text came, the marked completion is empty, and no wire
+    sends it; where nothing came at all, there is none.
     """
     mark: dict[str, Any] = {INTERRUPTED: True, **({CUT_CALLS: list(cut_calls)} if cut_calls else {})}
     blocks = list(response.blocks)

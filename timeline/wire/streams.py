@@ -1,8 +1,8 @@
-"""Streams of model responses: events in, one response out, also where the stream was cut.
+"""Assemble the events of a model's stream into one response, also where the stream was cut.
 
-Four dialects are read, each told by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
-response events and Google's content chunks, plain or as their SDKs' stream helpers hand them out. What arrived before a
-cut is kept (`interrupted` in `timeline.wire.responses` says what of it is sent).
+Four dialects are read, each recognised by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
+response events and Google's content chunks, plain or as their SDKs' stream helpers yield them. Content that arrived
+before a cut is kept (`interrupted` in `timeline.wire.responses` documents how much of it is sent).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GEMINI_FIELDS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedb
 
 
 class StreamReader:
-    """Takes the events of one stream, in any dialect; events that it does not know pass without a trace."""
+    """Takes the events of one stream, in any dialect; unknown events are ignored."""
 
     def __init__(self) -> None:
         self._dialect: _Dialect | None = None
@@ -36,17 +36,17 @@ class StreamReader:
         return self._dialect is not None
 
     def take(self, event: Any) -> None:
-        """Take in the next event."""
+        """Add the next event."""
         if self._dialect is None:
             self._dialect = _dialect_of(event)
         if self._dialect is not None:
             self._dialect.take(event)
 
     def response(self, *, unnamed: str) -> ModelResponse | None:
-        """Return what arrived so far as one response, marked as interrupted unless its end arrived.
+        """Return the content so far as one response, marked as interrupted unless its end arrived.
 
         Args:
-            unnamed: the id of a response that brought none.
+            unnamed: the id for a response without one.
 
         Returns:
             The response, or None where no event of a known dialect came.
@@ -59,15 +59,15 @@ class StreamReader:
 
 
 class _Dialect(Protocol):
-    """What one provider's events add up to."""
+    """The accumulated events of one provider."""
 
     complete: bool
-    """Whether the event came that ends a response."""
+    """Whether the final event of the response came."""
 
     def take(self, event: Any) -> None: ...
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
-        """Return the reply as the provider would have sent it whole, and the calls that are not whole, apart."""
+        """Return the reply in the shape of an unstreamed one, and separately the incomplete calls."""
         ...
 
 
@@ -83,7 +83,10 @@ def _dialect_of(event: Any) -> _Dialect | None:
 
 
 def _field(event: Any, name: str) -> Any:
-    """Return a field of an SDK's object or a dict. Whole events are not dumped: a helper's carry all text so far."""
+    """Return a field of an SDK's object or a dict.
+
+    Whole events are not dumped: a helper's events carry all the text so far.
+    """
     if isinstance(event, dict):
         return event.get(name)
     return getattr(event, name, None) if hasattr(event, "model_dump") else None
@@ -96,7 +99,7 @@ def _object(event: Any, name: str) -> dict[str, Any]:
 
 
 def _place(event: Any, name: str) -> int:
-    """Return the number of the part or item that an event is about."""
+    """Return the number of the part or item that an event belongs to."""
     number = _field(event, name)
     return number if isinstance(number, int) else 0
 
@@ -115,7 +118,7 @@ class _Pieces:
         return "".join(self._pieces.get(place, ()))
 
     def places(self) -> list[tuple[Any, ...]]:
-        """Return the places that have a piece, in the order of their first ones."""
+        """Return the places that have a piece, in the order of their first pieces."""
         return list(self._pieces)
 
 
@@ -162,7 +165,7 @@ class _Anthropic:
                 self._parts[index] |= {k: v for k, v in told.items() if k != "type"} if isinstance(told, dict) else {}
 
     def _update(self, delta: dict[str, Any], usage: dict[str, Any]) -> None:
-        """Take over what came last: its figures are totals, and those that it leaves out stand as they were."""
+        """Apply the latest delta: its figures are totals, and figures that it leaves out stay as they were."""
         self._message |= {k: v for k, v in delta.items() if v is not None}
         known = _object(self._message, "usage")
         self._message["usage"] = known | {k: v for k, v in usage.items() if v is not None}
@@ -211,7 +214,7 @@ class _Chat:
             self._pieces.add(_field(delta, key), key)
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            # Some servers leave the index out: then an id begins a new call, and none goes on with the newest.
+            # Some servers leave the index out: then a chunk with an id begins a call, any other continues the newest.
             index = _field(call, "index")
             id_ = _field(call, "id")
             newest = next(reversed(self._calls), 0)
@@ -298,7 +301,7 @@ class _Responses:
         return {**self._head, **final, "object": "response", "output": items}, cut
 
     def _grown(self, index: int, item: Part) -> Part:
-        """Return an item that was not finished, with the texts that it has so far."""
+        """Return an unfinished item with the texts that it has so far."""
         texts = [self._pieces.text(*place) for place in self._pieces.places() if place[0] == index]
         if item["type"] == "message":
             return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
@@ -331,7 +334,7 @@ class _Gemini:
         self.complete = bool(self._finish or refused)
 
     def _take_part(self, part: Part) -> None:
-        """Join a text to the one before it. A signed part stays what it is: it goes back as it came."""
+        """Join a text to the one before it. A signed part stays separate: it is sent back as it came."""
         before = self._parts[-1] if self._parts else {}
         keys = {"text", "thought"}
         if part.keys() <= keys >= before.keys() and before and part.get("thought") == before.get("thought"):

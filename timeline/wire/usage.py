@@ -1,4 +1,4 @@
-"""Usage as the providers report it, read leniently: what is no count is 0."""
+"""Read the usage in a provider's reply, leniently: a field that is no count is 0."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from timeline.usage import Usage
 
 
 def count_of(fields: Any, key: str) -> int:
-    """Return a count out of an object, or 0 where there is none."""
+    """Return a count from an object, or 0 where there is none."""
     value = fields.get(key) if isinstance(fields, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def anthropic_usage(told: Any) -> Usage:
-    """Read the Messages API's usage; a cache write without a breakdown by lifetime was for five minutes."""
+    """Read the Messages API's usage; a cache write without a breakdown by lifetime counts as a five-minute one."""
     by_lifetime = told.get("cache_creation") if isinstance(told, dict) else None
     split = isinstance(by_lifetime, dict) and bool(by_lifetime)
     return Usage(
@@ -29,7 +29,7 @@ def anthropic_usage(told: Any) -> Usage:
 
 
 def openai_usage(told: Any) -> Usage:
-    """Read Chat Completions' usage, where ``prompt_tokens`` includes what the cache answered and took in."""
+    """Read Chat Completions' usage, where ``prompt_tokens`` includes cache reads and writes."""
     details = told.get("prompt_tokens_details") if isinstance(told, dict) else None
     read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
     return Usage(
@@ -41,7 +41,7 @@ def openai_usage(told: Any) -> Usage:
 
 
 def responses_usage(told: Any) -> Usage:
-    """Read the Responses API's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    """Read the Responses API's usage, where ``input_tokens`` includes cache reads and writes."""
     details = told.get("input_tokens_details") if isinstance(told, dict) else None
     read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
     return Usage(
@@ -53,7 +53,7 @@ def responses_usage(told: Any) -> Usage:
 
 
 def ai_sdk_usage(told: Any) -> Usage:
-    """Read the AI SDK's usage, where ``inputTokens`` includes what the cache answered and took in."""
+    """Read the AI SDK's usage, where ``inputTokens`` includes cache reads and writes."""
     details = told.get("inputTokenDetails") if isinstance(told, dict) else None
     read = count_of(details, "cacheReadTokens") or count_of(told, "cachedInputTokens")
     written = count_of(details, "cacheWriteTokens")
@@ -66,7 +66,7 @@ def ai_sdk_usage(told: Any) -> Usage:
 
 
 def gemini_usage(told: Any) -> Usage:
-    """Read Google's usage, where the prompt's count includes what the cache answered; thoughts are billed as output."""
+    """Read Google's usage, where the prompt's count includes cache reads; thoughts are billed as output."""
     cached = count_of(told, "cachedContentTokenCount")
     return Usage(
         input_tokens=max(0, count_of(told, "promptTokenCount") - cached) + count_of(told, "toolUsePromptTokenCount"),
