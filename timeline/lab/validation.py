@@ -115,7 +115,7 @@ MissCause: TypeAlias = Literal[
 ]
 _LEAST: Final = 256
 _SHARE: Final = 0.01
-"""A prediction is wrong if it misses the reported read by more than both: a number of tokens, a share of the context."""
+"""A prediction is wrong if it misses the reported read by more tokens than both; `_SHARE` is of the context."""
 
 
 class Sums(Frozen):
