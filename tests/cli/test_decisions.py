@@ -45,11 +45,11 @@ def test_undo_takes_the_newest_compaction_back(run: Callable[..., Done], simulat
 
 
 def test_undo_says_to_people_what_it_did(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
-    """And that nothing is folded again by itself."""
+    """And that renders do not compact again by themselves."""
     done = run("undo", simulated["id"])
     assert done.code == 0
-    assert f"took back the compaction of version {simulated['steps'][-1]['version']}" in done.out
-    assert "until `timeline compact` is called" in done.out
+    assert f"undid the compaction of version {simulated['steps'][-1]['version']}" in done.out
+    assert "until you run `timeline compact`" in done.out
 
 
 def test_undo_holds_under_the_policy_that_the_conversation_was_rendered_with(
@@ -78,7 +78,7 @@ def test_several_compactions_are_named_in_a_row(run: Callable[..., Done], simula
     """Newest first."""
     versions = [step["version"] for step in simulated["steps"]]
     done = run("undo", simulated["id"], "--version", versions[0], "--cascade")
-    assert f"took back the compactions of versions {', '.join(map(str, versions[::-1]))}\n" in done.out
+    assert f"undid the compactions of versions {', '.join(map(str, versions[::-1]))}\n" in done.out
 
 
 def test_nothing_to_undo_is_refused_in_one_line(run: Callable[..., Done], imported: str) -> None:
@@ -108,7 +108,7 @@ def test_a_fork_without_options_begins_at_the_end(run: Callable[..., Done], impo
     done = run("fork", imported)
     version = run("ls", "--json").json[0]["version"]
     assert done.out == (
-        f"{imported}.fork-{version}  version {version + 1}\ngoes on from {imported} at version {version}\n"
+        f"{imported}.fork-{version}  version {version + 1}\ncontinues {imported} from version {version}\n"
     )
 
 

@@ -115,7 +115,7 @@ def test_a_log_without_what_is_redacted_says_so(
     """One line tells how many events are not whole; verification says why contexts are not rebuilt."""
     _redact(db, simulated["id"], "ar:turn_1.user.prompt")
     file, other = tmp_path / "log.jsonl", tmp_path / "other.db"
-    assert "without what is redacted" in run("export", simulated["id"], "-o", file).err
+    assert "without their redacted content" in run("export", simulated["id"], "-o", file).err
     run("import", file, "--db", other)
     done = run("verify", simulated["id"], "--db", other)
     assert done.code == 0
@@ -201,7 +201,7 @@ def test_a_file_appears_when_it_is_complete(
     folder.mkdir()
     file = folder / "log.jsonl"
     file.write_text("old", encoding="utf-8")
-    run("export", simulated["id"], "-o", file).fails(Exit.USAGE, "there already", "--force")
+    run("export", simulated["id"], "-o", file).fails(Exit.USAGE, "exists already", "--force")
     assert file.read_text(encoding="utf-8") == "old"
     done = run("export", simulated["id"], "-o", file, "--force")
     assert (done.code, done.out) == (0, "")

@@ -145,7 +145,7 @@ def test_lab_shows_the_calls_that_its_prices_miss(run: Callable[..., Done], sess
     ]
     assert expected
     assert lines[place + 1 : place + 1 + len(expected)] == expected
-    assert "likely cause" not in run("lab", "--validate", session).out
+    assert "context, read, recorded" not in run("lab", "--validate", session).out
 
 
 @pytest.mark.parametrize("option", [("--policy", "none"), ("--main-only",), ("--html", "x.html")])
@@ -195,7 +195,7 @@ def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: 
     done = run(
         "lab", session, "--policy", "none", "--policy", "prune_then_summarize", "--max-tokens", 9000, "--jobs", 1
     )
-    assert "compares with nothing" in done.out
+    assert "compares with no other" in done.out
     fixed = run("lab", session, "--policy", "none", "--fixed-tokens", 5000, "--max-tokens", 6000, "--jobs", 1)
     assert "would not leave room" in fixed.out
 

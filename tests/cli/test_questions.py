@@ -53,7 +53,7 @@ def test_digests_of_one_conversation_leave_the_others_out(
 def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Without `--json` each compaction says what was run and with which tools."""
     out = run("digests").out
-    assert f"round 1, {sessions.BEGAN:%Y-%m-%d}" in out
+    assert f"compaction 1, {sessions.BEGAN:%Y-%m-%d}" in out
     assert "  ran       make part-1-1" in out
     assert simulated["steps"][0]["summary"] in out
 
@@ -108,7 +108,7 @@ def test_search_is_narrowed_by_conversation_type_time_and_number(
         row["at"] for row in rows if row["at"] <= rows[0]["at"]
     }
     assert len(run("search", "part", "--limit", 3, "--json").json) == 3
-    assert "and more: --limit 15" in run("search", "part", "--limit", 3).out
+    assert "and more: raise --limit to 15" in run("search", "part", "--limit", 3).out
     assert "and more" not in run("search", "part", "--limit", len(rows)).out
 
 
@@ -116,7 +116,7 @@ def test_search_of_what_is_nowhere_says_so(run: Callable[..., Done], simulated: 
     """`[]` for programs, and what to try for people."""
     assert simulated
     assert run("search", "xylophone", "--json").json == []
-    assert "Nothing holds all of these words" in run("search", "xylophone").out
+    assert "No block contains all of these words" in run("search", "xylophone").out
 
 
 @pytest.mark.parametrize(

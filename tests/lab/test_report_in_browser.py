@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.rows import row, run_of
 from tests.project.recording import write_recording
+from timeline.cli.lab.calls import in_words
 from timeline.lab.comparison import cheapest, standings
 from timeline.lab.differences import differences
 from timeline.lab.library import lab_policy
@@ -183,7 +184,7 @@ def test_a_call_under_the_pointer_is_read_out_with_what_happened(report: Report,
     happened = [one for one in balanced.rows if one.collapsed or one.compactions or one.hidden or one.hidden_needs]
     assert listed.keys() == {one.number for one in happened}
     broke = next(one for one in happened if one.collapsed)
-    assert str(broke.cause).replace("_", " ") in listed[broke.number]
+    assert in_words(str(broke.cause)) in listed[broke.number]
 
 
 @pytest.mark.parametrize("second", ["balanced", HOSTILE], ids=["balanced", "hostile"])
@@ -298,7 +299,7 @@ def test_the_recordings_show_when_the_cache_broke(report: Report, visit: Callabl
         broke = [row for row in one.rows if row.collapsed]
         assert broke
         assert strip.locator("rect").count() == 1 + len(broke)
-        said = ", ".join(f"{row.number} ({str(row.cause).replace('_', ' ')})" for row in broke)
+        said = ", ".join(f"{row.number} ({in_words(str(row.cause))})" for row in broke)
         assert strip.get_attribute("aria-label") == f"With balanced the cache broke at call {said}"
 
 

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare(stream: TextIO) -> None:
-    """Let a stream take any text: UTF-8 into files and pipes, whatever it can show on a terminal."""
+    """Let a stream accept any text: as UTF-8 in files and pipes, in the terminal's own encoding elsewhere."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
@@ -55,7 +55,7 @@ _INTERRUPTED = 130
 
 
 def _explain(error: BaseException) -> int:
-    """Say on standard error what happened, in one line; return the exit code."""
+    """Print an error on standard error, in one line; return the exit code."""
     from timeline.cli.exits import Exit, PipeClosed, exit_code, one_line  # noqa: PLC0415 - see above
 
     if isinstance(error, PipeClosed | BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
@@ -69,7 +69,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _drop_output() -> None:
-    """Let go of output that can no longer be written, or the interpreter would complain of it when it exits."""
+    """Drop output that can no longer be written; otherwise the interpreter reports it when it exits."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

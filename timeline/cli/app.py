@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The commands, their options and their help. What they do is in the modules that they import when they run."""
+"""The commands of `timeline`, their options and help. Each imports the module that does its work when it runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, me
 
 app = typer.Typer(
     name="timeline",
-    help="Compact, replay and question the conversations of agents. Begin with: timeline demo",
+    help="Compact, replay and search the conversations of agents. Begin with: timeline demo",
     epilog=_EPILOG,
     add_completion=False,
     rich_markup_mode=None,
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 
 class ExportFormat(StrEnum):
-    """What `export` can write, besides a provider's messages."""
+    """The formats of `export`, besides a provider's messages."""
 
     jsonl = "jsonl"
     markdown = "markdown"
@@ -74,12 +74,12 @@ def _begin(
 def demo(
     *,
     db: Annotated[
-        str | None, typer.Option("--db", metavar="PATH", help="Keep the demo's conversation in this database.")
+        str | None, typer.Option("--db", metavar="PATH", help="Keep the demo's conversation in this file.")
     ] = None,
 ) -> int:
-    """See in a minute what a timeline does.
+    """Show in a minute what a timeline does.
 
-    Needs no key and no network, and leaves nothing behind unless --db says where.
+    Needs no key and no network. Without --db it leaves no file behind.
     """
     from timeline.cli import demo as command
 
@@ -88,14 +88,15 @@ def demo(
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")],
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
-    """Import recorded conversations.
+    """Import recorded conversations into a database.
 
-    Importing a file again adds only what is new in it. A bad file is reported, the others are imported.
+    Importing a file again adds only what is new in it. A file that cannot be read is reported, and the others are
+    imported.
     """
     from timeline.cli import intake
 
@@ -104,15 +105,15 @@ def import_(
 
 @app.command()
 def simulate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")],
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="A preset, or a file ending in .toml; balanced unless given."),
+        typer.Option("--policy", metavar="NAME", help="A preset or a .toml file (default: balanced); repeatable."),
     ] = None,
     max_tokens: Annotated[
         list[int] | None,
-        typer.Option("--max-tokens", metavar="N", help="The context limit; the preset's own unless given."),
+        typer.Option("--max-tokens", metavar="N", help="The context limit, not the preset's own; repeatable."),
     ] = None,
     model: Model = None,
     system: System = None,
@@ -121,8 +122,8 @@ def simulate(
 ) -> int:
     """Try policies on recorded conversations.
 
-    Feeds each event by event into a new conversation, and renders before each recorded model call. Several files,
-    policies and limits (give the options again) are tried in every combination, and reported as a table.
+    Appends each recording, event by event, to a new conversation and renders before each recorded model call. With
+    several files, policies or limits every combination is run, and the result is a table.
     """
     from timeline.cli import simulating
     from timeline.cli.contexts import Wish
@@ -141,7 +142,11 @@ app.command()(lab)
 
 @app.command()
 def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """List the conversations."""
+    """List the conversations of a database.
+
+    "version" is the number of the newest event; "window from" is the version at which the part that a render still
+    reads begins.
+    """
     from timeline.cli import listing
 
     _run(listing.ls(db, as_json=as_json))
@@ -158,8 +163,8 @@ def show(
 ) -> None:
     """Show a conversation as a tree of turns and rounds.
 
-    Each block with its state. A turn that a summary covers takes one line under it; --all lists every event instead,
-    and so does --json.
+    Each line has a block's version, state, tokens and path. The turns that a summary covers are one line each, below
+    it; --all and --json list every event instead.
     """
     from timeline.cli import show as command
 
@@ -176,17 +181,21 @@ def render(
     system: System = None,
     wire: RequestBody = None,
     at: PastVersion = None,
-    now: Annotated[str | None, typer.Option("--now", metavar="TIME", help="The time to render at, with zone.")] = None,
-    record: Annotated[bool, typer.Option("--record", help="Record what is decided; otherwise a dry run.")] = False,
+    now: Annotated[
+        str | None, typer.Option("--now", metavar="TIME", help="Render at this time, such as 2026-01-31T12:00:00Z.")
+    ] = None,
+    record: Annotated[bool, typer.Option("--record", help="Append the decisions and the context to the log.")] = False,
     summarize: Summarize = None,
-    explain: Annotated[bool, typer.Option("--explain", help="List every block, and why it is so.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List every block with its state and the rule behind it.")
+    ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Render what the model would see now.
+    """Render the context that the model would see now.
 
-    A dry run unless --record is given. No model is called unless --summarize names one: summaries are extracted from
-    the text.
+    Without --record this is a dry run: it appends nothing. Without --summarize no model is called: summaries are
+    extracted from the text.
     """
     from timeline.cli import contexts
 
@@ -198,20 +207,20 @@ def render(
 def diff(
     id_: ConversationId,
     before: Annotated[
-        str, typer.Argument(metavar="[A]", help="A recorded context: #3, a version, last or last~1.")
+        str, typer.Argument(metavar="A", help="A recorded context: #3, a version, last or last~1.")
     ] = "last~1",
-    after: Annotated[str, typer.Argument(metavar="[B]", help="Another one.")] = "last",
+    after: Annotated[str, typer.Argument(metavar="B", help="The recorded context to compare it with.")] = "last",
     *,
     wire: ComparedBytes = "anthropic",
-    every: Annotated[bool, typer.Option("--all", help="List all blocks, however many.")] = False,
-    only_list: Annotated[bool, typer.Option("--list", help="List the recorded contexts instead.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all blocks, not only the first of each kind.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Only list the recorded contexts.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two recorded contexts.
+    """Compare two recorded contexts: the last two, or A and B.
 
-    What entered, left and changed, and where and why the prefix broke that the provider had cached. The last two
-    unless others are named.
+    Lists the blocks that entered, left and changed, and shows where and why the prefix changed that the provider had
+    cached.
     """
     from timeline.cli import diff as command
 
@@ -229,7 +238,7 @@ def compact(
     max_tokens: MaxTokens = None,
     model: Model = None,
     instructions: Annotated[
-        str, typer.Option("--instructions", metavar="TEXT", help="What the summary should attend to.")
+        str, typer.Option("--instructions", metavar="TEXT", help="What the summary should focus on.")
     ] = "",
     summarize: Summarize = None,
     db: Db = DEFAULT_DATABASE,
@@ -237,7 +246,7 @@ def compact(
 ) -> None:
     """Compact a conversation now, whatever its size.
 
-    No model is called unless --summarize names one: the summary is extracted from the text.
+    Without --summarize no model is called: the summary is extracted from the text.
     """
     from timeline.cli import contexts
 
@@ -252,14 +261,14 @@ for _command in COMMANDS:
 @app.command()
 def read(
     id_: ConversationId,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as printed anywhere.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as `show` or a summary prints it.")],
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Print the block at a path, in full.
+    """Print the block at a path in full.
 
-    Whatever its state: covered and hidden blocks too.
+    Covered and hidden blocks are printed, too.
     """
     from timeline.cli import listing
 
@@ -276,27 +285,27 @@ def digests(
     path: Annotated[
         str | None,
         typer.Option(
-            "--path", metavar="GLOB", help="Only where such a file was read or written, for example '**/src/*.py'."
+            "--path", metavar="GLOB", help="Only where a matching file was read or written, such as '**/src/*.py'."
         ),
     ] = None,
     command: Annotated[
         str | None, typer.Option("--command", metavar="TEXT", help="Only where a command contains this.")
     ] = None,
-    error: Annotated[bool, typer.Option("--error", help="Only where something failed.")] = False,
+    error: Annotated[bool, typer.Option("--error", help="Only where a tool call failed.")] = False,
     error_text: Annotated[
         str | None, typer.Option("--error-text", metavar="TEXT", help="Only where an error's text contains this.")
     ] = None,
     round_: Annotated[
-        str | None, typer.Option("--round", metavar="N", help="Only a conversation's n-th compaction, or 2-4.")
+        str | None, typer.Option("--round", metavar="N", help="Only a conversation's N-th compaction, or 2-4.")
     ] = None,
-    reverted: Annotated[bool, typer.Option("--reverted", help="Those that were taken back, instead.")] = False,
+    reverted: Annotated[bool, typer.Option("--reverted", help="Only compactions that were undone.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """List what each compaction covered.
 
-    Files read and written, commands, searches and errors, over all conversations. Filters add up; with some, only the
-    entries that they ask for are shown.
+    Shows the files read and written, commands, searches and errors, over all conversations. A compaction is listed
+    when it meets every filter; filters by tool, path, command or error also reduce its list to the matching entries.
     """
     from timeline.cli import questions
 
@@ -307,24 +316,25 @@ def digests(
 
 @app.command()
 def search(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help='Words; "words in order"; begin* of a word.')],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help='Words, "an exact phrase", or the start of a word: log*')],
     *,
     conversation: OneConversation = None,
     types: Annotated[
-        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only such blocks, as `show` names them; again.")
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only blocks of this type, such as user.prompt; repeatable."),
     ] = None,
     since: Since = None,
     until: Until = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many; 20, or all with --json.")
+        int | None, typer.Option("--limit", min=1, metavar="N", help="At most N blocks (default: 20; all with --json).")
     ] = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Search the text of all blocks and summaries.
 
-    Finds blocks that hold all words, covered ones too, the best first. src/app/main.py or test_login is found whole and
-    by its parts. The first search indexes the database; later ones only what is new.
+    Lists the blocks that contain all the words, the best first, covered blocks too. src/app/main.py or test_login is
+    found whole and by its parts. The first search indexes the database; later ones index only new blocks.
     """
     from timeline.cli import questions
 
@@ -333,14 +343,14 @@ def search(
 
 @app.command()
 def verify(
-    id_: Annotated[str | None, typer.Argument(metavar="[ID]", help="A conversation; all of them unless given.")] = None,
+    id_: Annotated[str | None, typer.Argument(metavar="ID", help="A conversation's id; all unless given.")] = None,
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
-    """Check every invariant, rebuild every context.
+    """Check every invariant and every recorded context.
 
-    Rebuilds each recorded context byte for byte. The exit code is 1 when anything does not hold.
+    Rebuilds each recorded context byte for byte. The exit code is 1 if anything does not hold.
     """
     from timeline.cli import checking
 
@@ -349,38 +359,38 @@ def verify(
 
 @app.command()
 def export(
-    id_: Annotated[str | None, typer.Argument(metavar="[ID]", help="A conversation, as `ls` names it.")] = None,
+    id_: Annotated[str | None, typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.")] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="All conversations, as one file of logs.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Write the logs of all conversations, as one file.")] = False,
     format_: Annotated[ExportFormat, typer.Option("--format", help="The log itself, or a transcript.")] = (
         ExportFormat.jsonl
     ),
     wire: Annotated[
         str,
-        typer.Option("--wire", metavar="W", help="Instead: messages as anthropic, openai-chat, … takes them."),
+        typer.Option("--wire", metavar="W", help="Write messages instead, in this format: anthropic, openai-chat, …"),
     ] = "",
     window: Annotated[
-        bool, typer.Option("--window", help="Messages, transcript: only what the model would see now.")
+        bool, typer.Option("--window", help="Only what the model would see now (with markdown or --wire).")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Transcript: so many characters of each block.")
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Cut each block to N characters (with markdown).")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here; standard output unless given.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
 ) -> int:
-    """Write conversations out.
+    """Write conversations to a file or to standard output.
 
-    jsonl is the log itself, which `import` reads back event for event; markdown a transcript with states; --wire all
-    messages, uncompacted, as a provider takes them. What is redacted is in none of them.
+    jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
+    block. --wire writes all messages, uncompacted, in a provider's format. Redacted content is in none of them.
     """
     from timeline.cli import export as command
 
     if (id_ is None) is not every:
-        raise typer.BadParameter("name one conversation, or give --all.")
+        raise typer.BadParameter("give the id of one conversation, or --all.")
     shape = command.Shape("jsonl" if as_json else format_.value, wire.replace("-", "_"), window, limit)
     return _run(command.export(id_, db, shape, command.Target(output, force)))
 

@@ -1,4 +1,4 @@
-"""`timeline verify`: every invariant of every conversation, and every recorded context rebuilt."""
+"""`timeline verify`: check every invariant of every conversation, and rebuild every recorded context."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ INVARIANTS: Final = {
     "pairing": "no result is shown without its call, nor a call without its result",
     "progress": "every compaction made the context smaller",
     "replay": "every recorded context is rebuilt byte for byte",
-    "recall": "every path that is printed can be read",
+    "recall": "every path in a summary or a replacement can be read",
     "order": "the snapshot gives the same window as the whole log",
     "prefix": "no render changed what was sent before without a decision",
 }
-"""The counts of a `VerifyReport`, and what each one says when it is 0."""
+"""The counts of a `VerifyReport`, and the invariant that holds where the count is 0."""
 
 
 async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
-    """Verify one conversation or all; the exit code says whether everything holds.
+    """Verify one conversation or all, and print the report; return exit code 1 if anything does not hold.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -56,7 +56,7 @@ async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
 
 
 def print_report(report: VerifyReport) -> None:
-    """Print one conversation's report, an invariant a line."""
+    """Print one conversation's report, one invariant a line."""
     write(
         paint(output.plain(report.conversation), bold=True)
         + f"  {report.events:,} events, {report.blocks:,} blocks, {report.compactions} compactions"
@@ -72,7 +72,7 @@ def print_report(report: VerifyReport) -> None:
 
 
 def mark(broken: int) -> str:
-    """Return a sign for an invariant: it holds, or how often it does not."""
+    """Return "ok" for an invariant that holds, else how often it is broken."""
     return paint("ok", typer.colors.GREEN) if not broken else paint(f"{broken} broken", typer.colors.RED)
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The commands that decide by hand, show policies, or serve a database: their options and help.
+"""The commands `undo`, `fork`, `hide`, `reveal`, `pin`, `unpin`, `policies` and `mcp`: their options and help.
 
-What they do is imported when they run: `timeline.cli.decisions`, `policies` and `serve`.
+Their work is in `timeline.cli.decisions`, `policies` and `serve`, which are imported when a command runs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def undo(
     id_: ConversationId,
     *,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="V", help="The compaction to take back; the newest unless given.")
+        int | None, typer.Option("--version", metavar="V", help="Undo the compaction of this version, not the newest.")
     ] = None,
-    cascade: Annotated[bool, typer.Option("--cascade", help="Take back the later ones that cover it, too.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Undo the later compactions that cover it, too.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Take a compaction back.
+    """Undo a compaction.
 
-    What it covered is shown again. Under the policy that the conversation was last rendered with, nothing is summarised
-    by itself any more until `compact` is called.
+    The blocks that it covered are shown again. Under the policy that the conversation was last rendered with, renders
+    do not compact any more until you run `timeline compact`.
     """
     from timeline.cli import decisions
 
@@ -40,18 +40,18 @@ def fork(
     id_: ConversationId,
     *,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="V", help="The last version that both share; the newest unless given.")
+        int | None, typer.Option("--at", metavar="V", help="The last version that both share (default: the newest).")
     ] = None,
     as_: Annotated[
-        str | None, typer.Option("--as", metavar="NEW_ID", help="The fork's id; ID.fork-V unless given.")
+        str | None, typer.Option("--as", metavar="NEW_ID", help="The fork's id (default: ID.fork-V).")
     ] = None,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The fork's title.")] = "",
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a conversation that goes on from another one.
+    """Continue a conversation in a new one, from any version.
 
-    Both share what was said up to a version; nothing that happens in one of them later shows in the other.
+    Both share the events up to that version; later events of one are not in the other.
     """
     from timeline.cli import decisions
 
@@ -63,17 +63,18 @@ def hide(
     path: BlockPath,
     *,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="What to show instead; a line with its path otherwise.")
+        str | None, typer.Option("--text", metavar="TEXT", help="Show this text instead of the usual line.")
     ] = None,
     omit: Annotated[
-        bool, typer.Option("--omit", help="Show nothing instead; its calls and results go with it.")
+        bool, typer.Option("--omit", help="Show nothing instead; its calls and results are left out, too.")
     ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Hide a block from the model.
 
-    A short line stands for it, and says where all of it can be read. `reveal` shows it again.
+    The model sees a short line instead, which names the path of the full content. `timeline reveal` shows the block
+    again.
     """
     from timeline.cli import decisions
 
@@ -83,7 +84,7 @@ def hide(
 def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Show a hidden block again.
 
-    Nothing hides it by itself any more.
+    Renders do not hide it again; only `timeline hide` does.
     """
     from timeline.cli import decisions
 
@@ -91,9 +92,9 @@ def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, a
 
 
 def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """Pin a block, with its calls and results.
+    """Keep a block in view, with its calls and results.
 
-    No compaction covers it, and nothing hides it by itself.
+    No compaction covers it, and renders do not hide it.
     """
     from timeline.cli import decisions
 
@@ -101,14 +102,17 @@ def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_j
 
 
 def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """Take the pin off a block."""
+    """Take the pin off a block.
+
+    Compactions and renders then treat it like any other.
+    """
     from timeline.cli import decisions
 
     run(decisions.decide(id_, path, db, "unpin", as_json=as_json))
 
 
 COMMANDS = (undo, fork, hide, reveal, pin, unpin)
-"""In the order of `timeline --help`."""
+"""The order of these commands in `timeline --help`."""
 
 
 policies_app = typer.Typer(help="List the policies, show one, compare two.", rich_markup_mode=None)
@@ -125,18 +129,18 @@ def policies(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @policies_app.command()
 def show(
-    first: Annotated[str, typer.Argument(metavar="A", help="A preset, or a file ending in .toml.")],
-    second: Annotated[str | None, typer.Argument(metavar="[B]", help="Another one, to compare with.")] = None,
+    first: Annotated[str, typer.Argument(metavar="A", help="A preset, or a .toml file.")],
+    second: Annotated[str | None, typer.Argument(metavar="B", help="A second policy, to compare with A.")] = None,
     *,
     max_tokens: MaxTokens = None,
     model: Model = None,
-    as_toml: Annotated[bool, typer.Option("--toml", help="Print a file that `--policy` reads.")] = False,
-    as_svg: Annotated[bool, typer.Option("--svg", help="Print a picture.")] = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print TOML, for a file that `--policy` reads.")] = False,
+    as_svg: Annotated[bool, typer.Option("--svg", help="Print a picture, as SVG.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a policy, or two side by side.
 
-    With two, a star stands before each field that differs.
+    With two policies, a star marks each field that differs.
     """
     from timeline.cli import policies as command
     from timeline.cli.contexts import Wish
@@ -158,18 +162,18 @@ def mcp(
             min=0,
             max=65_535,
             metavar="PORT",
-            help="Serve at http://127.0.0.1:PORT/mcp instead of stdio; 0 takes any.",
+            help="Serve at http://127.0.0.1:PORT/mcp instead of stdio; 0 picks a free port.",
         ),
     ] = None,
     answer_tokens: Annotated[
-        int, typer.Option("--answer-tokens", min=1_000, metavar="N", help="Most tokens of one answer.")
+        int, typer.Option("--answer-tokens", min=1_000, metavar="N", help="The most tokens of one answer.")
     ] = 4_000,
     db: Db = DEFAULT_DATABASE,
 ) -> None:
     """Serve the conversations to an MCP client.
 
-    Four tools for a model: conversations, search, digests, read. The database is only read; add its first search index
-    with `timeline search`. Needs the extra mcp.
+    Offers a model four tools: conversations, search, digests and read. The database is only read, so make its search
+    index first, with `timeline search`. Needs the extra mcp.
     """
     from timeline.cli import serve
 

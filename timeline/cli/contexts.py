@@ -1,6 +1,6 @@
-"""`timeline render` and `compact`: what a model would see, and how that is decided.
+"""`timeline render` and `compact`: show what a model would see, and compact by hand.
 
-`--summarize PROVIDER:MODEL` is the one option that calls a model; what it needs for that is here, too.
+`--summarize PROVIDER:MODEL` is the only option of the command line that calls a model; its summarizers are made here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Provider(NamedTuple):
-    """A summarizer by its public name, and the variables that its SDK reads a key from."""
+    """A summarizer's public name, and the variables that its SDK reads a key from."""
 
     summarizer: str
     keys: tuple[str, ...]
@@ -48,7 +48,7 @@ _PROVIDERS: Final = {
 
 
 def make_summarizer(named: str | None) -> Summarizer | None:
-    """Return the summarizer that the option names; None where it is not given, and no model is called.
+    """Return the summarizer that the option names, or None without the option: then no model is called.
 
     Raises:
         UsageProblem: there is no such provider, no model is named, or no key is set.
@@ -60,7 +60,7 @@ def make_summarizer(named: str | None) -> Summarizer | None:
     provider = _PROVIDERS.get(name)
     if provider is None or not model:
         known = ", ".join(f"{one}:MODEL" for one in _PROVIDERS)
-        raise UsageProblem(f"--summarize {named!r} names no model of a provider. Use one of: {known}.")
+        raise UsageProblem(f"--summarize {named!r} is not PROVIDER:MODEL. Use one of: {known}.")
     summarizer: Summarizer = getattr(summarizers, provider.summarizer)(model)
     if not any(os.environ.get(key) for key in provider.keys):
         raise UsageProblem(f"--summarize {named} needs a key. Set {' or '.join(provider.keys)}.")
@@ -69,7 +69,7 @@ def make_summarizer(named: str | None) -> Summarizer | None:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How to render: what the options say, before it is checked."""
+    """How to render: the options, before they are checked."""
 
     policy: str
     max_tokens: int | None = None
@@ -79,19 +79,19 @@ class Wish:
     summarize: str | None = None
 
     def make_policy(self) -> Policy:
-        """Return the preset or the file's policy, with the limit, or the model's, if one is given.
+        """Return the policy of the preset or file, with the limit of `--max-tokens` or `--model` if given.
 
         Raises:
-            InvalidPolicy: there is no such preset, the file does not hold, or it cannot have this limit.
+            InvalidPolicy: there is no such preset, the file is not a valid policy, or it cannot have this limit.
         """
         given = {"max_tokens": self.max_tokens, "model": self.model}
         return find_policy(self.policy, **{name: value for name, value in given.items() if value is not None})
 
     def system_text(self) -> str | None:
-        """Return the system prompt: what the named file holds, else the text itself.
+        """Return the system prompt: the text of the named file, or the option's own text if there is no such file.
 
         Raises:
-            UsageProblem: the file holds no UTF-8 text.
+            UsageProblem: the file is not UTF-8 text.
         """
         if self.system is None:
             return None
@@ -100,7 +100,7 @@ class Wish:
         except IsDatabase:
             raise UsageProblem(f"{self.system}: this is a database. Give a text file, or the text itself.") from None
         except UnicodeDecodeError:
-            raise UsageProblem(f"{self.system}: this is no UTF-8 text. Give a text file, or the text itself.") from None
+            raise UsageProblem(f"{self.system}: this is not UTF-8. Give a text file, or the text itself.") from None
         except (OSError, ValueError):  # no such file, or a text that cannot be a file's name
             return self.system
 
@@ -108,7 +108,7 @@ class Wish:
         """Return the time to render at.
 
         Raises:
-            UsageProblem: the option holds no time with a zone.
+            UsageProblem: the option is not a time with a zone.
         """
         if self.now is None:
             return None
@@ -117,7 +117,7 @@ class Wish:
         except ValueError:
             at = None
         if at is None or at.tzinfo is None:
-            raise UsageProblem(f"--now {self.now!r} is no time with a zone. Write 2026-01-31T12:00:00Z.")
+            raise UsageProblem(f"--now {self.now!r} is not a time with a zone. Write 2026-01-31T12:00:00Z.")
         return at.astimezone(UTC)
 
 
@@ -132,19 +132,19 @@ async def render(
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Render a conversation, or a past of it, and print the context, or the request body of one provider.
+    """Render a conversation, now or at a past version, and print the context or a provider's request body.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not hold the version ``at``.
+        HistoryUnavailable: it does not have the version ``at``.
         BudgetError: the context cannot fit the limit.
-        UsageProblem: the options do not go together.
+        UsageProblem: the options exclude each other.
     """
     named = None if wire is None else known_wire(wire)
     if wire is not None and explain:
         raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
     if at is not None and record:
-        raise UsageProblem("Nothing is recorded in the past. Leave out one of --at and --record.")
+        raise UsageProblem("A past version cannot record a context. Leave out one of --at and --record.")
     policy, system, now = wish.make_policy(), wish.system_text(), wish.time()
     summarizer = make_summarizer(wish.summarize)
     async with (changing if record else reading)(db) as store:
@@ -189,7 +189,7 @@ def _print_context(context: RenderedContext, *, recorded: bool) -> None:
     _print_decisions(context.decisions)
     write(f"fingerprint {context.fingerprint}")
     write()
-    write("--explain lists every block; --json gives the context; --wire anthropic the request body.")
+    write("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
 
 
 def _print_decisions(decisions: Iterable[Taken]) -> None:
@@ -202,7 +202,7 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        CompactionRefused: nothing would be gained.
+        CompactionRefused: a compaction would free too little.
         UsageProblem: the summarizer cannot be used.
     """
     policy, summarizer = wish.make_policy(), make_summarizer(wish.summarize)

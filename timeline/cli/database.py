@@ -1,4 +1,4 @@
-"""Opening the database that `--db` names: read-only where a command only reads, and never made by mistake."""
+"""Open the database that `--db` names: read-only for commands that only read, and never created by mistake."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def reading(db: str) -> AsyncIterator[EventStore]:
-    """Open a database that is there, read-only. One of an earlier version is brought up to date first.
+    """Open an existing database read-only. A database of an earlier version is upgraded first.
 
     Raises:
-        StoreError: it is not there, or cannot be read.
+        StoreError: it does not exist, or cannot be read.
     """
     _check_there(db)
     try:
@@ -38,17 +38,17 @@ async def reading(db: str) -> AsyncIterator[EventStore]:
 
 @asynccontextmanager
 async def only_reading(db: str) -> AsyncIterator[EventStore]:
-    """Open a database that is there for somebody who must not change it in any way, an upgrade included.
+    """Open an existing database read-only, without upgrading it. `timeline mcp` must not change the database.
 
     Raises:
-        StoreError: it is not there, cannot be read, or was written by an earlier version.
+        StoreError: it does not exist, cannot be read, or was written by an earlier version.
     """
     _check_there(db)
     try:
         store = await open_store(db, readonly=True)
     except StoreTooOld as error:
         cure = f"Bring it up to date with `timeline ls{db_option(db)}`."
-        raise StoreTooOld(f"{db}: an earlier version wrote this database, and here it is only read. {cure}") from error
+        raise StoreTooOld(f"{db}: an earlier version wrote this database, and `mcp` only reads. {cure}") from error
     try:
         yield store
     finally:
@@ -57,10 +57,10 @@ async def only_reading(db: str) -> AsyncIterator[EventStore]:
 
 @asynccontextmanager
 async def changing(db: str) -> AsyncIterator[EventStore]:
-    """Open a database that is there, to append to what it holds.
+    """Open an existing database to append to its conversations.
 
     Raises:
-        StoreError: it is not there, or cannot be opened.
+        StoreError: it does not exist, or cannot be opened.
     """
     _check_there(db)
     async with open_store(db) as store:
@@ -69,29 +69,31 @@ async def changing(db: str) -> AsyncIterator[EventStore]:
 
 @asynccontextmanager
 async def adding(db: str) -> AsyncIterator[EventStore]:
-    """Open a database, or make it, for recordings: what a power loss takes away can be imported again.
+    """Open or create a database for recordings.
+
+    Commits are not flushed to disk one by one: events lost by a power failure can be imported again.
 
     Raises:
-        StoreError: it cannot be opened or made.
+        StoreError: it cannot be opened or created.
     """
     async with open_store(db, durability="normal") as store:
         yield store
 
 
 def lasts(db: str) -> bool:
-    """Say whether what is written to a database can be read by the next command."""
+    """Return whether the next command can read what this one writes; a database in memory ends with the command."""
     return not db.startswith("memory://")
 
 
 def db_option(db: str) -> str:
-    """Return the option that names a database, for a command to type next."""
+    """Return the `--db` option for a suggested command."""
     return f" --db {quote(db)}"
 
 
 def _check_there(db: str) -> None:
-    """Refuse a missing file with the words of the command line."""
+    """Refuse a missing database with an error that names the command to make one."""
     if db.startswith("memory://"):
-        raise StoreError(f"{db} is empty when a command begins. Name a database file with --db or TIMELINE_DB.")
+        raise StoreError(f"{db} is empty whenever a command begins. Name a database file with --db or TIMELINE_DB.")
     if "://" in db or Path(db).is_dir():
         return
     if not Path(db).exists() or Path(db).stat().st_size == 0:

@@ -1,7 +1,7 @@
-"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decisions about a conversation, by hand.
+"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decide about a conversation by hand.
 
-They are taken under the policy that the conversation was last rendered with: what an undo holds back is what that
-policy would do.
+Decisions are made under the policy of the newest recorded context, because an undo holds back the compactions of that
+policy.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ async def _opened(conversation: str, db: str) -> AsyncIterator[Timeline]:
 
 
 async def undo(conversation: str, version: int | None, db: str, *, cascade: bool, as_json: bool) -> None:
-    """Take compactions back and say which.
+    """Undo compactions, and print which.
 
     Raises:
-        UndoUnavailable: none of them stands.
+        UndoUnavailable: there is no compaction to undo.
         CompactionCovered: a later one covers it, and ``cascade`` is False.
     """
     async with _opened(conversation, db) as timeline:
@@ -61,16 +61,16 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
         return
     _head(conversation, row["version"])
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
-    write(f"took back the {which.replace('[', '').replace(']', '')}")
-    write(f"the window holds {row['tokens']:,} tokens; it held {before:,}")
-    write("Nothing is summarised by itself under the same policy until `timeline compact` is called.")
+    write(f"undid the {which.replace('[', '').replace(']', '')}")
+    write(f"the window holds {row['tokens']:,} tokens; before, it held {before:,}")
+    write("Renders under the same policy do not compact again until you run `timeline compact`.")
 
 
 async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:
-    """Begin a fork and say where.
+    """Begin a fork, and print its id and the version that it starts from.
 
     Raises:
-        HistoryUnavailable: the conversation does not hold that version.
+        HistoryUnavailable: the conversation does not have that version.
         UsageProblem: the new id is in use.
     """
     async with _opened(conversation, db) as timeline:
@@ -86,19 +86,19 @@ async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None
         output.write_json(row)
         return
     _head(branch.id, branch.version)
-    write(f"goes on from {output.plain(conversation)} at version {shared}")
+    write(f"continues {output.plain(conversation)} from version {shared}")
 
 
 async def hide(conversation: str, path: str, db: str, *, text: str | None, omit: bool, as_json: bool) -> None:
-    """Hide a block and say what is shown instead.
+    """Hide a block, and print what is shown instead.
 
     Raises:
         BlockNotFound: the conversation has no such block.
         BlockProtected: it may not be hidden now.
-        UsageProblem: a text is given for what is to show nothing.
+        UsageProblem: ``omit`` is given together with a text.
     """
     if omit and text is not None:
-        raise UsageProblem("--omit shows nothing instead of a block. Leave out one of --omit and --text.")
+        raise UsageProblem("--omit shows nothing, so it takes no text. Leave out one of --omit and --text.")
     async with _opened(conversation, db) as timeline:
         before = timeline.window.items
         await timeline.hide(path, mode="omit" if omit else "replace", text=text)
@@ -106,11 +106,11 @@ async def hide(conversation: str, path: str, db: str, *, text: str | None, omit:
 
 
 async def decide(conversation: str, path: str, db: str, decision: Decision, *, as_json: bool) -> None:
-    """Reveal, pin or unpin a block and say which ones it was about.
+    """Reveal, pin or unpin a block, and print the blocks that changed.
 
     Raises:
         BlockNotFound: the conversation has no such block.
-        BlockProtected: the decision does not hold now.
+        BlockProtected: the block does not allow the decision now.
     """
     async with _opened(conversation, db) as timeline:
         before = timeline.window.items

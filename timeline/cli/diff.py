@@ -1,4 +1,4 @@
-"""`timeline diff`: two recorded contexts of a conversation side by side, and what broke the provider's cache."""
+"""`timeline diff`: compare two recorded contexts of a conversation, and show what broke the provider's cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
 
 _MOST_ROWS: Final = 12
-"""Blocks of each list that a person is shown without `--all`."""
+"""The most blocks of each list without `--all`."""
 
 
 async def diff_contexts(
@@ -33,8 +33,8 @@ async def diff_contexts(
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        ContextNotFound: it has no recorded context of one of the names.
-        ContextUnavailable: one of them cannot be built again.
+        ContextNotFound: it has no recorded context of that name.
+        ContextUnavailable: a context cannot be rebuilt.
         UsageProblem: there is no such wire format.
     """
     named = known_wire(wire)
@@ -97,9 +97,10 @@ def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
     other = ", ".join(spaced(name) for name in found.differs)
     same = [name for name in ("system prompt", "tools") if name.split()[0] not in found.differs]
     write(
-        f"the same: {' and '.join(same) or 'neither system prompt nor tools'}" + (f"; other: {other}" if other else "")
+        f"the same: {' and '.join(same) or 'neither system prompt nor tools'}"
+        + (f"; changed: {other}" if other else "")
     )
-    write(f"a warm cache answers {found.reuse.cached:,} tokens; {found.reuse.processed:,} are processed")
+    write(f"with a warm cache {found.reuse.cached:,} tokens are read from it and {found.reuse.processed:,} processed")
 
 
 def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
@@ -140,7 +141,7 @@ def _rest(rows: Sequence[object], *, every: bool) -> None:
 
 
 def _fitted(path: str, more: str, used: int) -> str:
-    """Return a path, which is never cut, and as much behind it as the line takes."""
+    """Return a path, which is never cut, followed by as much of a text as fits on the line."""
     room = output.width() - used - len(path)
     return output.plain(path) + (paint("  " + brief(more, room - 2), dim=True) if more and room > 12 else "")
 

@@ -1,4 +1,4 @@
-"""Exit codes, and what each error says on its one line."""
+"""Turn an error into an exit code and one line for standard error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from timeline.errors import (
 
 
 class Exit(IntEnum):
-    """What the command's exit code says."""
+    """The exit codes of the command."""
 
     OK = 0
     NOT_SO = 1
@@ -36,27 +36,27 @@ class Exit(IntEnum):
 
 MEANINGS: Final = {
     Exit.OK: "done",
-    Exit.NOT_SO: "what was asked for does not hold (verify)",
+    Exit.NOT_SO: "verify found something that does not hold",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
     Exit.NOT_FOUND: "no such conversation, path, version or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",
-    Exit.REFUSED: "refused: nothing to gain or undo, a block that must stay, no room",
-    Exit.FAULT: "a fault of timeline itself: please report it",
+    Exit.REFUSED: "refused: nothing to compact or undo, a protected block, or no room",
+    Exit.FAULT: "a bug in timeline: please report it",
     Exit.INTERRUPTED: "interrupted",
-    Exit.PIPE: "whoever read the output went away",
+    Exit.PIPE: "the reader of the output went away",
 }
 """The table in `timeline --help`."""
 
 USAGE_ERRORS: Final = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What typer raises for a wrong command line; it has no public name of its own."""
+"""The base of the errors that typer raises for a wrong command line; typer does not export it."""
 
 
 class PipeClosed(Exception):
-    """Whoever read standard output went away; there is nobody to tell."""
+    """The reader of standard output closed the pipe. Nothing is printed about it, since nothing would read it."""
 
 
 class UsageProblem(Exception):
-    """An option or a file was given that cannot be used; the message says the cure."""
+    """An option or a file cannot be used; the message contains the cure."""
 
 
 def exit_code(error: BaseException) -> Exit:
@@ -77,7 +77,7 @@ _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
 
 
 def one_line(error: BaseException) -> str:
-    """Say an error in one line, with the cure."""
+    """Format an error as one line, with the cure."""
     match exit_code(error):
         case Exit.INTERRUPTED:
             return "interrupted. What was stored before is intact."
@@ -94,7 +94,9 @@ def one_line(error: BaseException) -> str:
 def _usage_line(error: BaseException) -> str:
     command = getattr(getattr(error, "ctx", None), "command_path", "timeline")
     problem = _flat(error.format_message())  # type: ignore[attr-defined]  # every one of them has it
-    return f"{problem.rstrip('.')}. Try: {command} --help"
+    if not problem.endswith((".", "?", "!")):  # "No such command 'shw'. Did you mean 'show'?" is complete
+        problem += "."
+    return f"{problem} Try: {command} --help"
 
 
 def _flat(text: str) -> str:

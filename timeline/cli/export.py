@@ -1,4 +1,4 @@
-"""`timeline export`: conversations as their own logs, as a transcript, or as a provider's messages."""
+"""`timeline export`: write conversations as logs, as a transcript, or as a provider's messages."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is to be written.
+    """What to write.
 
     Attributes:
-        format: ``jsonl``, the log itself, or ``markdown``.
-        wire: a provider's messages instead; empty for none.
-        window: of a transcript or of messages, only what the model would see now.
-        limit: of a transcript, so many characters of each block; None for all.
+        format: ``jsonl``, the log itself, or ``markdown``, a transcript.
+        wire: write a provider's messages instead, in this wire format; empty for none.
+        window: write only what the model would see now, of a transcript or of messages.
+        limit: characters of each block in a transcript; None for all.
     """
 
     format: str = "jsonl"
@@ -50,21 +50,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where it goes: a file, which is replaced only by ``force``, or standard output (None, or ``-``)."""
+    """Where to write: a file, which only ``force`` replaces, or standard output (None, or ``-``)."""
 
     file: Path | None = None
     force: bool = False
 
 
 async def export(conversation: str | None, db: str, shape: Shape, target: Target) -> int:
-    """Write a conversation out, or all of them as logs.
+    """Write one conversation, or the logs of all of them.
 
-    A damaged event is left out of a log, reported, and told by the exit code.
+    A damaged event is left out of a log and reported; the exit code is then that of a damaged database.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        StoreCorrupt: the database is damaged beyond single events, or an event is and the format has no place for that.
-        UsageProblem: the file is there already or cannot be written, or what is asked for does not go together.
+        StoreCorrupt: the database is damaged beyond single events, or the format is not a log and an event is damaged.
+        UsageProblem: the file exists already or cannot be written, or the options exclude each other.
     """
     _check(conversation, shape)
     async with reading(db) as store:
@@ -84,26 +84,26 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
 def _check(conversation: str | None, shape: Shape) -> None:
     is_log = shape.format == "jsonl" and not shape.wire
     if conversation is None and not is_log:
-        raise UsageProblem("--all writes logs, which is --format jsonl. For anything else name one conversation.")
+        raise UsageProblem("--all writes logs (--format jsonl). For any other format name one conversation.")
     if shape.window and is_log:
-        raise UsageProblem("--window does not go with a log, which is always whole. Give --wire or --format markdown.")
+        raise UsageProblem("A log is always whole, so --window needs --wire or --format markdown. Add one of them.")
     if shape.limit is not None and (is_log or shape.wire):
-        raise UsageProblem("--limit cuts the blocks of a transcript. Give it together with --format markdown.")
+        raise UsageProblem("--limit cuts the blocks of a transcript. Add --format markdown, or leave --limit out.")
 
 
 @contextmanager
 def _sink(target: Target) -> Iterator[Callable[[str], None]]:
-    """Give a function that writes lines: to standard output, or to a file that appears when it is complete."""
+    """Yield a function that writes lines to standard output, or to a file that appears only when it is complete."""
     file = target.file
     if file is None or str(file) == "-":
         yield output.write
         return
     real = file.resolve()
     if real.is_file() and not target.force:
-        raise UsageProblem(f"{file}: the file is there already. Name another with -o, or replace it with --force.")
+        raise UsageProblem(f"{file}: the file exists already. Name another with -o, or replace it with --force.")
     if is_database(real):
         raise UsageProblem(f"{file}: this is a database, which an export never replaces. Name another file with -o.")
-    # A device or a pipe is written to; only a regular file can be replaced by a complete one.
+    # A device or a pipe is written directly; only a regular file can be replaced by a complete draft.
     draft = real.with_name(f".{real.name}.{os.getpid()}.part") if real.is_file() or not real.exists() else real
     try:
         with draft.open("w", encoding="utf-8") as written:
@@ -126,13 +126,13 @@ def _put(written: TextIO, text: str) -> None:
 async def _log(
     store: EventStore, ids: Sequence[str], write: Callable[[str], None], advance: Callable[[int], None]
 ) -> int:
-    """Write logs; say what was left out of them, and why."""
+    """Write logs; report the parts that were left out, and why."""
     done = Exported()
     async for line in export_log(store, ids, library=__version__, result=done):
         write(line)
         advance(done.events)
     if done.redacted:
-        note(f"{done.redacted} events are without what is redacted.")
+        note(f"{done.redacted} events were exported without their redacted content.")
     if done.lost_values:
         note(f"{len(done.lost_values)} damaged texts that contexts refer to are left out. The rest was exported.")
     if done.damaged:
@@ -146,9 +146,10 @@ async def _log(
 
 
 async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[str, Any]:
-    """Return messages as a provider takes them, without cache markers.
+    """Return messages in a provider's format, without cache markers.
 
-    All of them: nothing hidden or covered, no summaries; or the window as it is, with no new decision.
+    Without ``window`` these are all messages: nothing is hidden or covered, and there are no summaries. With it they
+    are the window as it is now, without any new decision.
     """
     eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
     fold = Fold(conversation, await reverted_versions(store, conversation))

@@ -1,4 +1,4 @@
-"""`timeline import`: recorded conversations into the log."""
+"""`timeline import`: append recorded conversations to a database."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
     """Import files; report a bad one and go on with the others.
 
-    The database is opened when the first file has been read: a wrong file makes no empty database. An error of the
-    database ends the import; what was imported until then is reported, and stays.
+    An error of the database ends the import. The conversations imported until then are reported, and stay.
     """
     worst = Exit.OK
     done: list[Imported] = []
@@ -37,7 +36,7 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
         for file in files:
             try:
                 found = read_copies(file) or read_recording(file)
-                if store is None:
+                if store is None:  # opened only now, so that a wrong file makes no empty database
                     store = await stack.enter_async_context(adding(db))
                 for one in found:
                     done.append(await _import(store, one, file))  # noqa: PERF401 - kept when a later one fails
@@ -46,8 +45,8 @@ async def import_files(files: Sequence[Path], db: str, *, as_json: bool) -> int:
                 worst = max(worst, exit_code(error))
                 if isinstance(error, StoreError):
                     break
-    for told in _gaps(done):
-        note(told)
+    for gap in _gaps(done):
+        note(gap)
         worst = max(worst, Exit.USAGE)
     if as_json:
         with JsonList() as rows:
@@ -66,7 +65,7 @@ async def _import(store: EventStore, found: Recording | LogCopy, file: Path) -> 
 
 
 def _gaps(done: Sequence[Imported]) -> list[str]:
-    """Return where logs ended before their end: the rest of such a file was not imported."""
+    """Return a message for each log with a missing event; the events after it were not imported."""
     findings = (finding for imported in done for finding in imported.report["findings"])
     return [finding["detail"] for finding in findings if finding["kind"] == "gap"]
 
@@ -77,7 +76,7 @@ def _print_imports(done: Sequence[Imported], db: str) -> None:
         counts = imported.report.get("counts", {})
         met = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
         rows.append((imported.id, imported.events, imported.known, imported.report.get("format", ""), met))
-    output.table(("id", "added", "known", "format", "met on the way"), rows)
+    output.table(("id", "added", "known", "format", "found in it"), rows)
     if lasts(db):
         write()
         write(paint("Next:", bold=True) + f"  timeline show {quote(done[0].id)}{db_option(db)}")

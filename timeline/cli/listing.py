@@ -1,4 +1,4 @@
-"""`timeline ls` and `read`: what a database holds, and one block of it."""
+"""`timeline ls` and `read`: list the conversations of a database, print one block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 async def ls(db: str, *, as_json: bool) -> None:
-    """List the conversations, in the order in which they were opened.
+    """Print the conversations, in the order in which they were opened.
+
+    "window from" is the version of the first event that a render still reads.
 
     Raises:
         StoreError: the database is not there, or cannot be read.
@@ -34,7 +36,7 @@ async def ls(db: str, *, as_json: bool) -> None:
         write(f"{db} holds no conversation. Add one: timeline import FILE --db {db}")
         return
     output.table(
-        ("id", "version", "window", "updated", "part of", "title"),
+        ("id", "version", "window from", "updated", "part of", "title"),
         [
             (
                 row["id"],
@@ -83,7 +85,7 @@ async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
 
 
 def text_of(block: Block) -> str:
-    """Return what a person reads of a block: its text, a call's name and arguments, or data where that is all."""
+    """Return a block as a person reads it: its text, a call's name and arguments, or data if it has no text."""
     if isinstance(block, ToolCall):
         arguments = block.arguments
         shown = arguments if isinstance(arguments, str) else output.to_json(arguments, indent=2)

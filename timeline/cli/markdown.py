@@ -1,4 +1,4 @@
-"""A conversation as a Markdown transcript: every block under its turn, with its path and state."""
+"""Write a conversation as a Markdown transcript: every block under its turn, with its path and state."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _NAMES: Final = {
 async def transcript(
     store: EventStore, conversation: str, *, limit: int | None = None, only_window: bool = False
 ) -> AsyncIterator[str]:
-    """Yield the transcript in parts, a block each.
+    """Yield the transcript in parts, one a block.
 
     Args:
-        store: where the conversation is.
+        store: the store of the conversation.
         conversation: its id.
-        limit: characters of a block that are shown; all of them unless given.
-        only_window: leaves out what the model does not see now, and shows the rest as it sees it.
+        limit: the most characters of a block; None for all.
+        only_window: leave out blocks that the model does not see now, and show replacements as it sees them.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -73,7 +73,7 @@ async def _all(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterat
 
 
 async def _in_window(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:
-    """Iterate over the window in its order, each block as it is shown."""
+    """Yield the blocks of the window in its order, each as the model sees it."""
     erased: dict[int, Payload] = {}
     async for event in store.read(window.conversation, until=window.version):
         if (left := eraser.erase(event.version, event.payload)) is not None:
@@ -106,6 +106,6 @@ def _section(block: Block, state: str, covered_by: str | None, text: str) -> str
 
 
 def _fenced(text: str) -> str:
-    """Fence a text, with more back-ticks than it holds itself."""
+    """Fence a text with more back-ticks than the text itself contains."""
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
     return f"{fence}\n{text}\n{fence}"

@@ -1,6 +1,6 @@
-"""The options and arguments that several commands share, spelled once.
+"""The options and arguments that several commands share.
 
-Wire formats have the names of `timeline.wire`; hyphens are as good as underscores.
+Wire formats have the names of `timeline.wire`, with hyphens or underscores.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ Db: TypeAlias = Annotated[
     str,
     typer.Option("--db", envvar="TIMELINE_DB", metavar="PATH_OR_URL", help="The database: a file, or a URL."),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, in a stable shape.")]
-ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation, as `ls` names it.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON; its keys are stable.")]
+ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.")]
 PolicyName: TypeAlias = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="A preset, as `policies` lists them, or a file ending in .toml.")
+    str, typer.Option("--policy", metavar="NAME", help="A preset (see `timeline policies`), or a .toml file.")
 ]
 Model: TypeAlias = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Take the context limit of this model.")
+    str | None, typer.Option("--model", metavar="NAME", help="Use the context limit of this model.")
 ]
 MaxTokens: TypeAlias = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", help="The context limit; the preset's own unless given.")
+    int | None, typer.Option("--max-tokens", metavar="N", help="The context limit, instead of the preset's own.")
 ]
 System: TypeAlias = Annotated[
     str | None,
-    typer.Option("--system", metavar="FILE_OR_TEXT", help="The system prompt: a file that holds it, or the text."),
+    typer.Option("--system", metavar="FILE_OR_TEXT", help="The system prompt: a file, or the text itself."),
 ]
 OneConversation: TypeAlias = Annotated[
-    str | None, typer.Option("--conversation", metavar="ID", help="Only of this conversation.")
+    str | None, typer.Option("--conversation", metavar="ID", help="Only in this conversation.")
 ]
 Since: TypeAlias = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="Not before this time, for example 2026-01-31T12:00:00Z.")
+    str | None, typer.Option("--since", metavar="TIME", help="Only from this time on, such as 2026-01-31T12:00:00Z.")
 ]
-Until: TypeAlias = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Not after this time.")]
+Until: TypeAlias = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only up to this time.")]
 Summarize: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--summarize",
         metavar="PROVIDER:MODEL",
-        help="Let a model write summaries: openai:…, anthropic:… or google:…, with the key that its SDK reads.",
+        help="Let a model write the summaries: openai:…, anthropic:… or google:…; set the key that its SDK reads.",
     ),
 ]
 PastVersion: TypeAlias = Annotated[
-    int | None, typer.Option("--at", metavar="V", help="As it was at this version, and at its time.")
+    int | None, typer.Option("--at", metavar="V", help="The conversation as it was at this version.")
 ]
 
 
@@ -59,12 +59,12 @@ RequestBody: TypeAlias = Annotated[
     str | None, typer.Option("--wire", metavar="W", help=f"Print the request body: {_NAMES}.")
 ]
 ComparedBytes: TypeAlias = Annotated[
-    str, typer.Option("--wire", metavar="W", help=f"Whose bytes to compare: {_NAMES}.")
+    str, typer.Option("--wire", metavar="W", help=f"Compare the request bytes of this format: {_NAMES}.")
 ]
 
 
 def known_wire(word: str) -> str:
-    """Return the name of a wire format out of a word of the command line.
+    """Return the name of the wire format that a word of the command line means.
 
     Raises:
         UsageProblem: there is no such wire format.

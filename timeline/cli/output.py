@@ -1,7 +1,8 @@
-"""Writing to the terminal or into a pipe: JSON, tables, colours, progress.
+"""Write JSON, tables, colours and progress to a terminal or into a pipe.
 
-Colours and progress are for terminals only; into a pipe goes plain text, whole lines of it, uncut. Nothing that a
-conversation holds can move the cursor or colour the screen: control characters are shown, not sent.
+Colours and progress are for terminals only; a pipe receives plain text in whole lines, uncut. The content of a
+conversation cannot move the cursor or colour the screen: on a terminal its control characters are replaced by visible
+ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = {code: 0x2400 + code for code in range(32) if code not in {9, 10}} | {127: 0x2421}
 _SHOWN_ALL: Final = _SHOWN | dict.fromkeys(range(128, 160), 0xFFFD)
-"""Control characters and the pictures that stand for them; tabs and line ends stay."""
+"""Control characters and the visible characters that replace them; tabs and line ends stay."""
 
 _FIGURE: Final = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?%?")
 """A cell of a table that is a number."""
@@ -40,7 +41,7 @@ STATE_COLOURS: Final = {
 }
 
 DIFFERENT: Final = typer.colors.YELLOW
-"""The colour of what differs, where two things stand side by side."""
+"""The colour of differences in a table that compares two policies."""
 
 
 def write(text: str = "") -> None:
@@ -65,7 +66,7 @@ def send(text: str) -> None:
 
 
 def flush() -> None:
-    """Send on what was written.
+    """Flush standard output.
 
     Raises:
         PipeClosed: nobody reads it any more.
@@ -83,7 +84,7 @@ def note(text: str) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Write JSON as text, without escapes beyond the necessary."""
+    """Return a value as JSON, with non-ASCII characters as they are."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
@@ -93,7 +94,10 @@ def write_json(value: Any) -> None:
 
 
 class JsonList:
-    """A JSON list that is written row by row, a line each; an error between leaves it open, so that it is no JSON."""
+    """Write a JSON list row by row, one a line.
+
+    An error leaves the list open, so that a reader does not take a part for the whole.
+    """
 
     def __init__(self) -> None:
         self._rows = 0
@@ -119,17 +123,17 @@ async def write_rows(rows: AsyncIterator[Any]) -> None:
 
 
 def on_terminal() -> bool:
-    """Say whether a person reads standard output."""
+    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def coloured() -> bool:
-    """Say whether colours are wanted (https://no-color.org)."""
+    """Return whether to colour the output (https://no-color.org)."""
     return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
-    """Colour a text on a terminal; leave it alone elsewhere."""
+    """Colour a text on a terminal; return it unchanged elsewhere."""
     if not (colour or bold or dim) or not coloured():
         return text
     return typer.style(text, fg=colour, bold=bold or None, dim=dim or None)
@@ -141,17 +145,17 @@ def state_colour(state: str | None) -> str | None:
 
 
 def width() -> int:
-    """Return how many columns a line may have; very many into a pipe, which cuts nothing."""
+    """Return how many columns a line may have: the terminal's, or 10,000 in a pipe, so that nothing is cut."""
     return max(shutil.get_terminal_size().columns, 40) if on_terminal() else 10_000
 
 
 def plain(text: str) -> str:
-    """Show control characters of a text instead of sending them to a terminal; into a pipe it goes as it is."""
+    """Replace the control characters of a text by visible ones on a terminal; return it unchanged elsewhere."""
     return text.translate(_SHOWN_ALL) if on_terminal() else text
 
 
 def brief(text: str, cells: int) -> str:
-    """Return the beginning of a text on one line, at most so many columns wide."""
+    """Return the beginning of a text on one line, at most ``cells`` columns wide."""
     line = " ".join(text[: cells * 4].split()).translate(_SHOWN_ALL)
     if cell_len(line) <= cells and len(text) <= cells * 4:
         return line
@@ -159,13 +163,13 @@ def brief(text: str, cells: int) -> str:
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
-    """Fill a text up to a width, on its left when it is to stand on the right."""
+    """Pad a text with spaces to a width; with ``right`` the text is aligned to the right."""
     fill = " " * max(cells - cell_len(text), 0)
     return fill + text if right else text + fill
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: Sequence[str | None] = ()) -> None:
-    """Write a table; numbers stand on the right, and on a terminal the last column is cut at the edge.
+    """Write a table. Numbers are aligned to the right; on a terminal the last column is cut at the edge.
 
     Args:
         headers: one a column.
@@ -185,9 +189,9 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: 
 
 
 def _are_figures(cells: Sequence[str]) -> bool:
-    """Say whether a column is of numbers; a dash, or nothing, is where there is none."""
-    told = [cell for cell in cells if cell not in {"", "-"}]
-    return bool(told) and all(_FIGURE.fullmatch(cell) for cell in told)
+    """Return whether all cells of a column are numbers, except for empty ones and dashes."""
+    filled = [cell for cell in cells if cell not in {"", "-"}]
+    return bool(filled) and all(_FIGURE.fullmatch(cell) for cell in filled)
 
 
 def _cell(value: object) -> str:
@@ -198,7 +202,7 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show progress on standard error while it is a terminal; the function takes how much is done."""
+    """Show a progress bar on standard error if it is a terminal; call the yielded function with the amount done."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

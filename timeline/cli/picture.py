@@ -1,7 +1,7 @@
-"""A policy as a picture: the limit with its lines, the steps in order, and what the model sees afterwards.
+"""Draw a policy as SVG: the limit with its trigger and target, the steps in order, and what the model sees afterwards.
 
-Plain SVG, made of what `Outline` says and nothing else, so that a picture is as true as the policy. It follows the
-reader's light or dark scheme.
+The picture is made from the policy's `Outline` alone, so that it cannot differ from the policy. It follows the reader's
+light or dark scheme.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDTH: Final = 760
 _LEFT: Final = 24
 _ROOM: Final = _WIDTH - 2 * _LEFT
 _BAR: Final = (98, 26)
-"""Top and height of the bar that stands for the limit."""
+"""Top and height of the bar that represents the limit."""
 _STEPS: Final = 180
 """Top of the steps."""
 _GAP: Final = 26
@@ -61,7 +61,7 @@ class Box(NamedTuple):
     width: float
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the lines that stand in the box, each with its style."""
+        """Return the lines of text in the box, each with its style."""
         room = int((self.width - 18) / _CHARACTER)
         lines = [(line, "strong") for line in wrap(self.title, room)]
         for text in self.texts:
@@ -73,8 +73,8 @@ def picture(brief: Outline, *, seed: str = "") -> str:
     """Draw a policy as an SVG document.
 
     Args:
-        brief: what it does.
-        seed: number of the published design that it was taken from.
+        brief: the policy's outline.
+        seed: number of the published design that the policy was taken from.
     """
     steps, seen = _steps(brief), _seen(brief)
     below = _STEPS + _height(steps) + 42
@@ -112,7 +112,7 @@ def _failure(brief: Outline) -> str:
 
 
 def _bar(brief: Outline) -> Iterator[str]:
-    """Draw the limit: what a context may hold, the line above which it is compacted, the target, what is kept free."""
+    """Draw the limit as a bar: the usable part, the trigger, the target, and the reserves."""
     top, height = _BAR
     free = _at(brief, brief.limit - brief.reserved)
     due = free if brief.trigger is None else _at(brief, brief.trigger)
@@ -144,7 +144,7 @@ def _anchor(x: float) -> str:
 
 
 def _steps(brief: Outline) -> list[Box]:
-    """Return what a render does, in order; what it does only when the cache is cold is dashed."""
+    """Return a box for each step of a render, in order; hiding, which needs a cold cache, is dashed."""
     made = [("box", f"{number} · {step.title}", step.does) for number, step in enumerate(brief.steps, start=1)]
     if brief.hides != "nothing":
         made.insert(0, ("cold", "When the cache is cold", f"{brief.hides} is hidden behind short lines"))
@@ -161,7 +161,7 @@ def _ending(brief: Outline) -> str:
 
 
 def _seen(brief: Outline) -> list[Box]:
-    """Return what the model sees after a compaction."""
+    """Return a box for each part that the model sees after a compaction."""
     boxes = [Box("box", "system", ("as it is",), 80)]
     for said in brief.shows:
         if said.is_summary:
@@ -180,7 +180,7 @@ def _height(boxes: Sequence[Box]) -> int:
 
 
 def _row(boxes: Sequence[Box], top: int, gap: int) -> Iterator[str]:
-    """Draw boxes side by side, with arrows where there is room for them."""
+    """Draw boxes side by side, with arrows if the gap is wide enough."""
     height = _height(boxes)
     x = float(_LEFT)
     for number, box in enumerate(boxes):

@@ -1,4 +1,4 @@
-"""`timeline policies`: the named policies, one in full, or two side by side."""
+"""`timeline policies`: list the presets, show a policy in full, or compare two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def list_policies(*, as_json: bool) -> None:
-    """Print the presets: every field as JSON, what matters for a person."""
+    """Print the presets: an outline of each, or as JSON every field."""
     made = [preset() for preset in PRESETS.values()]
     if as_json:
         with output.JsonList() as rows:
@@ -57,10 +57,10 @@ def show(wishes: Sequence[Wish], *, form: str | None) -> None:
 
     Args:
         wishes: one or two policies.
-        form: ``json``, ``toml`` or ``svg``; for a person unless given.
+        form: ``json``, ``toml`` or ``svg``; None for text.
 
     Raises:
-        InvalidPolicy: there is no such preset, or a file does not hold.
+        InvalidPolicy: there is no such preset, or a file is not a valid policy.
         UsageProblem: two policies cannot be printed in this form.
     """
     made = [wish.make_policy() for wish in wishes]
@@ -108,7 +108,7 @@ def _print_policy(policy: Policy) -> None:
 
 
 def outline_lines(brief: Outline) -> list[tuple[str, str]]:
-    """Return what matters of a policy as names and texts."""
+    """Return the outline of a policy as pairs of name and text."""
     free = ", ".join(f"{name} {tokens:,}" for name, tokens in brief.reserves)
     due = "" if brief.trigger is None else f": above {brief.trigger:,}, down to {brief.target:,}"
     lines = [
@@ -126,13 +126,13 @@ def outline_lines(brief: Outline) -> list[tuple[str, str]]:
 
 
 def said_in_words(said: Said) -> str:
-    """Say who says what of a summary."""
+    """Return a message of a compacted context as its role and text."""
     parts = [said.text, "(summary)"] if said.is_summary else [said.text]
     return f"{said.role}: {' '.join(part for part in parts if part)}"
 
 
 def _print_compared(wishes: Sequence[Wish], before: Policy, after: Policy) -> None:
-    """Print every field of two policies; a star stands before those that differ."""
+    """Print every field of two policies; a star marks those that differ."""
     rows = compare_policies(before, after)
     cells = [
         ("*" if row.differs else "", row.field, output.brief(shown(row.before), 44), output.brief(shown(row.after), 44))

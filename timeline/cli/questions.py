@@ -1,4 +1,4 @@
-"""`timeline digests` and `search`: which compactions did something, and which blocks say something."""
+"""`timeline digests` and `search`: find compactions by what they covered, and blocks by their words."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 _MOST_LINES: Final = 8
-"""Items of each list of a digest that a person is shown."""
+"""The most items of each list of a digest in the printed form; JSON has all."""
 _MOST_FOUND: Final = 20
-"""Blocks that a person is shown unless more are asked for."""
+"""The most blocks in the printed form, without --limit."""
 _ROUNDS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MARKED: Final = re.compile("«(.*?)»")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What every question may be narrowed by, as it was typed."""
+    """The filters that `digests` and `search` share, as typed."""
 
     conversation: str | None = None
     since: str | None = None
     until: str | None = None
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters for the store.
+        """Return the filters in the form that the store takes.
 
         Raises:
             UsageProblem: a time cannot be read.
@@ -50,7 +50,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which compactions are wanted, as it was typed."""
+    """The filters of `digests`, as typed."""
 
     span: Span
     tool: str | None = None
@@ -63,14 +63,14 @@ class Wanted:
 
     @property
     def asks_for_entries(self) -> bool:
-        """Say whether single entries of a digest are asked for."""
+        """Whether a filter selects single entries of a digest."""
         return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters for the store.
+        """Return the filters in the form that the store takes.
 
         Raises:
-            UsageProblem: a time or the rounds cannot be read.
+            UsageProblem: a time or the numbers of compactions cannot be read.
         """
         return {
             **self.span.filters(),
@@ -87,23 +87,23 @@ def _moment(option: str, text: str | None) -> datetime | None:
     try:
         return None if text is None else parse_instant(text)
     except ValueError:
-        raise UsageProblem(f"{option} {text!r} is no time with a zone. Write 2026-01-31T12:00:00Z.") from None
+        raise UsageProblem(f"{option} {text!r} is not a time with a zone. Write 2026-01-31T12:00:00Z.") from None
 
 
 def _rounds(text: str) -> range:
     match = _ROUNDS.fullmatch(text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
-        raise UsageProblem(f"--round {text!r} is neither a round nor some. Write 3, or 2-4.")
+        raise UsageProblem(f"--round {text!r} is not the number of a compaction. Write 3, or 2-4 for a range.")
     return range(first, last + 1)
 
 
 async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
-    """Print what compactions covered, oldest first: all of them, or those that meet every filter.
+    """Print the digests of compactions, oldest first: all of them, or those that meet every filter.
 
     Raises:
         UsageProblem: a filter cannot be read.
-        InvalidFilter: a filter cannot be used.
+        InvalidFilter: the store cannot use a filter.
         ConversationNotFound: there is no such conversation.
     """
     filters = wanted.filters()
@@ -141,15 +141,15 @@ def _nothing(wanted: Wanted) -> str:
     if wanted == Wanted(Span(conversation=wanted.span.conversation)):
         return "No compaction yet. Try one: timeline compact ID, or timeline simulate FILE"
     if wanted.path is not None and not wanted.path.startswith(("/", "**")):
-        return f"No compaction meets these filters. A glob fits whole paths: try --path '**/{wanted.path}'"
-    return "No compaction meets these filters. Try fewer of them."
+        return f"No compaction meets these filters. A glob matches whole paths: try --path '**/{wanted.path}'"
+    return "No compaction meets these filters. Try fewer filters."
 
 
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     write(
         paint(output.plain(row["conversation"]), bold=True)
-        + f"  round {row['round']}, {row['at'][:16]}{_taken_back(row)}"
+        + f"  compaction {row['round']}, {row['at'][:16]}{_taken_back(row)}"
     )
     write(f"  {output.plain(row['summary'])} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
@@ -164,7 +164,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
 
 
 def _taken_back(row: DigestRow) -> str:
-    return "" if row["reverted_by"] is None else f", taken back at version {row['reverted_by']}"
+    return "" if row["reverted_by"] is None else f", undone at version {row['reverted_by']}"
 
 
 def _times(use: dict[str, int]) -> str:
@@ -188,11 +188,11 @@ def _list(label: str, items: Iterable[str]) -> None:
 
 
 async def search(text: str, span: Span, types: Sequence[str], limit: int | None, db: str, *, as_json: bool) -> None:
-    """Print the blocks that hold all words of a text, the best first.
+    """Print the blocks that contain all words of a text, the best first.
 
     Raises:
         UsageProblem: a time cannot be read.
-        InvalidFilter: there is no word in the text.
+        InvalidFilter: the text contains no word.
         ConversationNotFound: there is no such conversation.
         SearchUnavailable: SQLite has no full-text search here.
     """
@@ -205,12 +205,12 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
         shown = 0
         async for row in _found(store, text, filters, most + 1):
             if shown == most:
-                write(f"… and more: --limit {most * 5}, or more words")
+                write(f"… and more: raise --limit to {most * 5}, or search for more words.")
                 return
             shown += 1
             _print_found(row)
     if not shown:
-        write('Nothing holds all of these words. Try fewer, or the beginning of one: "log*"')
+        write('No block contains all of these words. Try fewer, or the start of one: "log*"')
 
 
 async def _found(store: EventStore, text: str, filters: dict[str, Any], most: int | None) -> AsyncIterator[FoundRow]:

@@ -1,4 +1,4 @@
-"""The events of a conversation as rows with states: one pass over the log that keeps no block's body."""
+"""Read a conversation as rows, one an event, with the state of each: one pass over the log that keeps no bodies."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 _ABOUT: Final = 160
-"""Columns of a block's text that are kept for a person to know it by."""
+"""How many columns of a block's text a row keeps, so that a person recognises the block."""
 
 
 @dataclass(slots=True)
 class Row:
     """An event, and its state once the whole log is known.
 
-    What only people are shown: ``about``, what it says in brief, or what its replacement says; ``tool`` that it calls;
-    ``round``, the number of the model response that it belongs to (0 for none); ``shown``, tokens of what is shown of
-    it; ``order``, its place in the timeline.
+    Not part of the JSON: ``about``, the beginning of its text or of its replacement's; ``tool``, the name of the tool
+    that it calls; ``round``, the number of the model response that it belongs to (0 for none); ``shown``, the tokens
+    that the model sees of it; ``order``, its place in the timeline.
     """
 
     version: int
@@ -87,7 +87,7 @@ class Row:
 
 
 class Listing(NamedTuple):
-    """A whole conversation: its window, a row for every event, and the newest context that was recorded."""
+    """A whole conversation: its window, a row for every event, and the newest recorded context."""
 
     window: Window
     rows: list[Row]
@@ -95,11 +95,11 @@ class Listing(NamedTuple):
 
 
 async def read_rows(store: EventStore, conversation: str, *, until: int | None = None) -> Listing:
-    """Read a whole conversation, or up to a version, as it was then.
+    """Read a whole conversation, or its past up to a version.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not hold that version.
+        HistoryUnavailable: it does not have that version.
         StoreCorrupt: an event is damaged.
     """
     if until is not None:
@@ -143,7 +143,7 @@ def _row(event: Event, turns: Turns) -> Row:
 
 
 def _show_live(row: Row, item: Item | None) -> None:
-    """Say what is shown of a live block: its replacement where it is hidden."""
+    """Set what a row shows of a live block: the replacement of a hidden one, else its text."""
     if item is None:
         return
     row.shown, row.order = item.shown_tokens, item.order
@@ -163,7 +163,7 @@ def _tokens(payload: Payload) -> int | None:
 
 
 def about_block(block: Block, cells: int) -> str:
-    """Say in one line what a block is."""
+    """Describe a block in one line."""
     match block:
         case ToolCall():
             arguments = block.arguments
@@ -176,7 +176,7 @@ def about_block(block: Block, cells: int) -> str:
 
 
 def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
-    """Say in one line what an event did that is no block."""
+    """Describe an event that appends no block in one line."""
     match payload:
         case ContextRendered():
             return f"{payload.tokens:,} tokens, fingerprint {payload.fingerprint[:12]}"

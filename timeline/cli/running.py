@@ -1,4 +1,4 @@
-"""Running what a command does: each one is a coroutine, and the command line is its only task."""
+"""Run the coroutine of a command as the only task of an event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[None, None, T]) -> T:
-    """Run a command to its end and return what it answers."""
+    """Run a command to its end, and return its result."""
     import asyncio  # noqa: PLC0415 - `timeline --help` stays quick
 
     return asyncio.run(work)

@@ -1,4 +1,4 @@
-"""`timeline mcp`: a database, read-only, for the clients of a protocol."""
+"""`timeline mcp`: serve a database, read-only, to MCP clients."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _HOST: Final = "127.0.0.1"
 
 
 async def mcp(db: str, *, http: int | None, answer_tokens: int) -> None:
-    """Serve a database until the client closes standard input, or with a port until the process is told to end.
+    """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
-        StoreError: the database is not there, or cannot be read.
-        UsageProblem: the port is taken, or may not be used.
+        StoreError: the database does not exist, or cannot be read.
+        UsageProblem: the port is in use, or not allowed.
         MissingExtra: mcp is not installed.
     """
     async with only_reading(db) as store:
-        from timeline.integrations.mcp import server  # noqa: PLC0415 - a second or more: a wrong database is told first
+        from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first
 
         if http is None:
             await server.serve_stdio(store, max_tokens=answer_tokens)
@@ -35,4 +35,4 @@ def _listening(port: int) -> socket.socket:
     try:
         return socket.create_server((_HOST, port))
     except OSError as error:
-        raise UsageProblem(f"--http {port}: {error.strerror}. Choose another port, or 0 for any.") from error
+        raise UsageProblem(f"--http {port}: {error.strerror}. Choose another port, or 0 for a free one.") from error

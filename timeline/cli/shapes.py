@@ -29,7 +29,7 @@ from typing import Any, Literal, TypedDict
 
 
 class ImportRow(TypedDict):
-    """What importing one conversation did: events added, events that were there before, and what was met."""
+    """The import of one conversation: events added, events known from before, and the importer's findings."""
 
     id: str
     events: int
@@ -40,8 +40,8 @@ class ImportRow(TypedDict):
 class SimulatedRow(TypedDict):
     """One of several runs of `simulate`; beside these keys it has those of the report of a single run.
 
-    ``policy`` is the preset or file as it was given, ``seconds`` what the run took, and ``refusals`` counts the typed
-    errors by type, those of subagents too.
+    ``policy`` is the preset or file as given, ``seconds`` the time of the run, and ``refusals`` the number of typed
+    errors by type, subagents included.
     """
 
     file: str
@@ -52,7 +52,7 @@ class SimulatedRow(TypedDict):
 
 
 class ComparedRow(TypedDict):
-    """Two policies, every field of each, and the fields in which they differ; None stands for a part that is absent."""
+    """Two policies, every field of each, and the fields in which they differ; None is a part that one lacks."""
 
     policies: list[dict[str, Any]]
     differences: list[DifferenceRow]
@@ -67,7 +67,7 @@ class DifferenceRow(TypedDict):
 
 
 class ConversationRow(TypedDict):
-    """A conversation; ``parent`` is None, or where it comes from (conversation, version, path, relation)."""
+    """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation)."""
 
     id: str
     title: str
@@ -83,7 +83,7 @@ class EventRow(TypedDict):
 
     Where it appends a block, ``type`` is the block's type and ``state`` one of visible, hidden, carried, omitted,
     covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
-    event ``type`` is the event's type, and what belongs to blocks is None.
+    event ``type`` is the event's type, and the fields of a block are None.
     """
 
     version: int
@@ -109,7 +109,7 @@ class RecordedRow(TypedDict):
 
 
 class CompactedRow(TypedDict):
-    """What `compact` did, and the version that the conversation is at then."""
+    """The decisions of `compact`, and the conversation's version afterwards."""
 
     id: str
     version: int
@@ -117,7 +117,7 @@ class CompactedRow(TypedDict):
 
 
 class UndoneRow(TypedDict):
-    """What `undo` took back, newest first; the version that the conversation is at then, and what its window holds."""
+    """The compactions that `undo` took back, newest first; afterwards the conversation's version and window size."""
 
     id: str
     version: int
@@ -127,7 +127,7 @@ class UndoneRow(TypedDict):
 
 
 class ForkedRow(TypedDict):
-    """A fork: its id, what it goes on from and at which version, and the version that it is at."""
+    """A fork: its id, its parent, the last shared version, and its own version."""
 
     id: str
     parent: str
@@ -136,7 +136,7 @@ class ForkedRow(TypedDict):
 
 
 class DecidedBlock(TypedDict):
-    """A block that a decision changed, and what is shown of it then."""
+    """A block that a decision changed, as it is afterwards."""
 
     version: int
     path: str
@@ -147,7 +147,7 @@ class DecidedBlock(TypedDict):
 
 
 class DecidedRow(TypedDict):
-    """A decision by hand, the version that the conversation is at then, and the blocks that changed by it."""
+    """A decision by hand, the conversation's version afterwards, and the changed blocks."""
 
     id: str
     version: int
@@ -156,10 +156,10 @@ class DecidedRow(TypedDict):
 
 
 class DigestRow(TypedDict):
-    """A compaction: its summary's path, what it covers (``ranges`` and superseded ``summaries``), its digest.
+    """A compaction: its number (``round``), summary's path, coverage (``ranges``, superseded ``summaries``) and digest.
 
-    ``matched`` holds the entries of the digest that the filters asked for, and nothing where none asked for entries.
-    ``reverted_by`` is the version of the event that took the compaction back, or None.
+    ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
+    ``reverted_by`` is the version of the event that undid the compaction, or None.
     """
 
     conversation: str
@@ -176,7 +176,7 @@ class DigestRow(TypedDict):
 
 
 class FoundRow(TypedDict):
-    """A block that was found; its hits stand between ``«`` and ``»`` in the snippet. The larger rank fits better."""
+    """A found block. The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match."""
 
     conversation: str
     version: int
@@ -188,12 +188,12 @@ class FoundRow(TypedDict):
 
 
 class LabRow(TypedDict):
-    """What a policy would have cost at a limit, over all recordings; see `timeline.lab.results.Totals`.
+    """The cost of a policy at a limit, over all recordings; see `timeline.lab.results.Totals`.
 
-    ``relative`` is its cost as a share of the first policy's at the same limit; None where that one costs nothing.
-    Costs are compared in what ``cost_in`` names: ``money``, or ``units`` where a model has no price. ``failed`` counts
-    the recordings that could not be replayed under it, and could under another policy: its cost compares with nothing
-    where there are any.
+    ``relative`` is the cost as a share of the first policy's at the same limit; None if that policy costs nothing.
+    ``cost_in`` is the unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed``
+    counts the recordings that could be replayed under another policy but not under this one; if there are any, its cost
+    compares with no other.
     """
 
     policy: str
@@ -233,8 +233,8 @@ class LabRow(TypedDict):
 class LabTable(TypedDict):
     """A comparison: a row for each policy and limit, one for each run, and the files that could not be read.
 
-    A run has the fields of `timeline.lab.results.RunResult` and of its totals; its ``rows`` come with ``--calls``, and
-    so do the ``differences``: of each policy and limit the calls that differ most from the first policy's, each a
+    A run has the fields of `timeline.lab.results.RunResult` and of its totals. With ``--calls`` it also has ``rows``,
+    and ``differences`` lists for each policy and limit the calls that differ most from the first policy's, each a
     `timeline.lab.differences.CallDifference`.
     """
 

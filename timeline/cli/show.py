@@ -1,7 +1,8 @@
-"""`timeline show`: a conversation as a tree of turns, rounds and blocks, with the state of every block.
+"""`timeline show`: print a conversation as a tree of turns, rounds and blocks, with the state of every block.
 
-In timeline order; under a summary each turn that it covers takes one line. With `--all` in the order of the log, an
-event a line. Columns are on the left, the branches behind them: on a terminal with lines, into a pipe by indentation.
+The tree is in timeline order, with one line under a summary for each turn that it covers. With `--all` it is in the
+order of the log, one event a line. The columns are on the left, the branches right of them: drawn with lines on a
+terminal, by indentation in a pipe.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _LINES: Final = ("├ ", "└ ", "│ ", "  ")
 _INDENTS: Final = ("  ", "  ", "  ", "  ")
 _LEAST: Final = 12
-"""Columns that a text needs at the least behind a head."""
+"""The least columns for a text behind a head; with fewer it is left out."""
 
 
 @dataclass(slots=True)
@@ -39,12 +40,12 @@ class Node:
     """A line of a tree, and the lines below it.
 
     Attributes:
-        columns: what stands on the left, always as wide, coloured already.
-        head: what stands on the branch, never cut.
-        about: what stands behind it, as far as the line reaches.
-        mark: a sign behind the head, where something is special about it.
-        style: of the head.
-        children: below it.
+        columns: the text left of the tree, of fixed width and already coloured.
+        head: the text on the branch, never cut.
+        about: the text behind the head, cut at the end of the line.
+        mark: a sign behind the head, such as a cache point.
+        style: style of the head.
+        children: the lines below it.
     """
 
     columns: str
@@ -56,7 +57,7 @@ class Node:
 
 
 def drawn(node: Node, columns: int) -> Iterator[str]:
-    """Draw a tree line by line; ``columns`` is how wide the left side is."""
+    """Yield the lines of a tree; ``columns`` is the width of the left side."""
     lined = output.on_terminal() and (sys.stdout.encoding or "").lower().startswith("utf")
     yield from _drawn(node, columns, _LINES if lined else _INDENTS, "", "")
 
@@ -82,19 +83,19 @@ def _text(node: Node, room: int) -> str:
 
 
 BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called", "compaction.started"})
-"""Events that a person sees with `--all` only."""
+"""Events that are listed with `--all` only."""
 _LEFT: Final = 27
-"""Columns of version, state and tokens."""
+"""The width of version, state and tokens together."""
 _SUMMARY: Final = "\0summary"
-"""Where live summaries stand, instead of a turn."""
+"""The group of live summaries, in the place of a turn id."""
 
 
 async def show(conversation: str, db: str, *, at: int | None, every: bool, as_json: bool) -> None:
-    """Print a conversation, or a past of it: its events as JSON, its turns with rounds and blocks for a person.
+    """Print a conversation, now or at a past version: as a tree of turns, rounds and blocks, or its events as JSON.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        HistoryUnavailable: it does not hold the version ``at``.
+        HistoryUnavailable: it does not have the version ``at``.
     """
     async with reading(db) as store:
         with output.progress("reading"):
@@ -113,7 +114,7 @@ async def show(conversation: str, db: str, *, at: int | None, every: bool, as_js
 
 
 def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
-    """Place the cache points as the newest recorded context's policy does; by version, their kind."""
+    """Return the kind of each cache point by version, under the policy of the newest recorded context."""
     if policy is None:
         return {}
     _, shown = Projector().entries(listing.window)
@@ -121,7 +122,7 @@ def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
 
 
 class _Tree:
-    """Builds the tree of one conversation."""
+    """The tree of one conversation."""
 
     def __init__(self, listing: Listing, points: dict[int, str]) -> None:
         self._window, self._rows = listing.window, listing.rows
@@ -133,17 +134,18 @@ class _Tree:
                 self._prompts.setdefault(row.turn_id, row.about)
 
     def write_head(self, conversation: str) -> None:
-        """Say how many blocks there are in which state, and what the window holds."""
+        """Print how many blocks are in each state, and the size of the window."""
         window = self._window
         states = Counter(row.state or "lost" for row in self._rows if row.path is not None)
         counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
         blocks = counted(sum(states.values()), "block", "blocks")
         write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
-        write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and starts at {window.window_start}")
+        start = f"starts at version {window.window_start}"
+        write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
         write()
 
     def folded(self) -> Iterator[Node]:
-        """Return the conversation in timeline order; under each live summary a line for each turn that it covers."""
+        """Yield the conversation in timeline order; under each live summary one line for each turn that it covers."""
         covers = [compaction.covers for compaction in self._window.summaries]
         rows = [
             row
@@ -160,7 +162,7 @@ class _Tree:
                 yield self._heading(turn_id, f"{sum(row.shown for row in turn):,}", list(self._rounds(turn)))
 
     def whole(self) -> Iterator[Node]:
-        """Return the conversation in the order of its log, an event a line."""
+        """Yield the conversation in the order of its log, one event a line."""
         for turn_id, members in groupby(_placed(self._rows, summaries=False), key=lambda pair: pair[0]):
             yield self._heading(turn_id, "", list(self._rounds([row for _, row in members])))
 
@@ -178,7 +180,7 @@ class _Tree:
         return Node(_columns("", "", tokens), turn_id, about, style="bold", children=children)
 
     def _covered(self, turn_id: str, covered: Sequence[Row]) -> Node:
-        """Put what a summary covers of a turn on one line."""
+        """Return one line for the blocks of a turn that a summary covers."""
         tokens, every = sum(row.tokens or 0 for row in covered), self._sizes[turn_id]
         of = "" if every == len(covered) else f" of {every:,}"
         head = f"{turn_id} ({len(covered):,}{of} {'block' if every == 1 else 'blocks'})"
@@ -186,7 +188,7 @@ class _Tree:
         return Node(columns, head, self._prompts.get(turn_id, ""), style="dim")
 
     def _rounds(self, rows: Sequence[Row]) -> Iterator[Node]:
-        """Return rows under their rounds; a round of one block is that block."""
+        """Yield rows under their rounds; a round of one block is shown as that block."""
         for number, members in groupby(_with_rounds(rows), key=lambda pair: pair[0]):
             run = [row for _, row in members]
             blocks = [self._block(row) for row in run]
@@ -199,7 +201,7 @@ class _Tree:
             )
 
     def _block(self, row: Row) -> Node:
-        """Return one event; one without a block says what it is."""
+        """Return the line of one event: its block, or its type if it appends none."""
         if row.path is None:
             return Node(_columns(row.version, "", ""), row.type, row.about, style="dim")
         state = row.state or "lost"
@@ -215,9 +217,9 @@ class _Tree:
 
 
 def _placed(rows: Iterable[Row], *, summaries: bool = True) -> Iterator[tuple[str, Row]]:
-    """Put each row with the turn that it stands in; a live summary stands alone where ``summaries`` do.
+    """Yield each row with its turn id. With ``summaries`` a live summary has a group of its own.
 
-    What is no block belongs to the turn that is going on.
+    An event without a block belongs to the turn before it.
     """
     turn_id = ""
     for row in rows:
@@ -229,7 +231,7 @@ def _placed(rows: Iterable[Row], *, summaries: bool = True) -> Iterator[tuple[st
 
 
 def _with_rounds(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
-    """Put each row with its round; an event between two blocks of one round is in it, too."""
+    """Yield each row with its round; an event between two blocks of one round belongs to it, too."""
     newest = 0
     upcoming: list[int] = []
     for row in reversed(rows):

@@ -1,4 +1,4 @@
-"""`timeline simulate`: policies tried on recordings, each in a new conversation."""
+"""`timeline simulate`: try policies on recordings, each run in a new conversation."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 class Try(NamedTuple):
-    """A policy to try, and what it was called by."""
+    """A policy to try, with the options that it was made from."""
 
     wish: Wish
     policy: Policy
 
     @property
     def name(self) -> str:
-        """The preset or the file."""
+        """The name of the preset, or the file."""
         return self.wish.policy
 
 
 async def simulate_files(files: Sequence[Path], db: str, wishes: Sequence[Wish], *, as_json: bool) -> int:
-    """Run recordings under policies, each main conversation and its subagents, each run into new conversations.
+    """Run recordings under policies. Each main conversation and each of its subagents becomes a new conversation.
 
-    One run is told in full, several as a table with a row each. Of several files a bad one is reported, and the others
-    are run.
+    One run is printed in full, several runs as a table with a row each. If one of several files cannot be read, it is
+    reported and the others are run.
 
     Raises:
-        ImportFailed: the only file is no recording.
+        ImportFailed: the only file is not a recording.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
         StoreError: the database cannot be written.
     """
@@ -92,7 +92,7 @@ async def _several(files: Sequence[Path], db: str, tries: Sequence[Try], *, as_j
 
 
 async def _run(store: EventStore, recordings: Sequence[Recording], tried: Try, of: str) -> dict[str, Any]:
-    """Simulate a main conversation and its subagents; return the report of the first, with the others in it."""
+    """Simulate a main conversation and its subagents; return the main report, with the others under ``subagents``."""
     system = tried.wish.system_text()
     results: list[dict[str, Any]] = []
     for recording in recordings:
@@ -120,11 +120,12 @@ def _runs(main: Any) -> list[dict[str, Any]]:
     return [main, *main["subagents"]]
 
 
+_SOUND: Final = "orphans, uncovered, no progress and over limit count broken invariants: all are 0 in a sound run."
 _SUMMED: Final = ("renders", "compactions", "hides", "orphans", "uncovered", "no_progress", "over_limit")
 
 
 def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
-    """Print a row for each run, and for each policy and limit what its runs come to together."""
+    """Print a row for each run, then for several files the sums of each policy and limit."""
     named = {row["file"]: Path(row["file"]).name for row in rows}
     short = named if len(set(named.values())) == len(named) else {file: file for file in named}
     heads = ("policy", "limit", *(name.replace("_", " ") for name in _SUMMED), "largest", "seconds", "refused")
@@ -136,13 +137,14 @@ def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
         write()
         write(paint(f"All {len(named)} files", bold=True))
         output.table(heads, [_cells(runs) for runs in together.values()])
+    write(_SOUND)
     if lasts(db):
         write()
         write(paint("Next:", bold=True) + f"  timeline ls{db_option(db)}")
 
 
 def _cells(rows: Sequence[SimulatedRow]) -> tuple[object, ...]:
-    """Return the cells of runs of one policy and limit, summed; subagents are counted in."""
+    """Return the summed cells of the runs of one policy and limit, subagents included."""
     runs = [run for row in rows for run in _runs(row)]
     refusals: Counter[str] = Counter()
     for row in rows:
@@ -220,6 +222,7 @@ def _print_totals(runs: Sequence[dict[str, Any]]) -> None:
         ),
         rows,
     )
+    write(_SOUND)
 
 
 def _print_next(main: dict[str, Any], tried: Try, db: str) -> None:

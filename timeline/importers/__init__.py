@@ -1,7 +1,7 @@
-"""Recorded conversations of other programs, read into events of the log.
+"""Read recorded conversations of other programs into events of the log.
 
-The format is told by content, never by the file's name. Reading is tolerant: what is damaged is recovered or reported,
-and a file is refused only when it is no recording at all.
+The format is recognised by content, never by the file's name. Reading is tolerant: damage is repaired or reported, and
+a file is refused only if it is no recording at all.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ FORMATS: Final = (
     "Gemini CLI chats (JSON)",
     "SWE-agent trajectories (JSON)",
 )
-"""The formats that can be read, in words."""
+"""The names of the formats that can be read."""
 
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
 
 
 def read_recording(path: Path | str) -> list[Recording]:
-    """Read a recorded file: its main conversation first, then those of its subagents, or its other branches.
+    """Read a recorded file: the main conversation first, then its subagents or other branches.
 
     Raises:
         ImportFailed: the file is missing, empty, unreadable, no regular file, or no recording of a known format.
@@ -93,14 +93,14 @@ def read_recording(path: Path | str) -> list[Recording]:
 
 
 def _said(recordings: list[Recording], path: Path | str) -> list[Recording]:
-    """Refuse a file in which nothing was said."""
+    """Return the recordings of a file; refuse a file without any message."""
     if not recordings:
         raise ImportFailed(str(path), "no message is in it. Give a recording in which something was said.")
     return recordings
 
 
 def _document(data: bytes) -> Any:
-    """Decode a file that is one JSON value; None for any other, a file of lines among them."""
+    """Decode a file that is one JSON value; return None for any other, such as a file of lines."""
     text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
     try:
         value, end = decode_value(text)
@@ -110,7 +110,7 @@ def _document(data: bytes) -> Any:
 
 
 def _damage(data: bytes) -> str:
-    """Say where a file breaks that begins as one JSON document and is none: what was torn tells no format."""
+    """Return where a torn JSON document breaks off; it shows no format, so the error can only name the place."""
     text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
     try:
         decode_value(text)
@@ -123,7 +123,7 @@ def _damage(data: bytes) -> str:
 
 
 def _read(source: Path) -> bytes | None:
-    """Read a file; None: it is a SQLite database."""
+    """Return the bytes of a file, or None for a SQLite database."""
     try:
         if source.is_dir():
             raise ImportFailed(str(source), "this is a folder. Give a file, or several: timeline import FOLDER/*.jsonl")
@@ -141,7 +141,7 @@ def _read(source: Path) -> bytes | None:
 
 
 def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | None:
-    """Tell a format of lines by the first record that is of one."""
+    """Return the reader of a format of lines, by the first record that a format recognises."""
     for record in read_records(data, Report(), opening=OPENING):
         if is_claude_code(record.value):
             return read_claude_code

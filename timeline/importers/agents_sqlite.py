@@ -1,9 +1,9 @@
-"""Sessions of the OpenAI Agents SDK: SQLite databases of `SQLiteSession` and `AdvancedSQLiteSession`.
+"""Read sessions of the OpenAI Agents SDK: SQLite databases of `SQLiteSession` and `AdvancedSQLiteSession`.
 
 A session's rows are items of the Responses API, in the order of their ids. The database may be in use: it is opened
-read-only, held no longer than one statement takes, and where nobody has it open no file is made beside it. It is known
-by the columns of its tables, whose names an application may choose. What a model call cost is not in it, but for sums
-of whole turns, which are no figures of a call.
+read-only and for one statement at a time, and if no other process has it open, no file is created beside it. It is
+recognised by the columns of its tables, because an application may choose the tables' names. The usage of model calls
+is not imported: the database has only sums of whole turns.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _MESSAGES: Final = {"id", "session_id", "message_data", "created_at"}
 _STRUCTURE: Final = {"session_id", "message_id", "branch_id", "sequence_number"}
 _MAIN: Final = "main"
 _PATIENCE: Final = 5.0
-"""Seconds to wait for a program that is just writing."""
+"""Seconds to wait for a program that is writing to the database."""
 
 _Row: TypeAlias = tuple[int, str, str, bytes]
 """``(id, branch, created_at, message_data)``."""
 
 
 def read_agents_database(file: Path) -> list[Recording]:
-    """Read a database: each session a conversation, each branch of one a conversation of its own.
+    """Read a database: each session is a conversation, and so is each branch of a session.
 
     Raises:
-        ImportFailed: it holds no such sessions, is timeline's own, is locked, or cannot be read.
+        ImportFailed: it has no such sessions, is a timeline database, is locked, or cannot be read.
     """
     log = file.with_name(f"{file.name}-wal")
     try:
-        # Nobody has a database open whose write-ahead log is gone; SQLite would make one again, only to read.
+        # Without a write-ahead log no process has the database open, and SQLite would create one even to read.
         alone = not log.exists() and _writes_ahead(file)
         recordings = _read(file, "mode=ro&immutable=1" if alone else "mode=ro")
-        if alone and log.exists():  # somebody came meanwhile, and what was read may be half of a change
+        if alone and log.exists():  # another process opened it meanwhile: what was read may be half of a change
             recordings = _read(file, "mode=ro")
     except sqlite3.Error as error:
         raise ImportFailed(str(file), f"the database cannot be read: {error}. {_cure(error)}") from None
@@ -56,7 +56,7 @@ def read_agents_database(file: Path) -> list[Recording]:
 
 
 def _writes_ahead(file: Path) -> bool:
-    """Return whether a database is in WAL mode. SQLite does not open such a one without locks, and touches nothing."""
+    """Return whether a database is in WAL mode, without touching its files: SQLite opens none without locks."""
     with closing(sqlite3.connect(database_uri(file, "mode=ro&nolock=1"), uri=True)) as database:
         try:
             database.execute("PRAGMA schema_version").fetchone()
@@ -114,8 +114,8 @@ def _sessions(database: sqlite3.Connection, messages: str, structure: str | None
 
 
 def _rows(database: sqlite3.Connection, messages: str, structure: str | None, session: Any) -> list[_Row]:
-    """Return a session's rows by branch, in order; rows that no branch names are the main one's."""
-    # The bytes as they are: SQLite itself does not look whether a text is UTF-8.
+    """Return a session's rows by branch, in order; rows without a branch belong to the main one."""
+    # Read the bytes: SQLite does not check whether a text is UTF-8.
     table, data = _quoted(messages), "CAST(message_data AS BLOB)"
     if structure is None:
         statement = f"SELECT id, 'main', created_at, {data} FROM {table} WHERE session_id = ? ORDER BY id"  # noqa: S608 - as above
@@ -151,7 +151,7 @@ def _recording(session: str, branch: str, rows: Sequence[_Row]) -> Recording | N
 
 
 def _item(raw: bytes, id_: int, report: Report) -> dict[str, Any] | None:
-    """Decode a row's item; what is none is reported under the row's id."""
+    """Decode a row's item; report a row that has none under its id."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

@@ -1,9 +1,9 @@
-"""Chats of the AI SDK: interface messages (``UIMessage[]``) or model messages (``ModelMessage[]``).
+"""Read chats of the AI SDK: interface messages (``UIMessage[]``) or model messages (``ModelMessage[]``).
 
-A chat is one JSON document, a bare list or an object with ``messages`` as `useChat` sends it, or JSON Lines with a
+A chat is one JSON document, a bare list or an object with ``messages`` as `useChat` sends it, or JSON Lines with one
 message a line. Files are snapshots: the same chat is written again as it grows, so the conversation's id and the keys
-follow from the messages' own ids, and from content where they have none. Parts that were still being streamed when a
-snapshot was taken are left to a later one.
+are derived from the messages' own ids, or from content if they have none. Parts that were still being streamed are left
+to a later snapshot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPENINGS: Final = ('{"role":', '{"id":')
 FORMS: Final = frozenset({"ai_sdk", "ai_sdk_ui"})
 ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 _MOST_SECONDS: Final = 1e11
-"""Times above this are told in milliseconds."""
+"""Times above this are in milliseconds."""
 
 
 class _Message(NamedTuple):
@@ -43,22 +43,22 @@ class _Message(NamedTuple):
 
 
 def is_ai_sdk(document: Any) -> bool:
-    """Say whether a JSON document is a chat of the AI SDK, by what only its messages have."""
+    """Return whether a JSON document is a chat of the AI SDK, by fields that only its messages have."""
     told = document.get("messages") if isinstance(document, dict) else document
     return isinstance(told, list) and next(filter(None, map(form_of, told)), None) in FORMS
 
 
 def is_ai_sdk_message(value: dict[str, Any]) -> bool:
-    """Say whether a line is a message of the AI SDK."""
+    """Return whether a line is a message of the AI SDK."""
     return form_of(value) in FORMS
 
 
 def read_ai_sdk(document: Any, name: str) -> list[Recording]:
-    """Read a chat's document; the list is empty when nothing was said in it.
+    """Read a chat's document; the list is empty if it has no message.
 
     Args:
-        document: the decoded JSON, one that `is_ai_sdk` knows.
-        name: the file's name without its extension, the beginning of the id where the document tells none.
+        document: the decoded JSON, one that `is_ai_sdk` recognises.
+        name: the file's name without its extension; the id begins with it if the document has none.
     """
     told = document["messages"] if isinstance(document, dict) else document
     report = Report(lines=len(told), records=len(told))
@@ -67,7 +67,7 @@ def read_ai_sdk(document: Any, name: str) -> list[Recording]:
 
 
 def read_ai_sdk_lines(data: bytes, name: str) -> list[Recording]:
-    """Read a chat of one message a line; the list is empty when nothing was said in it."""
+    """Read a chat of one message a line; the list is empty if it has no message."""
     report = Report()
     start = data.removeprefix(BYTE_ORDER_MARK).lstrip()
     opening = next((known for known in OPENINGS if start.startswith(known.encode())), OPENINGS[0])
@@ -86,7 +86,7 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
         told_at = _time_of(message.value)
         if told_at is None:
             report.note("missing_time", message.line, "a second behind the message before it")
-        # Only what stands before it counts, so that a message keeps its time as the chat grows.
+        # Only earlier messages count, so that a message keeps its time as the chat grows.
         at = told_at or at + timedelta(seconds=1)
         reader.read(message, at)
     events = reader.builder.finish()
@@ -97,7 +97,7 @@ def _read(told: list[tuple[int, Any]], name: str, report: Report, about: dict[st
 
 
 def _messages(told: list[tuple[int, Any]], report: Report) -> Iterator[_Message]:
-    """Iterate over the messages; of several with one id, the last stands, in the place of the first."""
+    """Yield the messages; of several with one id the last replaces the first, in the place of the first."""
     last: dict[str, Any] = {text_of(m, "id"): m for _, m in told if isinstance(m, dict)}
     seen: set[str] = set()
     for line, value in told:
@@ -120,7 +120,7 @@ def _key_of(message: dict[str, Any]) -> str:
 
 
 def _time_of(message: dict[str, Any]) -> datetime | None:
-    """Return when a message was made: applications write it into its metadata, as text or as a number."""
+    """Return when a message was made; applications write the time into its metadata, as text or as a number."""
     metadata = message.get("metadata")
     told = metadata.get("createdAt") if isinstance(metadata, dict) else None
     told = message.get("createdAt") if told is None else told
@@ -133,7 +133,7 @@ def _time_of(message: dict[str, Any]) -> datetime | None:
 
 
 class _Reader:
-    """Reads messages in order; one in which the user asks something opens a turn."""
+    """Reads messages in order; a user's message opens a turn."""
 
     def __init__(self, form: str, report: Report) -> None:
         self.builder = RecordingBuilder(report)
@@ -166,7 +166,7 @@ class _Reader:
             self._add_usage(value, blocks, line, at)
 
     def _placed(self, blocks: list[Block], name: str, line: int, at: datetime) -> Iterator[tuple[Block, Origin]]:
-        """Give each block a key that stays when the message grows: a call's id, else its place among its like."""
+        """Yield each block with a key that stays when the message grows: a call's id, else its place in its kind."""
         counts: Counter[str] = Counter()
         for block in blocks:
             kind = f"{block.response_id or name}.{block.type}"
@@ -177,7 +177,7 @@ class _Reader:
             yield block, Origin(key, line, at)
 
     def _add_usage(self, message: dict[str, Any], blocks: list[Block], line: int, at: datetime) -> None:
-        """Add what a message cost, where it was one response: figures of several are those of none of them."""
+        """Add the usage of a message that was one response; a sum over several responses belongs to none of them."""
         metadata = message.get("metadata")
         told = metadata.get("usage", metadata.get("totalUsage")) if isinstance(metadata, dict) else None
         responses = {block.response_id for block in blocks} - {None}

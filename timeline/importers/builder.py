@@ -1,8 +1,8 @@
-"""Puts a recording in the order of a timeline: a response's blocks, the model call, its results, whatever came between.
+"""Put a recording in timeline order: a response's blocks, the model call, its results, then what came in between.
 
 Recorded rows interleave (a call may be answered while its response still streams), so a response is collected until the
-next one begins. What is told here: turns, keys, times, and which call a result answers. What a row means is each
-format's own business; what they share is here, too: how a time is read, and what a client says in the user's place.
+next one begins. The builder assigns turns, keys and times, and matches results with calls; each format's module decides
+what a row means. Two helpers that all formats share are here, too: reading a time, and the block of a client's message.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from timeline.importers.recording import ImportedCompaction, ImportedHide, Report
 
 UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Where time begins in a recording that has no times."""
+"""The first time of a recording that has no times."""
 CLIENT_MESSAGE: Final = "client.message"
-"""The type of what a client says in the user's place: it is in the model's context, but it is no prompt."""
+"""The type of a client's message in the user's role: the model sees it, but it is no prompt."""
 
 
 def client_message(text: str, **meta: JsonValue) -> CustomBlock:
-    """Make the block of what a client says in the user's place; it opens no turn."""
+    """Return the block of a client's message in the user's role; it opens no turn."""
     return CustomBlock(type=CLIENT_MESSAGE, author="client", text=text, meta=meta)
 
 
 def parse_time(value: Any) -> datetime | None:
-    """Read a recorded time; a time without a zone is UTC, and what is no time is None."""
+    """Parse a recorded time, in UTC if it has no zone; return None if it is no time."""
     if not isinstance(value, str):
         return None
     try:
@@ -49,7 +49,7 @@ def parse_time(value: Any) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a block was read: its stable key, its line, and its time, None where the record gives none."""
+    """Where a block was read: its stable key, its line, and its time, or None if the record has none."""
 
     key: str
     line: int
@@ -58,7 +58,7 @@ class Origin:
 
 @dataclass(slots=True)
 class _Slot:
-    """A place in the recording: one event alone, or a response with its model call and its results."""
+    """A place in the recording: a single event, or a response with its model call and its results."""
 
     turn: int
     events: list[RecordedEvent] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Slot:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that was met: where it is answered, and whether it was."""
+    """A call: the slot of its result, and whether it is answered."""
 
     slot: _Slot
     name: str
@@ -80,10 +80,10 @@ class _Call:
 
 
 class RecordingBuilder:
-    """Collects one conversation. Blocks are given in file order; `finish` returns the events in timeline order.
+    """Collects one conversation. Add blocks in file order; `finish` returns the events in timeline order.
 
     Attributes:
-        first_prompt: the first prompt of `add_said` that says something, for a title; empty until there is one.
+        first_prompt: the first prompt of `add_said` with a text, for a title; empty until there is one.
     """
 
     def __init__(self, report: Report, *, first_time: datetime | None = None) -> None:
@@ -105,13 +105,13 @@ class RecordingBuilder:
         return self._paths.get(call_id)
 
     def open_turn(self) -> None:
-        """Begin a new turn, unless nobody has prompted or answered in the present one."""
+        """Begin a new turn, unless the present one has no prompt and no response yet."""
         if self._turn_is_open:
             self._turn += 1
         self._turn_is_open = True
 
     def add_said(self, said: Iterable[tuple[Block, Origin]]) -> None:
-        """Append one message to the model, part by part: the first part that is the user's opens a turn."""
+        """Append one message to the model, part by part; the user's first part opens a turn."""
         opens = True
         for block, origin in said:
             if isinstance(block, ToolResult):
@@ -125,12 +125,12 @@ class RecordingBuilder:
             self.add(block, origin)
 
     def add(self, block: Block, origin: Origin) -> None:
-        """Append a block that is no part of a response."""
+        """Append a block that does not belong to a response."""
         slot = self._slot()
         slot.events.append(self._event(block, origin, self._turn))
 
     def add_event(self, payload: ImportedCompaction | ImportedHide, origin: Origin) -> None:
-        """Append a decision of the recorded client; results that come later stay behind it."""
+        """Append a decision of the recorded client; later results stay behind it."""
         self._slot().events.append(RecordedEvent(payload, self._at(origin), self._key(origin.key)))
         self._newest = None
 
@@ -145,13 +145,13 @@ class RecordingBuilder:
             self._calls[block.call_id] = _Call(slot, block.name, origin.line)
 
     def set_model_call(self, response_id: str, payload: ModelCalled, origin: Origin) -> None:
-        """Say what a response cost; of several reports the last one stands."""
+        """Set the model call of a response; of several reports the last one counts."""
         slot = self._response(response_id)
         key = slot.call.key if slot.call else self._key(f"{response_id}.called")
         slot.call = RecordedEvent(payload, self._at(origin), key)
 
     def add_result(self, block: ToolResult, origin: Origin) -> None:
-        """Append a result behind its response, or where it stands if another response has begun since."""
+        """Append a result behind its response, or in file order if another response has begun since."""
         call = self._calls.get(block.call_id)
         if call is None:
             slot = self._slot()

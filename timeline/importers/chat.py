@@ -1,4 +1,4 @@
-"""Chat JSON: one document of messages, as OpenAI's Chat Completions, Anthropic's or Google's API take them.
+"""Read chat JSON: one document of messages, as OpenAI's Chat Completions, Anthropic's or Google's API take them.
 
 It has no ids and no times: keys and times are derived from the position, the id from the content, so that reading the
 same document again gives the same recording.
@@ -29,11 +29,11 @@ _AI_SDK_PARTS: Final = frozenset({"tool-call", "tool-result", "tool-approval-req
 _AI_SDK_KEYS: Final = frozenset({"mediaType", "providerOptions", "image"})
 _OPENAI_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
-"""What only one of the forms has; a document that shows none of it is read as Chat Completions."""
+"""Keys that only one form has; a document without any such key is read as Chat Completions."""
 
 
 def messages_of(document: Any) -> list[Any] | None:
-    """Return the messages of a chat document, or None if it is none."""
+    """Return the messages of a chat document, or None if it is not one."""
     messages = document.get("messages", document.get("contents")) if isinstance(document, dict) else document
     if not isinstance(messages, list) or not messages:
         return None
@@ -41,13 +41,13 @@ def messages_of(document: Any) -> list[Any] | None:
 
 
 def dialect_of(document: Any) -> Dialect:
-    """Tell the forms of messages apart by what only one of them has."""
+    """Return the form of a document's messages, by keys that only one form has."""
     told: Dialect | None = next(filter(None, map(form_of, messages_of(document) or [])), None)
     return told or ("anthropic" if isinstance(document, dict) and document.get("system") else "openai_chat")
 
 
 def form_of(message: Any) -> Dialect | None:
-    """Return the form that a message shows; None where it could be of several, or is none."""
+    """Return the form of a message; None if it fits several forms, or is no message."""
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         return None
     if isinstance(parts := message.get("parts"), list):
@@ -63,12 +63,12 @@ def form_of(message: Any) -> Dialect | None:
 
 
 def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
-    """Read a chat document; the list is empty when nothing was said in it.
+    """Read a chat document; the list is empty if it has no message.
 
     Args:
         document: the decoded JSON.
-        name: the file's name without its extension, the beginning of the conversation's id.
-        digest: the hash of the file, the rest of it.
+        name: the file's name without its extension; the conversation's id begins with it.
+        digest: the hash of the file; the id ends with it.
     """
     dialect = dialect_of(document)
     messages = messages_of(document) or []
@@ -84,14 +84,14 @@ def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
 
 
 def _system_of(document: Any, dialect: Dialect) -> str:
-    """Return the system prompt that stands beside the messages."""
+    """Return the system prompt of a document that has it outside the messages."""
     if dialect == "gemini":
         return gemini.system_of(document)
     return joined_text(document.get("system")) if isinstance(document, dict) and dialect == "anthropic" else ""
 
 
 class _Reader:
-    """Reads messages in order; a message in which a user asks something opens a turn."""
+    """Reads messages in order; a user's message opens a turn."""
 
     def __init__(self, dialect: Dialect, report: Report) -> None:
         self.builder = RecordingBuilder(report)
@@ -101,7 +101,7 @@ class _Reader:
         self._decoder = message_decoder(dialect)
 
     def add_system(self, text: str) -> None:
-        """Add the system prompt that stands beside the messages."""
+        """Add the system prompt that is outside the messages."""
         self.builder.add(SystemMessage(text=text), Origin("system", 0, UNKNOWN_TIME))
 
     def read(self, message: dict[str, Any], number: int) -> None:

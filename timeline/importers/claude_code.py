@@ -1,8 +1,8 @@
-"""Claude Code sessions (JSON Lines, versions 2.0.64 to 2.1.42): rows into recordings, subagents into their own.
+"""Read Claude Code sessions (JSON Lines, versions 2.0.64 to 2.1.42); each subagent is a recording of its own.
 
-File order is the order: `parentUuid` forks at every parallel call and loses a fifth of the results to whoever walks it,
-and clocks step back. A row that is written again under its own uuid (the client does so when a session is resumed by a
-later version) is the same row. What one row becomes is `claude_rows`' business.
+Rows are read in file order: `parentUuid` forks at every parallel call, so walking it loses a fifth of the results, and
+clocks step back. A row that is repeated under its uuid (the client does so when a later version resumes a session) is
+the same row. `claude_rows` decides what a row becomes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
-"""How a conversation's row begins in every version seen; no value inside a row begins so."""
+"""The beginning of a conversation's row in every known version; no value inside a row begins so."""
 
 CONVERSATION: Final = frozenset({"user", "assistant"})
 BOOKKEEPING: Final = frozenset(
@@ -35,23 +35,23 @@ BOOKKEEPING: Final = frozenset(
 
 
 def is_claude_code(value: Any) -> bool:
-    """Say whether a JSON value is a row of a Claude Code session."""
+    """Return whether a JSON value is a row of a Claude Code session."""
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sessionId", "uuid", "type"))
 
 
 def read_claude_code(data: bytes, name: str) -> list[Recording]:
-    """Read the bytes of a session file; the list is empty when it holds no conversation.
+    """Read the bytes of a session file; the list is empty if it contains no conversation.
 
     Args:
         data: the file.
-        name: the file's name without its extension: the id where no row tells one.
+        name: the file's name without its extension: the id if no row has one.
     """
     report = Report(format=FORMAT)
     return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
 
 
 class _Session:
-    """One file: its rows told apart into the main conversation and the subagents'."""
+    """One file: its rows divided into the main conversation and those of the subagents."""
 
     def __init__(self, records: Sequence[Record], report: Report, name: str) -> None:
         self._records = records
@@ -65,7 +65,7 @@ class _Session:
         self._call_of_agent: dict[str, str] = {}
 
     def recordings(self) -> list[Recording]:
-        """Read all rows; the main conversation comes first, and only if there is one."""
+        """Read all rows; return the main conversation, if there is one, then the subagents'."""
         for record in self._records:
             self._read(record)
         self._note_other_conversations()
@@ -106,7 +106,7 @@ class _Session:
         return self._agents[agent]
 
     def _root(self, uuid: str) -> str:
-        """Walk up a side chain to the row that has no parent in it; what was walked is shortened for the next one."""
+        """Return the first row of a side chain; the walked path is shortened, so that the next walk is quick."""
         walked: set[str] = set()
         while uuid not in walked and self._parents.get(uuid) in self._parents:
             walked.add(uuid)
@@ -115,7 +115,7 @@ class _Session:
         return uuid
 
     def _read_progress(self, data: dict[str, Any], row: dict[str, Any], line: int) -> None:
-        """Read a subagent's step: `normalizedMessages` holds texts that have no progress row of their own."""
+        """Read a subagent's step: `normalizedMessages` has texts without a progress row of their own."""
         agent = data["agentId"]
         if isinstance(call := row.get("parentToolUseID"), str):
             self._call_of_agent.setdefault(agent, call)
@@ -140,7 +140,7 @@ class _Session:
         return self._main.path_of_call(self._call_of_agent.get(agent, ""))
 
     def _title(self) -> str:
-        """Take the newest title of a row in this file: a summary row may carry another session's title."""
+        """Return the newest title of a row in this file: a summary row may have another session's title."""
         uuids = {r.value["uuid"] for r in self._records if is_claude_code(r.value)}
         titles = [r.value for r in self._records if r.value.get("type") == "summary"]
         own = [text_of(t, "summary") for t in titles if text_of(t, "leafUuid") in uuids]

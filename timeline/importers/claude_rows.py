@@ -1,7 +1,8 @@
-"""What one row of a Claude Code conversation becomes: blocks, model calls, compactions, and the turns that they open.
+"""Read one row of a Claude Code conversation into blocks, model calls and compactions, and open turns.
 
-What the client says in the user's place (slash commands and their output, caveats, skill texts, interruptions) is in
-the model's context but is no prompt: it becomes a ``client.message`` by the author ``client``, which opens no turn.
+The client's own messages in the user's role (slash commands and their output, caveats, skill texts, interruptions) are
+in the model's context but are no prompts: each becomes a ``client.message`` by the author ``client``, which opens no
+turn.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from timeline.importers.recording import RecordedEvent, Report
 
 SYNTHETIC: Final = "<synthetic>"
-"""The model name of answers that the client made up; no model was called."""
+"""The model name of answers that the client itself wrote; no model was called."""
 CHATTER: Final = re.compile(
     r"\s*(<(command-name|command-message|command-args|local-command-stdout|local-command-stderr|local-command-caveat"
     r"|bash-input|bash-stdout|bash-stderr|task-notification)>|\[Request interrupted by user)"
 )
-"""How a text begins that the client wrote in the user's place (273 recorded sessions)."""
+"""The beginnings of texts that the client wrote in the user's role (from 273 recorded sessions)."""
 EXIT_CODE: Final = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
 
 
@@ -47,11 +48,11 @@ class SessionReader:
 
     @property
     def first_prompt(self) -> str:
-        """The first prompt that says something; empty where there is none."""
+        """The first prompt with a text; empty if there is none."""
         return self._builder.first_prompt
 
     def knows(self, row: dict[str, Any]) -> bool:
-        """Say whether a row of this uuid was read."""
+        """Return whether a row of this uuid was read."""
         uuid = row.get("uuid")
         return isinstance(uuid, str) and uuid in self._seen
 
@@ -137,7 +138,7 @@ class SessionReader:
             if block is not None:
                 self._builder.add_to_response(response, block, place)
         if message.get("model") != SYNTHETIC:
-            # The agent calls as soon as it has what it was waiting for, so the call began at the row before its answer.
+            # The agent calls the model as soon as the last input is there, so the call began at the row before.
             started = self._started.setdefault(response, before or origin.at)
             self._builder.set_model_call(response, _model_call(message, response, started), origin)
 
@@ -169,10 +170,10 @@ def _result(part: dict[str, Any], twin: Any) -> ToolResult:
 
 
 def _exit_status(text: str, twin: Any, *, is_error: bool) -> int | None:
-    """Read a shell command's exit status off its result.
+    """Return a shell command's exit status, from its result.
 
-    A failing command says ``Exit code N``. The structured twin of one that was not flagged as an error has no status:
-    it is 0 unless the client interpreted another, stopped the command or left it running.
+    The text of a failed command begins with ``Exit code N``. The structured twin of a command without an error flag has
+    no status: it is 0 unless the client interpreted another, stopped the command or left it running.
     """
     if is_error:
         told = EXIT_CODE.match(text)

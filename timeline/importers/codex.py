@@ -1,8 +1,8 @@
-"""Codex rollouts: rows ``{timestamp, type, payload}``, the bare items of earlier versions, and the first one's JSON.
+"""Read Codex rollouts: rows ``{timestamp, type, payload}``, bare items of earlier versions, and the first one's JSON.
 
-The items of the Responses API are the conversation. `event_msg` rows repeat them for the client's own screen, and are
-read for what only they tell: what a call cost, and that a turn was aborted. Rows have no ids, so that a row's key is
-its line: a session that is resumed grows at the end of its file. A fork copies what it shares into a file of its own.
+The items of the Responses API are the conversation. `event_msg` rows repeat them for the client's screen; only they
+have the usage of a call, and report that a turn was aborted. Rows have no ids, so a row's key is its line: a resumed
+session grows at the end of its file. A fork copies the shared rows into a file of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "codex"
 OPENING: Final = '{"timestamp":"'
-"""How a row begins in every version with an envelope; no value inside a row begins so."""
+"""The beginning of a row in every version with an envelope; no value inside a row begins so."""
 
 ROWS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 ECHOES: Final = frozenset(
@@ -70,13 +70,13 @@ _CLIENT: Final = re.compile(
     r"\s*(<(environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|skill"
     r"|subagent_notification|permissions instructions|collaboration_mode)\b|# AGENTS\.md instructions)"
 )
-"""How a text begins that the client says in the user's place."""
+"""The beginnings of texts that the client writes in the user's role."""
 UNREADABLE: Final = "The client's summary is encrypted by its provider and cannot be read here."
 _OLD_ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | {"function_call_output", "custom_tool_call_output"}
 
 
 def is_codex(value: Any) -> bool:
-    """Say whether a JSON value is a row of a Codex rollout, of any version."""
+    """Return whether a JSON value is a row of a Codex rollout, of any version."""
     if not isinstance(value, dict):
         return False
     type_ = text_of(value, "type")
@@ -88,25 +88,25 @@ def is_codex(value: Any) -> bool:
 
 
 def is_codex_document(document: Any) -> bool:
-    """Say whether a JSON document is a rollout of the first, TypeScript version: a header and its items."""
+    """Return whether a JSON document is a rollout of the first, TypeScript version: a header and its items."""
     if not isinstance(document, dict) or not isinstance(document.get("items"), list):
         return False
     return isinstance(session := document.get("session"), dict) and bool(text_of(session, "id"))
 
 
 def read_codex(data: bytes, name: str) -> list[Recording]:
-    """Read the bytes of a rollout; the list is empty when it holds no conversation.
+    """Read the bytes of a rollout; the list is empty if it contains no conversation.
 
     Args:
         data: the file.
-        name: the file's name without its extension: the id where no header tells one.
+        name: the file's name without its extension: the id if no header has one.
     """
     report = Report(format=FORMAT)
     return _Rollout(list(read_records(data, report, opening=OPENING)), report, name).recordings()
 
 
 def read_codex_document(document: dict[str, Any], name: str) -> list[Recording]:
-    """Read a document that `is_codex_document` knows; see `read_codex`."""
+    """Read a document that `is_codex_document` recognises; see `read_codex`."""
     rows = [document["session"], *(item for item in document["items"] if isinstance(item, dict))]
     report = Report(format=FORMAT, lines=len(rows), records=len(rows))
     if len(rows) <= len(document["items"]):
@@ -137,7 +137,7 @@ class _Rollout:
         self._known_header = False
 
     def recordings(self) -> list[Recording]:
-        """Read all rows into the one conversation of the file."""
+        """Read all rows into the single conversation of the file."""
         for record in self._records:
             self._read(record.value, record.line)
         self._costs.settle()
@@ -182,7 +182,7 @@ class _Rollout:
         self._costs.follow(origin)
 
     def _read_header(self, payload: dict[str, Any], origin: Origin) -> None:
-        """Read the session's own header, whose instructions stand before everything; a fork repeats its parent's."""
+        """Read the session's own header, whose instructions come first; a fork repeats its parent's header."""
         session = text_of(payload, "id")
         if session != self._id and session not in {text_of(self._header, "forked_from_id"), ""}:
             self._report.note("second_conversation", origin.line, f"session {session}")
@@ -198,7 +198,7 @@ class _Rollout:
             self._builder.add(SystemMessage(text=text or told), Origin("instructions", origin.line, at))
 
     def _repeats(self, instructions: str) -> bool:
-        """Say whether a message of the file holds the instructions, as later versions write them."""
+        """Return whether a message of the file repeats the instructions, as later versions do."""
         payloads = (r.value.get("payload") for r in self._records)
         messages = (p for p in payloads if isinstance(p, dict) and p.get("type") == "message")
         contents = (m["content"] for m in messages if isinstance(m.get("content"), list))
@@ -232,10 +232,10 @@ class _Rollout:
 
 
 class _Costs:
-    """What the model's calls cost: a count stands behind the items of its response, or, in older versions, before them.
+    """The usage of model calls. A token count comes after the items of its response or, in older versions, before them.
 
-    Those wrote down a response with the results of its calls when all of it was there, so that only a count tells where
-    the next one begins.
+    Older versions wrote a response and the results of its calls when all of it was complete, so that only a count marks
+    the beginning of the next response.
     """
 
     def __init__(self, builder: RecordingBuilder, items: ItemReader, report: Report) -> None:
@@ -253,11 +253,11 @@ class _Costs:
         self._at: datetime | None = None
 
     def see(self, at: datetime | None) -> None:
-        """Take note of an item's time: the next response begins with what came last before it."""
+        """Note an item's time: the next response starts at the time of the last item before it."""
         self._before, self._at = self._at, at or self._at
 
     def follow(self, origin: Origin) -> None:
-        """Look whether the item at ``origin`` began a response, which has to be paid for."""
+        """Note a response that the item at ``origin`` begins: it needs a token count."""
         if self._items.newest == self._response:
             if not self._items.is_open:
                 self._pay_early()
@@ -270,7 +270,7 @@ class _Costs:
             self._pay(usage, origin)
 
     def read(self, info: Any, origin: Origin) -> None:
-        """Read a count; one that is written again, with the limits of the account, says nothing new."""
+        """Read a count; a repeated count, with the limits of the account, is skipped."""
         total = info.get("total_token_usage") if isinstance(info, dict) else None
         if not isinstance(total, dict) or total == self._total:
             self._report.counts["skipped"] += 1
@@ -287,7 +287,7 @@ class _Costs:
             self._early = (_usage(told), origin)
 
     def settle(self) -> None:
-        """Record what is left: a count without a response, and a response without a count."""
+        """Record the remaining counts without a response, and responses without a count."""
         self._pay_early()
         self._settle_owing()
 
@@ -301,7 +301,7 @@ class _Costs:
         self._record(self._response, usage, origin, self._started)
 
     def _pay_early(self) -> None:
-        """Record a call whose answer is no item of the conversation, such as a compaction's."""
+        """Record a call whose answer is not an item of the conversation, such as a compaction's."""
         if self._early is not None:
             (usage, origin), self._early = self._early, None
             self._record(f"call-{origin.key}", usage, origin, origin.at)
@@ -316,7 +316,7 @@ def _difference(total: dict[str, Any], before: dict[str, Any]) -> dict[str, int]
 
 
 def _usage(told: Any) -> Usage:
-    """Read a call's tokens: what the cache answered and took in is inside ``input_tokens``."""
+    """Return a call's usage; recorded ``input_tokens`` include the tokens read from and written to the cache."""
     read, written = count_of(told, "cached_input_tokens"), count_of(told, "cache_write_input_tokens")
     return Usage(
         input_tokens=max(0, count_of(told, "input_tokens") - read - written),
@@ -327,7 +327,7 @@ def _usage(told: Any) -> Usage:
 
 
 def _header_of(record: Record) -> dict[str, Any] | None:
-    """Return the header that a record is; the first of a file is the session's own."""
+    """Return the header in a record, or None; the first header of a file is the session's own."""
     row = record.value
     if row.get("type") == "session_meta" and isinstance(payload := row.get("payload"), dict):
         return payload if text_of(payload, "id") else None
@@ -335,7 +335,7 @@ def _header_of(record: Record) -> dict[str, Any] | None:
 
 
 def _parent_of(header: dict[str, Any]) -> ParentLink | None:
-    """Return where a session comes from: the agent that spawned it, or the session that it was forked from."""
+    """Return the parent of a session: the agent that spawned it, or the session that it was forked from."""
     source = header.get("source")
     spawned = source.get("subagent") if isinstance(source, dict) else None
     spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None

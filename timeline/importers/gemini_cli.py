@@ -1,8 +1,8 @@
-"""Gemini CLI chats: one JSON document a session, whose messages become blocks, model calls and results.
+"""Read Gemini CLI chats: one JSON document a session, whose messages become blocks, model calls and results.
 
-A message of the model holds its thoughts, its text, its calls and their results together. Files are snapshots: the same
-session is written again as it grows, so keys follow from the messages' own ids. What the client tells the user alone
-(news of an update, warnings) was never in the model's context and is skipped.
+A message of the model contains its thoughts, its text, its calls and their results. Files are snapshots: the same
+session is written again as it grows, so keys are derived from the messages' own ids. The client's messages to the user
+alone (news of an update, warnings) were never in the model's context and are skipped.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FORMAT: Final = "gemini-cli"
 CONVERSATION: Final = frozenset({"user", "gemini", "error"})
 BOOKKEEPING: Final = frozenset({"info", "warning"})
 SETTING_UP: Final = re.compile(r"\s*(<session_context>|This is the Gemini CLI\. We are setting up the context)")
-"""How the message begins with which the client opens a session; newer versions keep it among the user's."""
+"""The beginning of the message with which the client opens a session; newer versions record it as a user's."""
 
 
 def is_gemini_cli(value: Any) -> bool:
-    """Say whether a JSON value is a session of Gemini CLI."""
+    """Return whether a JSON value is a session of Gemini CLI."""
     if not isinstance(value, dict) or not isinstance(messages := value.get("messages"), list):
         return False
     if isinstance(value.get("sessionId"), str) and isinstance(value.get("projectHash"), str):
@@ -43,11 +43,11 @@ def is_gemini_cli(value: Any) -> bool:
 
 
 def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
-    """Read a session's document; the list is empty when nothing was said in it.
+    """Read a session's document; the list is empty if it has no message.
 
     Args:
-        document: the decoded JSON, one that `is_gemini_cli` knows.
-        name: the file's name without its extension: the id where the document tells none.
+        document: the decoded JSON, one that `is_gemini_cli` recognises.
+        name: the file's name without its extension: the id if the document has none.
     """
     messages = document["messages"]
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
@@ -61,7 +61,7 @@ def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
 
 
 class _Reader:
-    """Reads messages in order; one in which the user asks something opens a turn."""
+    """Reads messages in order; a user's message opens a turn."""
 
     def __init__(self, report: Report, first_time: datetime | None) -> None:
         self.builder = RecordingBuilder(report, first_time=first_time)
@@ -103,7 +103,7 @@ class _Reader:
         self.builder.add_said(self._said(parts, origin))
 
     def _said(self, parts: list[Part], origin: Origin) -> Iterator[tuple[Block, Origin]]:
-        """Iterate over what a user message says; results that it carries are added when their turn comes."""
+        """Yield the blocks of a user message; the results in it are added in their place."""
         for index, part in enumerate(parts):
             place = Origin(f"{origin.key}.{index}", origin.line, origin.at)
             if isinstance(answer := part.get("functionResponse"), dict):
@@ -118,7 +118,7 @@ class _Reader:
         if not speaks and not calls:
             self._report.note("invalid", origin.line, "a gemini message that says nothing")
             return
-        # A notice in mid-response splits it: its calls then come in a message of their own, without any figures.
+        # A notice in mid-response splits it: its calls then come in a message of their own, without usage.
         response = origin.key if speaks else self._response or origin.key
         for index, thought in enumerate(thoughts):
             at = parse_time(thought.get("timestamp")) or origin.at
@@ -146,7 +146,7 @@ class _Reader:
                 self._add_result(id_, call, told, place)
 
     def _add_part(self, response: str, part: Part, place: Origin) -> None:
-        """Add a part of the model's content, unless it is a call that the message's list of calls tells in full."""
+        """Add a part of the model's content, unless it is a call: the message's list of calls has those in full."""
         if isinstance(told := part.get("functionCall"), dict):
             id_ = text_of(told, "id") or f"call-{place.key}"
             if id_ in self._calls:
@@ -161,7 +161,7 @@ class _Reader:
         self.builder.add_to_response(response, block, place)
 
     def _add_result(self, call_id: str, told: dict[str, Any], parts: list[Part], place: Origin) -> None:
-        """Add a call's result; newer versions repeat it in the user message that carried it to the model."""
+        """Add a call's result; newer versions repeat it in the user message that sent it to the model."""
         if call_id in self._answered:
             self._report.counts["skipped"] += 1
             return
@@ -186,7 +186,7 @@ def _user_block(part: Part) -> Block:
 
 
 def _reasoning(thought: dict[str, Any], response: str) -> Reasoning:
-    """Put a thought together again: the client divides the model's own text into a subject and the rest."""
+    """Return a thought as one text: the client divides the model's text into a subject and the rest."""
     subject, rest = text_of(thought, "subject"), text_of(thought, "description")
     return Reasoning(text="\n".join(filter(None, (subject and f"**{subject}**", rest))), response_id=response)
 
@@ -202,7 +202,7 @@ def _call(told: dict[str, Any], call_id: str, response: str) -> ToolCall:
 
 
 def _usage(told: Any) -> Usage:
-    """Read a message's tokens: what the cache answered is inside ``input``, and thoughts are billed as output."""
+    """Return a message's usage; ``input`` includes tokens read from the cache, and thoughts are billed as output."""
     cached = count_of(told, "cached")
     return Usage(
         input_tokens=max(0, count_of(told, "input") - cached) + count_of(told, "tool"),

@@ -1,9 +1,9 @@
-r"""Reading JSON Lines that a crash, two writers or a full disk may have damaged.
+r"""Read JSON Lines that a crash, two writers or a full disk may have damaged.
 
-Lines end at ``\n`` and nowhere else: U+2028 may stand inside a string (copilot-cli#2490). Glued records (``…}{…``,
-qwen-code#3606) yield both, a record that a raw line break tore in two is put together again (copilot-cli#2649), and
-what cannot be read is reported with its line number. A damaged line never costs its neighbours. Reading is linear in
-the size of the file.
+Lines end at ``\n`` and nowhere else: U+2028 may be inside a string (copilot-cli#2490). Glued records (``…}{…``,
+qwen-code#3606) yield both, a record that a raw line break tore in two is put together again (copilot-cli#2649), and an
+unreadable line is reported with its number. A damaged line never costs its neighbours. Reading is linear in the size of
+the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 MOST_RESTARTS: Final = 100
-"""How often reading starts anew within one line: a bound, so that a hostile line stays linear."""
+"""How often reading restarts within one line; the bound keeps a hostile line linear."""
 
 
 class Record(NamedTuple):
@@ -31,13 +31,13 @@ class Record(NamedTuple):
 
 
 def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Record]:
-    """Read the JSON objects of a file's bytes, in order, and report what was damaged.
+    """Yield the JSON objects of a file's bytes, in order, and report damage.
 
     Args:
         data: the file.
-        report: where findings go; its ``lines`` and ``records`` are counted here.
-        opening: how a record of this format begins, and nothing inside one does; where reading starts anew behind
-            a record that broke off in mid-line.
+        report: receives the findings, and the counts ``lines`` and ``records``.
+        opening: the beginning of every record of this format, and of nothing inside one; reading restarts there after a
+            record that broke off in mid-line.
     """
     unfinished = _Unfinished(report, opening)
     body = data.removeprefix(BYTE_ORDER_MARK)
@@ -84,7 +84,7 @@ class _Unfinished:
     pieces: list[str] = field(default_factory=list)
 
     def resolve(self, *, at_end: bool = False) -> list[Record]:
-        """Put the pieces together, or read each one alone; ``at_end`` says that the file breaks off behind them."""
+        """Join the pieces to one record, or read each one alone; ``at_end`` if the file ends behind them."""
         pieces, line, self.pieces = self.pieces, self.line, []
         if not pieces:
             return []
@@ -120,7 +120,7 @@ def _read_line(text: str, number: int, unfinished: _Unfinished) -> list[Record]:
 
 
 class _Decoded(NamedTuple):
-    """The objects of a text, what stood between them, and a last one that did not end."""
+    """The objects of a text, the text between them, and a last object that is incomplete."""
 
     values: list[dict[str, Any]]
     junk: list[str]

@@ -1,10 +1,10 @@
-"""pi sessions (JSON Lines, versions 1 to 3): the paths through a tree of entries, each a conversation.
+"""Read pi sessions (JSON Lines, versions 1 to 3): each path through the tree of entries is a conversation.
 
 Entries name their parents from version 2 on; in version 1 each follows the one before it. Going back in a conversation
-and on from there makes a branch. Every leaf's path, from the root on, is a conversation: the newest leaf's is the main
-one, and comes first. The path that was there first has the session's id, whichever is the newest, and every other one
-the id of the entry that it left at: so a session that has grown, in whatever branch, adds to what was imported before.
-What one entry becomes is `pi_entries`' business.
+and continuing from there makes a branch. The path from the root to each leaf is a conversation; the newest leaf's is
+the main one, and comes first. The oldest path has the session's id, every other one the id of the entry where it
+branches off, so that importing a session that has grown, in any branch, adds to the conversations imported before.
+`pi_entries` decides what an entry becomes.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "pi"
 OPENING: Final = '{"type":"message",'
-"""How most entries begin, in every version seen; no value inside an entry begins so."""
+"""The beginning of most entries, in every known version; no value inside an entry begins so."""
 MOST_BRANCHES: Final = 50
-"""How many paths are read, the newest first: each repeats what it shares with others."""
+"""How many paths are read, the newest first; the limit exists because each repeats the entries it shares."""
 
 BOOKKEEPING: Final = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
-"""Entries that are pi's own state; which model was used, each call says."""
+"""Entries that are pi's own state; each call records its model itself."""
 _ROOT: Final = -1
 
 
 def is_pi(value: Any) -> bool:
-    """Say whether a JSON value is the header of a pi session, or a message in one."""
+    """Return whether a JSON value is the header of a pi session, or a message in one."""
     if not isinstance(value, dict) or not isinstance(value.get("timestamp"), str):
         return False
     return _is_header(value) or text_of(message_of(value), "role") in ROLES
 
 
 def read_pi(data: bytes, name: str) -> list[Recording]:
-    """Read the bytes of a session file; the list is empty when it holds no conversation.
+    """Read the bytes of a session file; the list is empty if it contains no conversation.
 
     Args:
         data: the file.
-        name: the file's name without its extension: the id where no header tells one.
+        name: the file's name without its extension: the id if no header has one.
     """
     report = Report(format=FORMAT)
     return _Session(list(read_records(data, report, opening=OPENING)), report, name).recordings()
@@ -56,7 +56,7 @@ def _is_header(value: dict[str, Any]) -> bool:
 
 
 class _Session:
-    """One file: its entries as a tree. A parent always stands before its children, so there are no circles."""
+    """One file: its entries as a tree. A parent always comes before its children, so there are no cycles."""
 
     def __init__(self, records: Sequence[Record], report: Report, name: str) -> None:
         self._report = report
@@ -106,7 +106,7 @@ class _Session:
         return parent
 
     def _is_said(self, position: int) -> bool:
-        """Say whether an entry is conversation, and report it where it is not."""
+        """Return whether an entry is conversation; report an unknown one."""
         value, line = self._records[position].value, self._records[position].line
         if is_conversation(value) or _is_header(value):
             return not _is_header(value)
@@ -120,10 +120,10 @@ class _Session:
         return False
 
     def _part(self) -> dict[int, int]:
-        """Tell for each entry which branch it is on: the position where that left an older one, or the root.
+        """Return the branch of each entry: the position where it leaves an older branch, or the root.
 
-        What was said first decides which of several children goes on with the branch; an entry that nothing was said
-        behind is on none.
+        Of several children the one with the oldest message continues the branch; an entry without any message behind it
+        is on none.
         """
         soonest: dict[int, int] = {}
         below: dict[int, int] = {}
@@ -164,9 +164,9 @@ class _Session:
         return path[::-1]
 
     def _kept(self, value: dict[str, Any], before: Sequence[int]) -> int | None:
-        """Return the position of the first entry that a compaction kept, None where it kept none.
+        """Return the position of the first entry that a compaction kept, or None if it kept none.
 
-        The first version counts the entries; later ones name it, or repeat what was kept.
+        The first version counts the entries; later ones name it, or repeat the kept entries.
         """
         if (id_ := text_of(value, "firstKeptEntryId")) in self._positions:
             return self._positions[id_]
@@ -183,7 +183,7 @@ class _Session:
 
 
 def _once(records: Iterable[Record], report: Report) -> Iterator[Record]:
-    """Leave out what was written twice: the same entry under the same id."""
+    """Yield each entry once: the same entry under the same id may be written twice."""
     seen: dict[str, dict[str, Any]] = {}
     for record in records:
         id_ = text_of(record.value, "id")

@@ -1,8 +1,8 @@
-"""What one entry of a pi session becomes: blocks, model calls, compactions, and the turns that they open.
+"""Read one entry of a pi session into blocks, model calls and compactions, and open turns.
 
-An assistant message is a whole response: its time is when the call began, the entry's when it ended. One that was
-aborted or failed keeps what arrived, marked as the engine marks a stream that broke off. What pi sends in the user's
-place (commands that the user ran, messages of extensions, summaries of branches) is a ``client.message``.
+An assistant message is a whole response: its time is when the call began, the entry's time when it ended. An aborted or
+failed one keeps the part that arrived, marked as the engine marks a broken stream. pi's own messages in the user's role
+(commands that the user ran, messages of extensions, summaries of branches) become a ``client.message``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 ROLES: Final = frozenset(
     {"user", "assistant", "toolResult", "system", "bashExecution", "custom", "hookMessage", "branchSummary"}
 )
-"""Whose messages are conversation. ``hookMessage`` is the second version's word for ``custom``."""
+"""Roles whose messages are conversation. ``hookMessage`` is the second version's word for ``custom``."""
 _WITHOUT_CONTENT: Final = frozenset({"bashExecution", "branchSummary"})
 SUMMARIES: Final = frozenset({"compaction", "branch_summary"})
 CUT_OFF: Final = frozenset({"aborted", "error"})
-"""How a response ends that the provider never finished, in pi's words."""
+"""pi's stop reasons of a response that the provider never finished."""
 BRANCH_LINE: Final = "The conversation came back from another branch. Summary of that branch:\n\n"
 
 _EXIT_CODE: Final = re.compile(r"Command exited with code (\d{1,9})\s*\Z")
@@ -44,7 +44,7 @@ _SHELL: Final = "bash"
 
 
 def is_conversation(value: dict[str, Any]) -> bool:
-    """Say whether an entry is in the model's context: a message, an extension's message, or a summary."""
+    """Return whether an entry is in the model's context: a message, an extension's message, or a summary."""
     if text_of(value, "type") in SUMMARIES:
         return isinstance(value.get("summary"), str)
     message = message_of(value)
@@ -54,12 +54,12 @@ def is_conversation(value: dict[str, Any]) -> bool:
 
 
 def is_unsent(value: dict[str, Any]) -> bool:
-    """Say whether a message is none for the model: a command kept from it, or the snapshot of a response."""
+    """Return whether a message is not for the model: a command kept from it, or the snapshot of a response."""
     return value.get("checkpoint") is True or message_of(value).get("excludeFromContext") is True
 
 
 def message_of(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry's message, empty where it has none; an extension's is the entry itself."""
+    """Return an entry's message, or an empty one; an extension's message is the entry itself."""
     if value.get("type") == "custom_message":
         return {**value, "role": "custom"}
     message = value.get("message")
@@ -67,7 +67,7 @@ def message_of(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def time_of(value: dict[str, Any]) -> datetime | None:
-    """Return when an entry was written, or else when its message began."""
+    """Return when an entry was written, or if unknown when its message began."""
     return parse_time(value.get("timestamp")) or _clock(message_of(value).get("timestamp"))
 
 
@@ -79,26 +79,26 @@ class PathReader:
         self._builder = RecordingBuilder(report, first_time=first_time)
         self._blocks = 0
         self._before: dict[int, int] = {}
-        """By the position of an entry in the file: how many blocks stand before it."""
+        """The number of blocks before an entry, by its position in the file."""
         self._responses: set[str] = set()
 
     @property
     def first_prompt(self) -> str:
-        """The first prompt that says something; empty where there is none."""
+        """The first prompt with a text; empty if there is none."""
         return self._builder.first_prompt
 
     def mark(self, position: int) -> None:
-        """Note that an entry stands here, conversation or not: a compaction may have kept what follows it."""
+        """Note an entry's place, even if it is no conversation: a compaction may keep the blocks after it."""
         self._before[position] = self._blocks
 
     def read(self, position: int, value: dict[str, Any], line: int, *, kept: int | None) -> None:
         """Read an entry of the conversation.
 
         Args:
-            position: of the entry in the file.
+            position: the entry's position in the file.
             value: the entry.
-            line: that it stands on.
-            kept: of a compaction: position of the first entry that stays word for word.
+            line: the entry's line.
+            kept: the position of the first entry that a compaction keeps word for word.
         """
         # Entries of the first version have no id until pi gives them one, in place; their times stay.
         told = value.get("timestamp")
@@ -165,7 +165,7 @@ class PathReader:
         self._builder.set_model_call(response_id, response.called, origin)
 
     def _response_id(self, message: dict[str, Any], origin: Origin) -> str:
-        """Take the provider's id, once: there are servers that give the same one again and again."""
+        """Return the provider's id, or one of our own if it is used already: some servers repeat the same id."""
         id_ = text_of(message, "responseId")
         own = id_ if id_ and id_ not in self._responses else f"response-{origin.key}"
         if own in self._responses:
@@ -251,7 +251,7 @@ def _said_block(part: Part, author: str) -> Block | None:
 
 
 def _picture(part: Part) -> Part:
-    """Give a picture the form of the Messages API; any other part stays as it is."""
+    """Return a picture in the form of the Messages API; any other part unchanged."""
     data, mime = part.get("data"), part.get("mimeType")
     if part.get("type") != "image" or not isinstance(data, str) or not isinstance(mime, str):
         return part
@@ -273,7 +273,7 @@ def _result(message: dict[str, Any]) -> ToolResult:
 
 
 def _exit_status(text: str, *, is_error: bool) -> int | None:
-    """Read a command's exit status off its result; one that was stopped or ran out of time has none."""
+    """Return a command's exit status, from its result; None if it was stopped or timed out."""
     if not is_error:
         return 0
     told = _EXIT_CODE.search(text)
@@ -281,7 +281,7 @@ def _exit_status(text: str, *, is_error: bool) -> int | None:
 
 
 def _ran(message: dict[str, Any]) -> str:
-    """Write a command that the user ran as pi tells the model of it."""
+    """Return a command that the user ran in the words that pi sends to the model."""
     output, code = text_of(message, "output"), message.get("exitCode")
     lines = [f"Ran `{text_of(message, 'command')}`", f"```\n{output}\n```" if output else "(no output)"]
     if message.get("cancelled") is True:
@@ -294,7 +294,7 @@ def _ran(message: dict[str, Any]) -> str:
 
 
 def _usage(told: Any) -> Usage:
-    """Read pi's usage, in which ``input`` counts what no cache answered, whatever the provider."""
+    """Return pi's usage; its ``input`` counts uncached tokens only, for every provider."""
     written, long = count_of(told, "cacheWrite"), count_of(told, "cacheWrite1h")
     return Usage(
         input_tokens=count_of(told, "input"),
@@ -306,7 +306,7 @@ def _usage(told: Any) -> Usage:
 
 
 def _clock(milliseconds: Any) -> datetime | None:
-    """Read a message's time, milliseconds since 1970; what is no time is None."""
+    """Return a message's time, from milliseconds since 1970; None if it is no time."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What every importer yields: recordings, made of the log's own payloads, and a report of what was met on the way."""
+"""The result of every importer: recordings, made of the log's own payloads, and a report of the findings."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ FindingKind: TypeAlias = Literal[
     "glued",  # two records on one line, both read
     "split",  # one record on several lines (a raw line break inside a string), put together again
     "torn",  # the last line ends in mid-record
-    "quarantined",  # a line that holds no record that can be read; kept aside in the report
-    "encoding",  # bytes that are no UTF-8, read with replacement characters
+    "quarantined",  # a line without a readable record; its beginning is kept in the report
+    "encoding",  # bytes that are not UTF-8, read with replacement characters
     "unknown_record",  # a record type that is not conversation
     "duplicate_record",  # a record written twice under one id; read once
-    "duplicate_call",  # a call id, or a call's result, that was met before
+    "duplicate_call",  # a call id, or a call's result, for the second time
     "orphan_result",
     "unanswered_call",
     "clock_back",
     "missing_time",
-    "missing_usage",  # figures of the whole run, and none of its single model calls
-    "invalid",  # a record of a known type whose fields do not hold
+    "missing_usage",  # usage of the whole run only, not of its single model calls
+    "invalid",  # a record of a known type with invalid fields
     "second_conversation",  # records of another conversation in the same file, kept in file order
     "branch",  # the conversation was continued from an earlier place, too: a conversation of its own, or left out
     "aborted_turn",  # the user or an error ended it before its end
     "rolled_back",  # turns that the client stopped sending; they stay in the log
-    "gap",  # an event of an exported log is missing; what stands behind it waits
-    "lost_parent",  # a record that names one which is not in the file; it follows the record before it
+    "gap",  # an event of an exported log is missing; the events after it are not imported
+    "lost_parent",  # a record whose parent is not in the file; it follows the record before it
 ]
 
 MOST_FINDINGS: Final = 50
-"""How many findings of a kind a report keeps; it counts them all."""
+"""How many findings of a kind a report keeps; it counts all."""
 TITLE_LENGTH: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCompaction:
-    """A compaction that the recorded client made: its summary stands for everything before it but what was kept.
+    """A compaction of the recorded client: its summary covers everything before it but the kept blocks.
 
     The importer knows no versions, so the shell makes the `CompactionCompleted` event.
 
     Attributes:
-        summary: what the client wrote.
+        summary: the client's summary.
         trigger: the client's own word (``auto``, ``manual``).
-        pre_tokens: the size that the client measured before; 0 where it did not say.
-        kept_blocks: how many of the blocks right before it the client went on sending word for word.
+        pre_tokens: the size that the client measured before; 0 if unknown.
+        kept_blocks: how many of the blocks right before it the client continued to send word for word.
     """
 
     summary: str
@@ -83,9 +83,9 @@ class RecordedEvent:
 
 @dataclass(slots=True)
 class Report:
-    """What was met while reading: counts by kind, and the first findings of each kind with their line numbers.
+    """The findings of a reading: counts by kind, and the first findings of each kind with their line numbers.
 
-    ``counts["skipped"]`` is the number of records that are a client's own bookkeeping and no conversation.
+    ``counts["skipped"]`` is the number of records that are a client's own bookkeeping, not conversation.
     """
 
     format: str = ""
@@ -95,7 +95,7 @@ class Report:
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     def note(self, kind: FindingKind, line: int, detail: str = "") -> None:
-        """Count a finding, and keep it while there are few of its kind."""
+        """Count a finding, and keep it if the report has less than `MOST_FINDINGS` of its kind."""
         self.counts[kind] += 1
         if self.counts[kind] <= MOST_FINDINGS:
             self.findings.append({"kind": kind, "line": line, "detail": detail[:200]})
@@ -113,9 +113,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One conversation of a file. A file gives its main conversation first, then its subagents' own, or its branches.
+    """One conversation of a file: the main one comes first, then its subagents' or its other branches.
 
-    The `ConversationOpened` event is left to the shell, which makes it of ``title``, ``parent`` and ``report.format``.
+    The shell makes the `ConversationOpened` event, from ``title``, ``parent`` and ``report.format``.
     """
 
     id: str
@@ -126,6 +126,6 @@ class Recording:
 
 
 def short_title(text: str) -> str:
-    """Make a title of what was said: its first line, cut where it is long."""
+    """Return the title for a text: its first line, cut if it is long."""
     first = next(iter(text.strip().splitlines()), "")
     return first if len(first) <= TITLE_LENGTH else first[: TITLE_LENGTH - 1].rstrip() + "…"

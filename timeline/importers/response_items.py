@@ -1,7 +1,7 @@
-"""Items of OpenAI's Responses API as recordings hold them: one after the other, without naming their responses.
+"""Read recorded items of OpenAI's Responses API: a flat list that does not name the items' responses.
 
-Codex rollouts and sessions of the OpenAI Agents SDK are such lists. A response is what the model gave without a break:
-it ends where something is said to the model, a call is answered, or the reader is told so.
+Codex rollouts and sessions of the OpenAI Agents SDK are such lists. Consecutive items of the model are one response: it
+ends at a message to the model, at the result of a call, or when the caller ends it.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ SAID_BY_THE_MODEL: Final = frozenset(
         "context_compaction",
     }
 )
-"""Items that are kept as `item_blocks` says."""
+"""Items that `item_blocks` reads."""
 CALLS: Final = frozenset({"local_shell_call", "shell_call", "apply_patch_call", "computer_call", "tool_search_call"})
 """Calls that have no name of their own: their type is the name."""
 NOTHING: Final = frozenset({"ghost_snapshot", "item_reference", "compaction_trigger"})
-"""Items of the client, which tell the model nothing."""
+"""Items of the client, which the model does not see."""
 
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
 _EXIT: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d{1,9})\b")
 _OPENING_LINES: Final = 400
-"""Characters at the beginning of a result in which the client says how a command ended."""
+"""Characters at the beginning of a result that are searched for the command's exit status."""
 
 
 class ItemReader:
-    """Puts items into a recording, in the order in which they stand there.
+    """Adds items to a recording, in their order.
 
     Args:
         builder: collects the recording.
-        report: where findings go.
-        is_client: says whether a text in the user's place is the client's own.
+        report: receives the findings.
+        is_client: returns whether a text in the user's role is the client's own.
 
     Attributes:
-        newest: the response that began last; empty before the first one.
-        results_end_it: whether the answer to a call ends the response; otherwise it goes on behind it.
+        newest: the id of the newest response; empty before the first one.
+        results_end_it: whether the result of a call ends the response; otherwise the response continues after it.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class ItemReader:
         return self._open
 
     def end_response(self) -> None:
-        """Say that the next item of the model begins another response."""
+        """End the response: the next item of the model begins another one."""
         self._open = False
 
     def read(self, item: dict[str, Any], origin: Origin) -> None:
-        """Read one item. One of an unknown type is reported, and kept whole as the model's."""
+        """Read one item. An item of an unknown type is reported, and kept whole as the model's."""
         type_ = text_of(item, "type") or ("message" if "role" in item else "")
         if type_ == "message" and item.get("role") != "assistant":
             self._read_message(item, origin)
@@ -110,7 +110,7 @@ class ItemReader:
                 self._add(block, origin)
 
     def _add(self, block: Block, origin: Origin) -> None:
-        """Add a block to the response that is open, or begin one."""
+        """Add a block to the open response, or begin one."""
         if not self._open:
             self.newest, self._open = f"response-{origin.key}", True
         if isinstance(block, ToolCall):
@@ -148,7 +148,7 @@ class ItemReader:
 
 
 def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
-    """Read the output of a call: a text, content parts, an object, or the old form that says whether it succeeded."""
+    """Return the result of a call: its output is a text, content parts, an object, or the old form with its success."""
     output = item.get("output", item.get("tools"))
     failed = False
     if isinstance(output, dict) and isinstance(output.get("content"), str):
@@ -179,7 +179,7 @@ _PARTS: Final = _TEXTS | {"input_image", "input_file", "image_url", "computer_sc
 
 
 def _exit_status(text: str) -> int | None:
-    """Read a command's exit status off its result: a line at its beginning, or the metadata of the older JSON form."""
+    """Return a command's exit status: from a line at the beginning of its result, or the older JSON form's metadata."""
     if text.startswith('{"output":'):
         try:
             told = json.loads(text)
@@ -193,7 +193,7 @@ def _exit_status(text: str) -> int | None:
 
 
 def _call(item: Part, type_: str) -> Block:
-    """Read a call that is named by its type; one that nothing can answer is kept whole."""
+    """Return the block of a call that is named by its type; a call that no result can name is kept whole."""
     call_id = text_of(item, "call_id") or text_of(item, "id")
     if not call_id:
         return CustomBlock(type="assistant.part", author="assistant", data=item)

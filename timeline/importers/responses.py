@@ -1,8 +1,8 @@
-"""Requests of OpenAI's Responses API: one document of items, as the API takes them and `timeline export` writes them.
+"""Read requests of OpenAI's Responses API: one document of items, as the API takes and `timeline export` writes them.
 
-Like all requests it has no times, and its responses have no names: keys and times are derived from the position, the id
-from the content. What this library put in for the API alone (the fixed opening line, the result of a call that has
-none) is left out.
+A request has no times, and its responses have no ids: keys and times are derived from the position, the conversation's
+id from the content. Items that this library added for the API alone (the fixed opening line, the result of a call
+without one) are left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 FORMAT: Final = "openai-responses"
 _ITEMS: Final = SAID_BY_THE_MODEL | CALLS | NOTHING | {"function_call_output", "custom_tool_call_output"}
 _PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
-"""What only these items have. A list of nothing but messages with plain texts is one of Chat Completions, too."""
+"""Part types that only these items have. A list of messages with plain texts is also valid Chat Completions."""
 
 
 def is_responses(document: Any) -> bool:
-    """Say whether a JSON document is a request with its ``input``, or a bare list of such items."""
+    """Return whether a JSON document is a request with its ``input``, or a bare list of such items."""
     items = document.get("input") if isinstance(document, dict) else document
     if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
         return False
@@ -46,12 +46,12 @@ def _shows_its_form(item: Item) -> bool:
 
 
 def read_responses(document: Any, name: str, digest: str) -> list[Recording]:
-    """Read a document that `is_responses` knows; the list is empty when nothing was said in it.
+    """Read a document that `is_responses` recognises; the list is empty if it has no message.
 
     Args:
         document: the decoded JSON.
-        name: the file's name without its extension, the beginning of the conversation's id.
-        digest: the hash of the file, the rest of it.
+        name: the file's name without its extension; the conversation's id begins with it.
+        digest: the hash of the file; the id ends with it.
     """
     items = document["input"] if isinstance(document, dict) else document
     report = Report(format=FORMAT, lines=len(items), records=len(items))
@@ -72,7 +72,7 @@ def _instructions(document: Any) -> str:
 
 
 def _said(items: list[Item]) -> Iterator[tuple[int, Item]]:
-    """Number the items, and leave out those that a request needs and nobody said."""
+    """Yield the items with their numbers, except for those that this library added to satisfy the API."""
     for number, item in enumerate(items, start=1):
         opening = number == 1 and [part.get("text") for part in parts_of(item.get("content"))] == [OPENING_LINE]
         if not opening and item.get("output") != INTERRUPTED:

@@ -1,9 +1,8 @@
-"""SWE-agent trajectories: the history that the model was shown, into blocks; calls of functions and actions as text.
+"""Read SWE-agent trajectories: the history that the model saw, with function calls or with actions as text.
 
-The `history` holds what every agent was shown, in order; the `trajectory` beside it holds the steps with their times,
-and it alone knows the observation that ended the run. Where there is no history, the steps are read in its place. There
-are no times and no figures of single model calls: times are derived, a second a message, and the recorded execution
-time before a result.
+The `history` has the messages of every agent, in order; the `trajectory` has the steps with their durations, and only
+it has the observation that ended the run. Without a history the steps are read instead. There are no timestamps and no
+usage of single model calls: times are derived, one second a message, plus the recorded execution time before a result.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "swe-agent"
 SHELL: Final = "bash"
-"""The tool of an action that is text: SWE-agent runs it in a shell, its own commands being functions of that."""
+"""The tool of a text action: SWE-agent runs it in a shell, where its own commands are shell functions."""
 MOST_SECONDS: Final = 7 * 86_400.0
-"""The longest execution time that is believed."""
+"""The longest plausible execution time; longer ones are ignored."""
 
 _SIGNS: Final = ("agent", "message_type", "action", "is_demo")
-"""What an entry of a history has, and a chat message has not."""
+"""Keys that an entry of a history has, and a chat message has not."""
 
 Entry = dict[str, Any]
 
 
 def is_swe_agent(value: Any) -> bool:
-    """Say whether a JSON value is a trajectory of SWE-agent, or the attempts of a run that was repeated."""
+    """Return whether a JSON value is a trajectory of SWE-agent, or the attempts of a repeated run."""
     if not isinstance(value, dict):
         return False
     if any(isinstance(e.get("role"), str) and any(sign in e for sign in _SIGNS) for e in _objects(value, "history")):
@@ -55,9 +54,9 @@ def read_swe_agent(document: Entry, name: str, digest: str) -> list[Recording]:
     """Read a trajectory: the agent's conversation, those of its helpers, then those of other attempts.
 
     Args:
-        document: the decoded JSON, one that `is_swe_agent` knows.
-        name: the file's name without its extension, the beginning of the conversation's id.
-        digest: the hash of the file, the rest of it.
+        document: the decoded JSON, one that `is_swe_agent` recognises.
+        name: the file's name without its extension; the conversation's id begins with it.
+        digest: the hash of the file; the id ends with it.
     """
     id_ = f"{name}-{digest[:12]}"
     found = _read_run(document, id_)
@@ -68,7 +67,7 @@ def read_swe_agent(document: Entry, name: str, digest: str) -> list[Recording]:
 
 
 def _read_run(run: Entry, id_: str) -> list[Recording]:
-    """Read one run: the agent that the history begins with comes first; what only others were shown is theirs."""
+    """Read one run: the first agent of the history comes first; entries that only other agents saw are theirs."""
     history = run.get("history")
     entries = history if isinstance(history, list) and history else list(_entries_of_steps(run))
     main = next(filter(None, (_agent_of(entry) for entry in entries if _is_own(entry))), "")
@@ -78,7 +77,7 @@ def _read_run(run: Entry, id_: str) -> list[Recording]:
     found: list[Recording] = []
     for agent, told in sorted(by_agent.items(), key=lambda item: item[0] != main):
         if not any(_is_own(entry) for _, entry in told):
-            continue  # demonstrations of other agents, which the model was never shown
+            continue  # demonstrations of other agents, which the model never saw
         reader = _Reader(Report(format=FORMAT, lines=len(entries), records=len(told)), run)
         for number, entry in told:
             reader.read(entry, number)
@@ -90,7 +89,7 @@ def _read_run(run: Entry, id_: str) -> list[Recording]:
 
 
 class _Reader:
-    """Reads the entries that one agent was shown."""
+    """Reads the entries of one agent."""
 
     def __init__(self, report: Report, run: Entry) -> None:
         self.report = report
@@ -103,9 +102,9 @@ class _Reader:
             self._steps[text_of(step, "action").strip()].append(step)
         self._step: Entry = {}
         self._open: str | None = None
-        """The call that nothing has answered yet."""
+        """The call that has no result yet."""
         self._is_text = False
-        """Whether that call was an action that is text, answered by the next user message."""
+        """Whether that call is a text action, whose result is the next user message."""
         report.note("missing_time", 1, "times are derived from the position, and from the execution times")
         if told := _figures_of_run(run):
             report.note("missing_usage", 1, told)
@@ -127,14 +126,14 @@ class _Reader:
             self._read_message(entry, number)
 
     def finish(self, number: int) -> tuple[RecordedEvent, ...]:
-        """Return the events, behind them the observation that ended the run: the steps alone hold it."""
+        """Return the events, followed by the observation that ended the run, which only the steps have."""
         if self._open and isinstance(last := self._step.get("observation"), str):
             self._read_observation({"content": last}, number + 1)
         return self.builder.finish()
 
     def _read_message(self, entry: Entry, number: int) -> None:
         blocks = self._decode(entry, number)
-        # A later user message that is called an observation is what the client says of an answer without an action.
+        # A later user message marked as an observation is the client's reply to an answer without an action.
         says = bool(self.builder.first_prompt) and entry.get("message_type") == "observation"
         told = (client_message(b.text) if says and isinstance(b, UserPrompt) else b for b in blocks)
         self.builder.add_said(
@@ -182,12 +181,12 @@ def _agent_of(entry: Any) -> str:
 
 
 def _is_own(entry: Any) -> bool:
-    """Say whether an entry is no demonstration: what the agent did itself, or was told."""
+    """Return whether an entry belongs to the run itself, not to a demonstration."""
     return not (isinstance(entry, dict) and entry.get("is_demo") is True)
 
 
 def _as_call(entry: Entry, call_id: str) -> Entry:
-    """Make a message with a call of one whose action is text; its own words are the thought before the action."""
+    """Return a message with a text action as one with a call; its text is the thought before the action."""
     thought = entry.get("thought")
     said = thought if isinstance(thought, str) else entry.get("content")
     function = {"name": SHELL, "arguments": {"command": text_of(entry, "action").strip()}}
@@ -195,7 +194,7 @@ def _as_call(entry: Entry, call_id: str) -> Entry:
 
 
 def _action_beside(entry: Entry) -> str:
-    """Return the action of an entry whose calls stand beside its text; otherwise the text shows it."""
+    """Return the action of an entry with recorded calls; empty for an entry whose text contains its action."""
     return text_of(entry, "action") if entry.get("tool_calls") else ""
 
 
@@ -204,7 +203,7 @@ def _thinking(entry: Entry) -> list[Entry]:
 
 
 def _entries_of_steps(run: Entry) -> Iterator[Entry]:
-    """Make a history of the steps: what was asked in the first one, then each response with its observation."""
+    """Yield a history made from the steps: the query of the first one, then each response with its observation."""
     steps = _objects(run, "trajectory")
     if steps:
         yield from _objects(steps[0], "query") or _objects(steps[0], "messages")
@@ -216,7 +215,7 @@ def _entries_of_steps(run: Entry) -> Iterator[Entry]:
 
 
 def _model_of(run: Entry) -> str:
-    """Return the model that the run was configured with; newer versions keep the configuration as text."""
+    """Return the configured model of the run; newer versions keep the configuration as text."""
     config = run.get("replay_config")
     if isinstance(config, str):
         try:
@@ -236,7 +235,7 @@ def _figures_of_run(run: Entry) -> str:
 
 
 def _seconds(told: Any) -> timedelta:
-    """Return a recorded duration; what cannot be one counts nothing."""
+    """Return a recorded duration, or zero if the value cannot be one."""
     is_number = isinstance(told, int | float) and not isinstance(told, bool)
     return timedelta(seconds=told) if is_number and 0 <= told <= MOST_SECONDS else timedelta()
 

@@ -1,8 +1,8 @@
-"""The conversations that an adapter keeps open, whichever way its framework calls.
+"""Keep an adapter's conversations open, for hooks that are called with or without an event loop.
 
-Frameworks call their hooks with an event loop or without one, and a store belongs to the loop that it was opened in. An
-adapter writes what it does once, as a generator of steps: each is a function to call, of the timeline or of the
-framework. `carry_out` and `carry_out_async` go through the steps in the one way and in the other.
+A store belongs to the event loop that it was opened in. An adapter writes each hook once, as a generator of steps: each
+step is a function to call, of the timeline or of the framework. `carry_out` runs the steps without an event loop,
+`carry_out_async` in one.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MOST_OPEN: Final = 64
-"""Conversations that are kept open; opening one again costs its window, and reading its log once."""
+"""The most open conversations; opening one again reads its window, and its log once."""
 
 
 class Ours(NamedTuple):
-    """A step of the timeline's: it runs in the loop of the store."""
+    """A step of the timeline, which runs in the event loop of the store."""
 
     call: Callable[[], Any]
 
 
 class Theirs(NamedTuple):
-    """A step of the framework's: it runs where the framework called."""
+    """A step of the framework, which runs where the framework called the hook."""
 
     call: Callable[[], Any]
 
 
 Steps: TypeAlias = "Generator[Ours | Theirs, Any, R]"
-"""What an adapter does; a step's result is sent in, its error thrown in."""
+"""The steps of a hook: each step's result is sent into the generator, its error thrown into it."""
 
 
 class Followed(NamedTuple):
@@ -55,11 +55,11 @@ class Followed(NamedTuple):
 
 
 class Conversations:
-    """Opens the conversations of one store as they are asked for.
+    """Opens the conversations of one store on demand.
 
     Args:
-        store: an open one. Of `timeline.open_store`, for hooks that are awaited in the loop that it was opened in; of
-            `timeline.sync.open_store`, for these and all others.
+        store: an open store. One from `timeline.open_store` serves hooks that are awaited in the loop that it was
+            opened in; one from `timeline.sync.open_store` serves all hooks.
         policy, summarizer, hooks, observer: as for `Timeline.open`.
     """
 
@@ -80,7 +80,7 @@ class Conversations:
         self._open: OrderedDict[str, Followed] = OrderedDict()
 
     def opened(self, conversation: str) -> Steps[Followed]:
-        """Return a conversation, opened if it is not, or begun."""
+        """Return an open conversation; open it, or begin it, if necessary."""
         known = self._open.get(conversation)
         if known is None:
             opened = yield Ours(partial(self._opener, conversation))
@@ -91,7 +91,7 @@ class Conversations:
         return known
 
     def carry_out(self, steps: Steps[R]) -> R:
-        """Go through steps where there is no event loop.
+        """Run steps without an event loop.
 
         Raises:
             InvalidArgument: the store belongs to an event loop.
@@ -106,13 +106,13 @@ class Conversations:
         return _carry_out(steps)
 
     async def carry_out_async(self, steps: Steps[R]) -> R:
-        """Go through steps in an event loop; a blocking store is asked in a thread."""
+        """Run steps in an event loop; a blocking store is called in a thread."""
         try:
             step = next(steps)
             while True:
                 try:
                     result = await self._done(step)
-                except BaseException as error:  # noqa: BLE001 - it belongs to whoever yielded the step
+                except BaseException as error:  # noqa: BLE001 - the generator that yielded the step handles it
                     step = steps.throw(error)
                 else:
                     step = steps.send(result)
@@ -133,7 +133,7 @@ def _carry_out(steps: Steps[R]) -> R:
         while True:
             try:
                 result = step.call()
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever yielded the step
+            except BaseException as error:  # noqa: BLE001 - the generator that yielded the step handles it
                 step = steps.throw(error)
             else:
                 step = steps.send(result)

@@ -5,10 +5,10 @@
 
     agent = create_agent(model, tools, middleware=[TimelineMiddleware(store)])
 
-Before each call of the model, what is new in the agent's messages is appended to the log of its thread, and the model
-is sent what the log shows now. The agent's own state stays whole: nothing that this middleware says gets into it. A
-reply is in the log once the agent has accepted it, which is at the next call, or at the end of the run: what other
-middleware made of it, or a human, is what happened.
+Before each call of the model, the agent's new messages are appended to the log of its thread, and the model receives
+the context that the log renders to. The agent's own state stays whole: this middleware adds nothing to it. A reply is
+appended when the agent has accepted it (at the next call, or at the end of the run), because other middleware or a
+human may change it until then.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Sends the model what a timeline shows. Put it last in the list, so that nothing changes what it rendered.
+    """Sends the model the context of a timeline. Put it last in the list, so that nothing changes its context.
 
     A call that the model refuses for its size is made once more, with a smaller context. One middleware serves any
     number of threads at a time.
 
     Args:
-        store: an open one. Of `timeline.open_store`, for agents that are called with ``await`` in the same event loop;
-            of `timeline.sync.open_store`, for agents that are called in either way.
+        store: an open store. One from `timeline.open_store` serves agents that are called with ``await`` in the same
+            event loop; one from `timeline.sync.open_store` serves all agents.
         policy: when to compact, and how; as for `Timeline.open`.
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
         observer: watches renders and compactions, for traces and metrics.
-        conversation: the id of the conversation, or a function that tells it by the run's config; the id of the thread
-            unless given. Agents that share a thread, such as one that is another one's tool, need one each.
-        recall: whether the model gets the tool that reads back what is summarised or hidden.
+        conversation: the id of the conversation, or a function that returns it for the run's config; the id of the
+            thread unless given. Agents that share a thread, such as one that is another's tool, need one each.
+        recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Send the model what the thread's log shows.
+        """Send the model the context of the thread's log.
 
         Raises:
             ContextRefused: the model refused the smaller context too.
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
             InvalidArgument: the run names no thread, or the store belongs to an event loop.
-            StoreError: the store refused.
+            StoreError: the store cannot be read or written.
         """
         return self._conversations.carry_out(self._call(request, handler))
 
@@ -103,7 +103,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return await self._conversations.carry_out_async(self._call(request, handler))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Append what the run ended with."""
+        """Append the last messages of the run."""
         del runtime
         self._conversations.carry_out(self._caught_up(told_in(state["messages"], ())))
 
@@ -115,7 +115,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
     ) -> Steps[ModelResponse[Any]]:
-        """Render and call; where the context was refused for its size, once more with a smaller one."""
+        """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
         told = told_in(request.messages, request.state["messages"])
         timeline = (yield from self._caught_up(told)).timeline
         system, tools = _system_of(request, told.leading), [_schema_of(tool) for tool in request.tools]
@@ -137,7 +137,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 return reply
 
     def _caught_up(self, told: Told) -> Steps[Followed]:
-        """Return the thread's conversation, with what is new in the agent's messages appended."""
+        """Append the agent's new messages to the thread's conversation, and return it."""
         followed = yield from self._conversations.opened(self._id())
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
         yield Ours(partial(followed.follower.take, read_messages(told.said, is_begun=is_begun)))
@@ -159,7 +159,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return str(thread)
 
     def _recall_tool(self) -> BaseTool:
-        """Make the tool that reads a path of the conversation that calls it."""
+        """Return the tool that reads a path of the calling conversation."""
         told: Any = schema("anthropic")  # there only the path is required
 
         def read(**arguments: Any) -> str:
@@ -184,7 +184,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime) -> Steps[None]:
-    """Record what a call used."""
+    """Record the usage of a call."""
     message = next((message for message in reply.result if message.type == "ai"), None)
     told = message.response_metadata if message is not None else {}
     finish = told.get("finish_reason") or told.get("stop_reason")
@@ -202,20 +202,20 @@ def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime) ->
 
 
 def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:
-    """Return the system prompt that the log is told of: one message's content as it is, several ones' texts."""
+    """Return the system prompt for the render: the content of a single message, or the texts of several."""
     own = [] if request.system_message is None else [request.system_message]
     contents = [plain(message.content) for message in (*own, *leading)]
     return contents[0] if len(contents) == 1 else ("\n\n".join(str(m.text) for m in (*own, *leading)) or None)
 
 
 def _schema_of(tool: Any) -> JsonValue:
-    """Return what a model is told of a tool; a provider's own tool comes as its schema."""
+    """Return the schema of a tool as the model receives it; a provider's own tool is its schema already."""
     told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
     return told
 
 
 def usage_of(message: Any) -> Usage:
-    """Read LangChain's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    """Return a message's usage; LangChain's ``input_tokens`` include tokens read from and written to the cache."""
     told = getattr(message, "usage_metadata", None)
     details = told.get("input_token_details") if isinstance(told, dict) else None
     read, hour = count_of(details, "cache_read"), count_of(details, "ephemeral_1h_input_tokens")

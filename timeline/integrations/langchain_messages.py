@@ -1,8 +1,8 @@
-"""LangChain's messages: into blocks, and a context into messages.
+"""Convert LangChain's messages into blocks, and a context into messages.
 
-A message is read by its attributes. Written are LangChain's standard content blocks, which the chat models of all
-providers take; a message that says what one of the caller's says is that very object (`timeline.integrations.said`), so
-that what only its provider understands stays with it.
+A message is read by its attributes. The written messages have LangChain's standard content blocks, which the chat
+models of all providers take. A message with the same content as one of the caller's is that very object
+(`timeline.integrations.said`), so that its provider's own data stays with it.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 _TEXTS: Final = {"text": "text", "output_text": "text", "refusal": "refusal"}
-"""Types of content blocks that say something, and the key that they say it under."""
+"""Types of content blocks with a text, and the key of that text."""
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call"})
-"""Types of content blocks that stand for one of the message's calls."""
+"""Types of content blocks that represent one of the message's calls."""
 _FRAGMENTS: Final = frozenset({"input_json_delta", "tool_call_chunk"})
-"""Types of content blocks that a stream left behind: the message's calls say the same."""
+"""Types of content blocks that remain from a stream: the message's calls have the same content."""
 _THOUGHTS: Final = {"thinking": "thinking", "reasoning": "reasoning", "redacted_thinking": "", "reasoning_content": ""}
-"""Types of content blocks that the model thought, and the key of their text."""
+"""Types of content blocks with reasoning, and the key of their text."""
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
-"""Reasoning that is written back too: where it is signed, its provider demands it in a tool loop."""
+"""Reasoning that is written back, too: a provider demands its signed reasoning in a tool loop."""
 _MEDIA: Final = frozenset({"image", "image_url", "audio", "file", "video", "document"})
 _SYSTEM: Final = frozenset({"system", "SystemMessageChunk"})
 _PASSING: Final = frozenset({"human", "system", "chat"})
 """Kinds of messages that another middleware may add to one request."""
 _SUMMARY: Final = "summarization"
-"""What LangChain's own summaries are marked with."""
+"""The mark of LangChain's own summaries."""
 _ID_LENGTH: Final = OPENAI_CHAT.id_length
 """The shortest that any provider allows, since the model of the next call may be another one's."""
 
 
 class Told(NamedTuple):
-    """The messages of a request, parted by what a timeline does with them.
+    """The messages of a request, divided by what the timeline does with them.
 
     Attributes:
-        leading: system messages that they begin with; the prefix of every request.
+        leading: the leading system messages; the prefix of every request.
         said: the conversation.
-        passing: what other middleware tells the model for this once.
+        passing: messages that other middleware adds to this request only.
     """
 
     leading: list[AnyMessage]
@@ -69,13 +69,13 @@ class Told(NamedTuple):
 
 
 def told_in(messages: Sequence[Any], state: Sequence[AnyMessage]) -> Told:
-    """Part the messages of a request.
+    """Divide the messages of a request.
 
-    Where another middleware cleared a message for this request, the agent's own is meant: what is cleared is for the
-    log's policy to say. What stands in no state, and is neither a response nor a result, is there for this once.
+    If another middleware cleared a message for this request, the agent's own message is used: the log's policy decides
+    what to clear. A message that is not in the state, and is neither a response nor a result, is for this request only.
 
     Args:
-        messages: of the request, as other middleware left them.
+        messages: the messages of the request, as other middleware left them.
         state: the agent's own messages.
     """
     own = {message.id: message for message in state if message.id}
@@ -101,16 +101,16 @@ def _uncleared(message: Any, own: dict[str, AnyMessage]) -> AnyMessage:
 def read_messages(messages: Sequence[BaseMessage], *, is_begun: bool) -> list[list[Block]]:
     """Read messages, each into its blocks; turn ids are left open.
 
-    Left out are results that only say that there is none, and, where the log holds what it stands for, a summary that
-    another middleware wrote.
+    Results that only report a missing result are left out. So is another middleware's summary, if the log has the
+    summarised messages.
 
     Args:
         messages: without leading system messages.
-        is_begun: the log holds something, so that a summary stands for what it holds. Where it holds nothing, the
-            summary is all that is known, and is kept as it is.
+        is_begun: whether the log has events, so that a summary repeats them. In an empty log the summary is all that is
+            known, and is kept.
 
     Raises:
-        InvalidBlock: one of them is no message; the field says which.
+        InvalidBlock: an element is not a message; the field names it.
     """
     return [_read(message, number, is_begun=is_begun) for number, message in enumerate(messages)]
 
@@ -136,7 +136,7 @@ def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
 
 
 def _parts(content: Any) -> list[Part]:
-    """Give content one form, a list of blocks as plain values, without a stream's numbers."""
+    """Return content as a list of blocks of plain values, without a stream's numbers."""
     told = content if isinstance(content, list) else [content]
     parts = [{"type": "text", "text": part} if isinstance(part, str) else plain(part) for part in told]
     return [{key: value for key, value in part.items() if key != "index"} for part in parts if isinstance(part, dict)]
@@ -158,7 +158,7 @@ def _asked(part: Part) -> Block | None:
 
 
 def _answered(message: Any) -> Iterator[Block]:
-    """Read what a model said: its content in order, each call where it stands, or at the end."""
+    """Yield the blocks of a model's message: its content in order, each call in its place, or at the end."""
     response_id = message.id or f"lc_{uuid4()}"
     left = _calls(message, response_id)
     thought = message.additional_kwargs.get("reasoning_content")
@@ -184,7 +184,7 @@ def _answered(message: Any) -> Iterator[Block]:
 
 
 def _calls(message: Any, response_id: str) -> list[ToolCall]:
-    """Read a message's calls, those that are no valid ones too."""
+    """Return a message's calls, the invalid ones too."""
     told = [*message.tool_calls, *message.invalid_tool_calls]
     return [
         ToolCall(
@@ -223,7 +223,7 @@ def _result(message: Any) -> list[Block]:
 
 
 def _media(part: Part) -> Part:
-    """Put a picture or document of LangChain's into the form that every wire knows; leave all else as it is."""
+    """Return LangChain's picture or document in the form that every wire knows; any other part unchanged."""
     kind = {"image": "image", "file": "document"}.get(str(part.get("type")))
     mime, data = text_of(part, "mime_type"), text_of(part, "base64") or text_of(part, "data")
     if kind and mime and data and (kind == "image" or mime == "application/pdf"):
@@ -240,7 +240,7 @@ def to_messages(context: NeutralContext, given: Sequence[AnyMessage]) -> list[An
     """Write a context as messages, without the system prompt.
 
     Args:
-        context: what the model is to see.
+        context: the context for the model.
         given: the caller's messages; those that the context shows unaltered are in the result as they are.
     """
     writer = _Writer(context.model)
@@ -254,10 +254,10 @@ def to_messages(context: NeutralContext, given: Sequence[AnyMessage]) -> list[An
 
 
 class _Writer:
-    """Writes messages, and for each what it says.
+    """Writes messages, and the sayings of each.
 
     Args:
-        model: that the request is for.
+        model: the model of the request.
     """
 
     def __init__(self, model: str) -> None:
@@ -267,12 +267,12 @@ class _Writer:
         self._ids = Ids(OPENAI_CHAT.id_pattern, _ID_LENGTH)
 
     def write(self, message: AnyMessage, says: Sayings) -> None:
-        """Add a message; one that says nothing of the caller's says ``()``."""
+        """Add a message; ``says`` is ``()`` for one that cannot equal any of the caller's."""
         self.messages.append(message)
         self.sayings.append(says)
 
     def add(self, item: Prompted | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or a message to the model."""
         if isinstance(item, Response):
             self._add_response(item)
             return
@@ -329,7 +329,7 @@ def _content(parts: list[Part]) -> Any:
 
 
 def _response_content(content: list[Part]) -> Any:
-    """Write what a model said; where it thought, calls keep their places among its thoughts."""
+    """Write a response's content; if it has reasoning, the calls keep their places in between."""
     if any(part["type"] in _THINKING for part in content):
         return content
     texts = [part for part in content if part["type"] != "tool_use"]
@@ -349,7 +349,7 @@ def _assistant_parts(entry: Entry) -> list[Part]:
 
 
 def _media_parts(entry: Entry) -> list[Part]:
-    """Write pictures and documents as LangChain's standard blocks; what is none was one of LangChain's as it is."""
+    """Return pictures and documents as LangChain's standard blocks; other parts were LangChain's own and stay as is."""
     return [_standard(part) for part in content_parts(entry.data)]
 
 

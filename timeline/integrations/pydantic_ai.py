@@ -5,10 +5,10 @@
 
     agent = Agent(model, capabilities=[TimelineCapability(store)])
 
-Before each attempt at a model request, what is new in the run's history is appended to the log of its conversation, and
-the model is sent what the log shows now. The history itself stays whole: only the request on the wire is another one. A
-response is in the log once the run has accepted it, which is at the next request, or at the end of the run, however it
-ends.
+Before each attempt at a model request, the new messages of the run's history are appended to the log of its
+conversation, and the model receives the context that the log renders to. The history itself stays whole: only the
+request on the wire changes. A response is appended when the run has accepted it: at the next request, or at the end of
+the run, however it ends.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ class _Attempt:
 
 
 class TimelineCapability(AbstractCapability[AgentDepsT]):
-    """Sends the model what a timeline shows. It is the innermost capability, so that nothing changes what it rendered.
+    """Sends the model the context of a timeline. It is the innermost capability, so that nothing changes its context.
 
     A request that the model refuses for its size is made once more, with a smaller context. One capability serves any
     number of agents and runs at a time.
 
     Args:
-        store: an open one. Of `timeline.open_store`, for runs that are awaited in the same event loop; of
-            `timeline.sync.open_store`, for all runs.
+        store: an open store. One from `timeline.open_store` serves runs that are awaited in the same event loop; one
+            from `timeline.sync.open_store` serves all runs.
         policy: when to compact, and how; as for `Timeline.open`.
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
         observer: watches renders and compactions, for traces and metrics.
-        conversation: the id of the conversation, or a function that tells it by the run's context; the run's
+        conversation: the id of the conversation, or a function that returns it for the run's context; the run's
             ``conversation_id`` unless given.
-        recall: whether the model gets the tool that reads back what is summarised or hidden.
+        recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
 
     def __init__(
@@ -102,15 +102,15 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """Return None: a store cannot be told in a file."""
+        """Return None: a store cannot be serialized."""
         return None
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Say that nothing stands between this capability and the model."""
+        """Return the innermost place, so that no other capability changes the rendered context."""
         return CapabilityOrdering(position="innermost")
 
     def get_toolset(self) -> AgentToolset[AgentDepsT] | None:
-        """Return the tool that reads back what is summarised or hidden, where the model is to have it."""
+        """Return the tool that reads summarised and hidden blocks, if the model is to have it."""
         if not self._recall:
             return None
         told: Any = schema("anthropic")  # there only the path is required
@@ -120,7 +120,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
     async def prepare_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put what the conversation's log shows in the place of the request's messages.
+        """Replace the request's messages by the context of the conversation's log.
 
         Raises:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
@@ -145,7 +145,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
     async def after_model_request(
         self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Record what a request used."""
+        """Record the usage of a request."""
         del request_context
         attempt = self._attempts.pop(_run(ctx), None)
         await self._conversations.carry_out_async(
@@ -173,7 +173,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         raise RetryModelRequest
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Append what the run ended with, however it ends."""
+        """Append the last messages of the run, even if it fails."""
         try:
             return await handler()
         finally:
@@ -189,7 +189,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         return context
 
     def _caught_up(self, conversation: str, history: Parted) -> Steps[Followed]:
-        """Return a conversation, with what is new in a run's history appended."""
+        """Append the new messages of a run's history to a conversation, and return it."""
         followed = yield from self._conversations.opened(conversation)
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
         yield Ours(partial(followed.follower.take, read_units(history.said, is_begun=is_begun)))
@@ -237,7 +237,7 @@ def _run(ctx: RunContext[Any]) -> str:
 
 
 def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
-    """Return the system prompt that the log is told of: that of the history, then the instructions."""
+    """Return the system prompt for the render: that of the history, then the instructions."""
     parameters, last = request.model_request_parameters, request.messages[-1]
     told = parameters.instruction_parts
     instructions = InstructionPart.join(told) if told else getattr(last, "instructions", None)
@@ -246,7 +246,7 @@ def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
 
 
 def _tools_of(request: ModelRequestContext) -> list[JsonValue]:
-    """Return what the model is told of its tools."""
+    """Return the schemas of the tools as the model receives them."""
     parameters = request.model_request_parameters
     return [_schema_of(tool) for tool in (*parameters.function_tools, *parameters.output_tools)]
 
@@ -258,7 +258,7 @@ def _schema_of(tool: ToolDefinition) -> JsonValue:
 
 
 def usage_of(told: RequestUsage) -> Usage:
-    """Read the framework's usage, where ``input_tokens`` includes what the cache answered and took in."""
+    """Return a usage; the framework's ``input_tokens`` include tokens read from and written to the cache."""
     read, written, hour = told.cache_read_tokens, told.cache_write_tokens, told.cache_write_1h_tokens
     return Usage(
         input_tokens=max(0, told.input_tokens - read - written),

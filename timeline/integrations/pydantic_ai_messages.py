@@ -1,9 +1,9 @@
-"""Pydantic AI's messages: into blocks, and a context into messages.
+"""Convert Pydantic AI's messages into blocks, and a context into messages.
 
-A request's parts are read one by one, a response as a whole. A part or response that says what one of the run's says is
-that very object (`timeline.integrations.said`), so that signatures, cache points and what else only its provider
-understands stay with it. What the framework keeps in its requests for its own use (what became of instructions, tools,
-capabilities) is no part of the conversation, and stands at the head of what is sent.
+A request's parts are read one by one, a response as a whole. A written part or response with the same content as one of
+the run's is that very object (`timeline.integrations.said`), so that its signatures, cache points and other data of the
+provider stay with it. The framework's own parts of a request (about instructions, tools, capabilities) are not part of
+the conversation; they are sent first.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ _FILES: Final[TypeAdapter[Any]] = TypeAdapter(MultiModalContent)
 
 
 class Parted(NamedTuple):
-    """A history, parted by what a timeline does with it.
+    """A history, divided by what the timeline does with its parts.
 
     Attributes:
-        system: system prompts that it begins with; the prefix of every request.
+        system: the leading system prompts; the prefix of every request.
         bookkeeping: the framework's own parts, which are sent as they are.
         said: the conversation, part by part.
     """
@@ -96,7 +96,7 @@ class Parted(NamedTuple):
 
 
 def parted(messages: Sequence[ModelMessage]) -> Parted:
-    """Part a run's history into its prefix, the framework's own parts, and the conversation."""
+    """Divide a run's history into its prefix, the framework's own parts, and the conversation."""
     found = Parted([], [], [])
     last = len(messages) - 1
     for number, message in enumerate(messages):
@@ -122,12 +122,12 @@ def parted(messages: Sequence[ModelMessage]) -> Parted:
 def read_units(units: Sequence[Unit], *, is_begun: bool) -> list[list[Block]]:
     """Read parts and responses, each into its blocks; turn ids are left open.
 
-    Left out are results that only say that there is none, and, where the log holds what it stands for, a summary that
-    the application wrote.
+    Results that only report a missing result are left out. So is a summary by the application, if the log has the
+    summarised messages.
 
     Args:
-        units: as `parted` gives them.
-        is_begun: the log holds something. Where it holds nothing, a summary is all that is known, and is kept as it is.
+        units: units from `parted`.
+        is_begun: whether the log has events. In an empty log a summary is all that is known, and is kept.
     """
     return [
         list(_answered(unit)) if isinstance(unit, ModelResponse) else _asked(unit, is_begun=is_begun) for unit in units
@@ -253,9 +253,9 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
     """Write a context as messages, the system prompts of the history first.
 
     Args:
-        context: what the model is to see.
-        history: of the run; what the context shows of it unaltered is in the result as it is.
-        last: the request that is being made; what it says of itself, the last message of the result says too.
+        context: the context for the model.
+        history: the run's history; parts that the context shows unaltered are in the result as they are.
+        last: the current request; the last message of the result has its attributes.
     """
     writer = _Writer(context.model)
     for item in said_in(context):
@@ -290,12 +290,12 @@ class _Writer:
         self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
 
     def write(self, unit: Unit, says: Sayings) -> None:
-        """Add a part or a response; one that says nothing of the run's says ``()``."""
+        """Add a part or a response; ``says`` is ``()`` for one that cannot equal any of the run's."""
         self.units.append(unit)
         self.sayings.append(says)
 
     def add(self, item: Prompted | Response) -> None:
-        """Write a response with its results, or something said to the model."""
+        """Write a response with its results, or a message to the model."""
         if isinstance(item, Response):
             self._add_response(item)
             return
@@ -344,7 +344,7 @@ def _user_content(entry: Entry) -> list[Any]:
 
 
 def _files(entry: Entry) -> list[Any]:
-    """Write pictures and documents as the framework's; what is no file of anybody's is told in a line."""
+    """Return pictures and documents as the framework's files; any other part as a line of text."""
     return [_file(part) or unseen_line(entry, part) for part in content_parts(entry.data)]
 
 

@@ -1,9 +1,8 @@
-"""What a context says, message by message, and which of a framework's own messages say the same.
+"""Match the messages of a context with a framework's own messages, by their content.
 
-Every framework has messages of its own, and what a model made of them before holds more than blocks do: signatures, ids
-of the provider's, citations. So a message of the context that says what one of the framework's says goes out as that
-very object, and only the others (summaries, what stands for hidden content, what the framework does not have) are
-written from the log.
+A framework's messages hold more than blocks do: signatures, the provider's ids, citations. So a message of the context
+with the same content as one of the framework's is sent as that very object. Only the others (summaries, replacements of
+hidden content, messages that the framework does not have) are written from the log.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def said_in(context: NeutralContext) -> Iterator[Prompted | Response]:
 
 
 def _same_message(before: Entry, entry: Entry) -> bool:
-    """Say whether two entries came in one message: a message in which a user asks something has a turn of its own."""
+    """Return whether two entries came in one message: each message with a user's prompt has a turn of its own."""
     kinds = {before.type, entry.type}
     return kinds <= _OF_ONE_MESSAGE and before.role == entry.role == "user" and _turn(before) == _turn(entry)
 
@@ -66,12 +65,12 @@ def _turn(entry: Entry) -> str:
 
 
 def sends_back(entry: Entry, model: str) -> bool:
-    """Say whether reasoning goes back to the model, seeing what became of the prefix that it was signed behind."""
+    """Return whether reasoning is sent back to the model; signed reasoning is not, behind a rewritten prefix."""
     return ANTHROPIC.takes_back(entry, model)
 
 
 def said_by(response: Response, model: str) -> list[Placed | Call]:
-    """Return the parts of a response that are sent: reasoning whose signature holds no more is left out."""
+    """Return the sent parts of a response; reasoning with a signature that is no longer valid is left out."""
     return [
         part
         for part in response.parts
@@ -108,10 +107,10 @@ def _data(block: Block) -> JsonValue:
 
 
 def originals(made: Sequence[Sayings], given: Sequence[Sayings]) -> list[int | None]:
-    """Say for each message of a context which of the framework's says the same; None where none does.
+    """Return for each message of a context the index of the framework's message with the same content, or None.
 
-    A context is the end of a conversation, so the search begins at the end: of two messages that say the same, it is
-    the newer one that is shown.
+    A context is the end of a conversation, so the search begins at the end: of two messages with the same content the
+    newer one is shown.
     """
     last = len(given) - 1
     places = Places(says or None for says in reversed(given))

@@ -4,10 +4,10 @@
 
     timeline = await Timeline.open(store, "conversation-1", observer=Telemetry())
 
-Without an SDK in the process every span is one that nobody records. Names that begin with ``gen_ai.`` are those of
-OpenTelemetry's conventions for generative AI, which are still in development; what these have no word for begins with
-``timeline.``. Content is recorded only when asked for: messages as JSON, in the form of these conventions. The host's
-own spans of its model calls, agents and tools are the host's.
+Without an SDK in the process no span is recorded. Names that begin with ``gen_ai.`` follow OpenTelemetry's conventions
+for generative AI, which are still in development; all other names begin with ``timeline.``. Content is recorded only
+on request: messages as JSON, in the form of these conventions. The host makes its own spans of model calls, agents and
+tools.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Telemetry(Observer):
     Args:
         tracer_provider: makes the spans; the global one unless given.
         meter_provider: makes the instruments; the global one unless given.
-        include_content: say in spans what prompts, messages and summaries say, and what errors say.
+        include_content: record in spans the content of prompts, messages and summaries, and the messages of errors.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Telemetry(Observer):
 
     @contextmanager
     def rendering(self, conversation: str) -> Iterator[Callable[[RenderedContext], None]]:
-        """Stand around a recorded render."""
+        """Open a span around a recorded render."""
         with self._span("render_timeline", {CONVERSATION: conversation}) as span:
 
             def rendered(context: RenderedContext) -> None:
@@ -189,7 +189,7 @@ class Telemetry(Observer):
     def compacting(
         self, conversation: str, reason: CompactReason, step: CoveringStep
     ) -> Iterator[Callable[[CompactionCompleted, Window, Window], None]]:
-        """Stand around one compaction."""
+        """Open a span around one compaction."""
         trigger = {f"{_COMPACTION}trigger": reason, f"{_COMPACTION}strategy": _strategy(step)}
         began, outcome, token = perf_counter(), "previews", _CURRENT.set(conversation)
         try:
@@ -226,7 +226,7 @@ class Telemetry(Observer):
         trace.get_current_span().add_event("timeline.pruned", {**trigger, **figures})
 
     def asking(self, summarizer: Summarizer) -> Summarizer:
-        """Put a span around each request to a summarizer that may call a model."""
+        """Return a summarizer with a span around each request, if it may call a model."""
         if isinstance(summarizer, summarizers.ExtractiveSummarizer):
             return summarizer
         return _Asked(summarizer, self._chat)
@@ -263,7 +263,7 @@ class Telemetry(Observer):
 
     @contextmanager
     def _span(self, name: str, attributes: Mapping[str, str], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
-        """Stand a span around something; say no more of an error than its type, unless content is wanted."""
+        """Open a span; record only the type of an error, unless content is wanted."""
         with self._tracer.start_as_current_span(
             name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as span:
@@ -309,7 +309,7 @@ class Telemetry(Observer):
         self._took(span, summary.usage, told)
 
     def _took(self, span: Span, usage: Usage | None, told: Mapping[str, str]) -> None:
-        """Say what a request took, where it was reported, whether or not its answer could be used."""
+        """Record the usage of a request if it was reported, whether or not its answer could be used."""
         if usage is None:
             return
         figures = usage_attributes(usage)
@@ -337,17 +337,17 @@ class _Asked:
 
 
 def conversation_attributes(context: RenderedContext) -> dict[str, str | bool]:
-    """Return what a host's own span of a model call says of its conversation.
+    """Return the attributes of the conversation for a host's own span of a model call.
 
-    It is ``gen_ai.conversation.id``, and ``gen_ai.conversation.compacted`` where a summary stands in the context: that
-    one is never False.
+    They are ``gen_ai.conversation.id`` and, if the context has a summary, ``gen_ai.conversation.compacted``, which is
+    never False.
     """
     told: dict[str, str | bool] = {CONVERSATION: context.conversation}
     return told | {COMPACTED: True} if context.window.summary is not None else told
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
-    """Return a usage by the names of the conventions, which count what a cache answered or took in as input too."""
+    """Return a usage by the names of the conventions, which count cached and written tokens as input, too."""
     written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
     figures = {
         "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + written,

@@ -1,1 +1,1 @@
-"""The lab: what another policy would have cost, on conversations that are recorded already."""
+"""The lab: compute what another policy would have cost on recorded conversations."""

@@ -1,7 +1,7 @@
-"""A provider's prompt cache, simulated: what each request reads, writes and pays, and why a prefix was lost.
+"""Simulate a provider's prompt cache: what each request reads, writes and pays, and why a prefix was lost.
 
-Pure: requests in, charges out. A prefix is known by a hash chain over its segments, so that a call costs what it is
-long, however many came before it. The rules are data (`timeline.lab.prices`).
+Pure: requests in, charges out. A prefix is identified by a hash chain over its segments, so that the time for a call
+depends on its own length, not on the calls before it. The rules are data (`timeline.lab.prices`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from timeline.lab.prices import Price
 
 BreakCause: TypeAlias = Literal[
-    "gap",  # the provider had let go of it
+    "gap",  # it expired: the provider no longer kept it
     "model",  # another model: it has a cache of its own
     "tools",
     "system",
     "compaction",
     "undo",
     "hide",
-    "below_minimum",  # the request is shorter than what the provider keeps
-    "lookback",  # the prefix is the same, and no marker stood near enough to find it
+    "below_minimum",  # the request is shorter than the shortest prefix that the provider keeps
+    "lookback",  # the prefix is the same, but no marker was near enough to find it
     "other",  # something else was rewritten: a late result, reasoning that may not be sent any more
 ]
 CHANGES: Final = ("compaction", "undo", "hide")
-"""What a request may say was decided since the one before it; of several the first explains a broken prefix."""
+"""The decisions that a request may report since the one before it; of several the first explains a broken prefix."""
 Change: TypeAlias = Literal["compaction", "undo", "hide"]
 
 
@@ -45,12 +45,12 @@ class Request:
     Attributes:
         start: when it was sent, in seconds.
         end: when its answer was complete.
-        model: that was called.
+        model: the called model.
         segments: tools, system prompt and messages, in the order of the wire.
-        tools, system: how many of the first segments are tools, and how many behind them the system prompt.
-        markers: positions of the segments that carry a cache marker, rising.
-        long: how many of the markers, from the first one on, ask for the long time: providers take them in this order.
-        changes: what was decided since the request before it.
+        tools, system: the number of segments of the tools, which come first, and of the system prompt after them.
+        markers: positions of the segments with a cache marker, rising.
+        long: how many markers, from the first one on, ask for the long time: providers require this order.
+        changes: the decisions since the request before it.
     """
 
     start: float
@@ -70,27 +70,27 @@ class Request:
 
     @property
     def all_long(self) -> bool:
-        """Whether everything is to be kept for the long time."""
+        """Whether every marker asks for the long time."""
         return 0 < len(self.markers) <= self.long
 
     def is_long(self, place: int) -> bool:
-        """Say whether the marker at a place asks for the long time."""
+        """Return whether the marker at a place asks for the long time."""
         return place in self.markers[: self.long]
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a call costs.
+    """The cost of a call.
 
     Attributes:
-        read: tokens that the cache answered.
-        written: tokens that it took in; ``written_long`` of them for the long time.
+        read: tokens read from the cache.
+        written: tokens written to the cache; ``written_long`` of them for the long time.
         uncached: the other tokens of the input.
         units: the input's cost in base tokens, see `Price.units`.
         money: the same in US dollars.
-        lost: tokens that the request before it had left in the cache, and that this one did not read.
-        cause: why they were lost; None where nothing was.
-        collapsed: more than half of what was in the cache was lost.
+        lost: tokens that the request before it left in the cache, and that this one did not read.
+        cause: why they were lost; None if none were.
+        collapsed: whether more than half of the cached tokens were lost.
     """
 
     read: int
@@ -106,11 +106,11 @@ class Charge:
 
 @dataclass(slots=True)
 class _Before:
-    """The request before: its prefixes, which the next one goes on with, and how much of it was left in the cache.
+    """The previous request: its prefixes, which the next one extends, and how much of it was left in the cache.
 
     Attributes:
-        least: tokens of its shortest prefix that is kept, where the provider keeps each of them by itself; None where
-            it keeps those that carry a marker.
+        least: tokens of its shortest kept prefix, for a provider that keeps every prefix by itself; None for a provider
+            that keeps the prefixes with a marker.
     """
 
     request: Request
@@ -121,20 +121,20 @@ class _Before:
     least: int | None
 
     def keeps(self, place: int) -> bool:
-        """Say whether the prefix up to a place is kept by itself."""
+        """Return whether the prefix up to a place is kept without a marker."""
         return self.least is not None and self.sums[place] >= self.least
 
     def kept_with(self, request: Request, same: int) -> int:
-        """Return how many of the prefixes that the next request shares are kept without being noted one by one."""
+        """Return how many of the prefixes shared with the next request are kept without an entry of their own."""
         return same if self.least is not None and self.request.model == request.model else 0
 
 
 @dataclass(slots=True)
 class PromptCache:
-    """The cache of one conversation. Requests come in the order of their times.
+    """The cache of one conversation. Requests must come in the order of their times.
 
     Attributes:
-        price_of: says what a model costs, by its name.
+        price_of: returns the price of a model by its name.
     """
 
     price_of: Callable[[str], Price]
@@ -142,7 +142,7 @@ class PromptCache:
     _before: _Before | None = None
 
     def call(self, request: Request) -> Charge:
-        """Answer the next request."""
+        """Return the charge of the next request, and keep its prefixes."""
         price = self.price_of(request.model)
         chain, sums, same = self._prefixes(request)
         total = sums[-1] if sums else 0
@@ -169,7 +169,7 @@ class PromptCache:
         return Charge(read, written, uncached, units, price.money(units), lost, cause, collapsed, written_long)
 
     def _prefixes(self, request: Request) -> tuple[list[int], list[int], int]:
-        """Return the hash and the tokens of each prefix, and how many segments are those of the request before."""
+        """Return the hash and the tokens of each prefix, and how many segments equal the previous request's."""
         segments, before = request.segments, self._before
         same = 0 if before is None else _same(segments, before.request.segments)
         chain, sums = ([], []) if before is None else (before.chain, before.sums)
@@ -185,13 +185,13 @@ class PromptCache:
         return chain, sums, same
 
     def _note(self, before: _Before, first: int) -> None:
-        """Note the prefixes of a request from one on: those that the next request does not keep along with its own."""
+        """Add entries for a request's prefixes from one on: the next request does not keep those along with its own."""
         for place in range(first, len(before.chain)):
             if before.keeps(place):
                 self._kept[before.request.model, before.chain[place]] = before.kept_until
 
     def _keep(self, request: Request, price: Price, chain: Sequence[int], places: Iterable[int]) -> None:
-        """Keep what stands in front of markers, each for its own time; what is read is kept for another one."""
+        """Keep the prefix in front of each marker for the marker's time; a prefix that is read is kept once more."""
         for place in places:
             key = request.model, chain[place]
             until = request.end + price.rule.seconds(long=request.is_long(place))
@@ -219,7 +219,7 @@ class PromptCache:
         return until is not None and request.start <= until
 
     def _cause(self, request: Request, price: Price, same: int, total: int) -> BreakCause:
-        """Say why a prefix was lost. What would have been lost in any case comes first."""
+        """Return why a prefix was lost. Causes that would have lost it in any case come first."""
         before = self._before
         if before is None or before.request.model != request.model:
             return "model"
@@ -237,7 +237,7 @@ class PromptCache:
 
 
 def _same(segments: tuple[Segment, ...], before: tuple[Segment, ...]) -> int:
-    """Return how many segments are those of another request; what differs mostly stands near the end."""
+    """Return how many leading segments two requests share, searching from the end, where most differences are."""
     shorter = same = min(len(segments), len(before))
     step = 1
     while segments[:same] != before[:same]:

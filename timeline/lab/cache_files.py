@@ -1,4 +1,4 @@
-"""Outcomes kept in a folder, so that a comparison goes on where it was interrupted. A file each, named by its key."""
+"""Keep outcomes in a folder, one file each, so that an interrupted comparison continues where it stopped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ENDING: Final = ".json"
 
 
 class Kept:
-    """A folder of outcomes. Only what was carried out is kept, never a failure.
+    """A folder of outcomes. Failures are never kept.
 
     Args:
-        folder: made where it is not there.
+        folder: created if it does not exist.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,20 +32,20 @@ class Kept:
         self._folder = folder
 
     def find(self, work: Work) -> Outcome | None:
-        """Return the outcome of a unit that was carried out before; None where there is none that can be read.
+        """Return the kept outcome of a unit of work, or None if there is none that can be read.
 
         Raises:
             ImportFailed: the unit's file cannot be read.
         """
         try:
             outcome = Outcome.model_validate_json((self._folder / (key_of(work) + _ENDING)).read_bytes())
-        except (FileNotFoundError, ValidationError):  # what was half written, or is of another version, is done again
+        except (FileNotFoundError, ValidationError):  # incomplete, or of another version: run it again
             return None
         named = {"file": work.file, "policy": work.name}
         return outcome.model_copy(update={"runs": tuple(run.model_copy(update=named) for run in outcome.runs)})
 
     def keep(self, work: Work, outcome: Outcome) -> None:
-        """Keep an outcome; whole, or not at all.
+        """Write an outcome, atomically.
 
         Raises:
             OSError: the folder cannot be written.

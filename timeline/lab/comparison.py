@@ -1,7 +1,7 @@
-"""What a comparison comes to: where each policy stands at each limit, and which is the cheapest that keeps to it.
+"""Rank the policies of a comparison at each limit, and find the cheapest that keeps to the limit.
 
-Costs are compared in dollars where every model of the comparison has a price, and else in base tokens, which any model
-has: the two disagree where calls go to models of different prices. `CostIn` says which it is.
+Costs are compared in dollars if every model of the comparison has a price, else in base tokens, which any model has.
+The two disagree when calls go to models of different prices; `CostIn` is the unit in use.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from timeline.lab.work import Outcome, Work
 
 CostIn: TypeAlias = Literal["money", "units"]
-"""What costs are compared in: dollars or base tokens, by the name that results have for them."""
+"""The unit of compared costs: dollars or base tokens, by their names in the results."""
 
 
 class Standing(Frozen):
     """A policy at a limit, over all recordings.
 
     Attributes:
-        policy: what it is called by.
+        policy: its name.
         max_tokens: the limit.
-        cost_in: what costs are compared in; the same throughout a comparison.
-        relative: its cost as a share of the first policy's at the same limit; None where that one costs nothing.
-        failed: recordings that could not be replayed under it, and could under another one.
+        cost_in: the unit of the costs; the same throughout a comparison.
+        relative: its cost as a share of the first policy's at the same limit; None if that policy costs nothing.
+        failed: recordings that could be replayed under another policy, but not under this one.
         totals: the sums.
     """
 
@@ -42,12 +42,12 @@ class Standing(Frozen):
 
     @property
     def cost(self) -> float:
-        """What it costs, in dollars or base tokens as ``cost_in`` says."""
+        """Its cost, in the unit ``cost_in``."""
         return cost_of(self.totals, self.cost_in)
 
     @property
     def keeps_to_the_limit(self) -> bool:
-        """Whether every call was sent, whole, and below the limit: only then its cost compares with others."""
+        """Whether every call was sent whole and within the limit: only then its cost compares with others."""
         totals = self.totals
         return bool(totals.calls) and not (totals.over_limit or totals.refusals or totals.orphans or self.failed)
 
@@ -58,16 +58,16 @@ def cost_of(totals: Totals, cost_in: CostIn) -> float:
 
 
 def comparable(runs: Iterable[RunResult]) -> CostIn:
-    """Return what the costs of some runs are compared in: dollars where all of their models have a price."""
+    """Return the unit for the costs of some runs: dollars if all of their models have a price."""
     return "money" if all(run.totals.priced for run in runs) else "units"
 
 
 def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standing]:
-    """Sum the runs of each policy and limit up, in the order of the work.
+    """Sum the runs of each policy and limit, in the order of the work.
 
     Args:
-        works: the units that were planned.
-        outcomes: what became of each.
+        works: the planned units.
+        outcomes: the outcome of each.
     """
     cost_in = comparable(run for outcome in outcomes for run in outcome.runs)
     found: dict[tuple[int, str], list[RunResult]] = {}
@@ -97,5 +97,5 @@ def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standi
 
 
 def cheapest(stands: Iterable[Standing]) -> Standing | None:
-    """Return the one that costs least among those that keep to the limit; the first of equals, None where none does."""
+    """Return the cheapest policy that keeps to the limit, the first of equals, or None if none does."""
     return min((stand for stand in stands if stand.keeps_to_the_limit), key=lambda stand: stand.cost, default=None)

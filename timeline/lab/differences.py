@@ -1,7 +1,7 @@
-"""Where two policies differ on the same recording: call by call, with the reason.
+"""Compare two policies on the same recording, call by call, with the reason for each difference.
 
-Both replays answer the same recorded calls, so that a call is told by its number. Costs are those of the input and of
-the summaries that were written right before it.
+Both replays answer the same recorded calls, so calls are matched by number. The cost of a call is that of its input and
+of the summaries written right before it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from timeline.lab.results import RunResult
 
 Reason: TypeAlias = BreakCause | Literal["refused", "summary", "cold", "size"]
-"""Why a call is dearer under one policy; the first of these that holds.
+"""Why a call costs more under one policy; the first of these that holds.
 
-The other one refused; most of the difference is the summary that was written right before; the cause by which the call
-lost more of the cached prefix; less of what it sends was in the cache, since an earlier call; or it just sends more.
+The other policy refused; most of the difference is the summary written right before; the cause by which the call lost
+more of the cached prefix; less of its input was in the cache, because of an earlier call; or it just sends more.
 """
 
 
@@ -35,11 +35,11 @@ class CallDifference(Frozen):
     Attributes:
         file, conversation: the recording.
         max_tokens: the limit.
-        policies: what the two are called by.
-        number: of the call, counted from 1.
+        policies: the names of the two.
+        number: the call's number, from 1.
         at: when it was sent.
-        units, money: cost under the second policy less the cost under the first.
-        reason: why the dearer one is dearer.
+        units, money: cost under the second policy minus the cost under the first.
+        reason: why the dearer call costs more.
         rows: the call under each of the two.
     """
 
@@ -63,7 +63,7 @@ def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
     """Compare two runs of one conversation; calls that cost the same are left out.
 
     Args:
-        first: the run that is compared with.
+        first: the run to compare with.
         second: the other one.
     """
     found: list[CallDifference] = []
@@ -90,7 +90,7 @@ def differences(first: RunResult, second: RunResult) -> list[CallDifference]:
 
 
 def largest(found: Iterable[CallDifference], cost_in: CostIn) -> list[CallDifference]:
-    """Sort by cost, whichever way a difference goes; of equals the earlier first."""
+    """Sort by the size of the difference, whatever its sign; of equals the earlier first."""
     return sorted(found, key=lambda one: -abs(one.cost(cost_in)))
 
 
@@ -98,7 +98,7 @@ def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[C
     """Compare every policy with the first one of its limit, over all conversations, the largest difference first.
 
     Args:
-        runs: of a comparison, in its order.
+        runs: the runs of a comparison, in its order.
 
     Returns:
         Differences by limit and policy; the first policies are left out.

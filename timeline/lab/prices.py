@@ -1,7 +1,7 @@
-"""The price model: what providers charge for a prompt, and what they keep of it between two calls. Dated data.
+"""The price model: what providers charge for a prompt, and which prefixes they keep between calls. Dated data.
 
-The packaged table is `caches.toml`; a file of the same form goes before it. Costs are told twice: in US dollars, and in
-base tokens, where 1 is one token of input that no cache answers.
+The packaged table is `caches.toml`; a file of the same form takes precedence over it. Costs have two units: US dollars,
+and base tokens, where 1 is the cost of one token of uncached input.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class CacheRule(Frozen):
     """How a provider keeps the prefixes of prompts.
 
     Attributes:
-        name: that prices refer to.
-        match: ``markers``: what stands in front of a marker is kept, and found again from one; ``prefix``: the provider
-            finds the longest common prefix by itself.
-        markers: of one request, at the most.
-        lookback: blocks that are walked back from a marker to find what was kept; None for any number.
+        name: the name that prices refer to.
+        match: ``markers``: the prefix in front of a marker is kept, and found again from a marker; ``prefix``: the
+            provider finds the longest common prefix by itself.
+        markers: the most markers of one request.
+        lookback: how many blocks before a marker are searched for a kept prefix; None for any number.
         minimum: tokens of the shortest prefix that is kept.
-        granularity: tokens; a prefix is read in steps of so many.
-        short, long: seconds that a prefix is kept after its last use; ``long`` where a longer time is asked for.
+        granularity: tokens; a prefix is read in steps of this size.
+        short, long: seconds that a prefix is kept after its last use; ``long`` if the request asks for the longer time.
         date, source: when and where the rule was read.
     """
 
@@ -58,19 +58,19 @@ class CacheRule(Frozen):
 
 
 class ModelPrice(Frozen):
-    """What a model's tokens cost, in US dollars a million.
+    """The price of a model's tokens, in US dollars a million.
 
     Attributes:
-        models: beginnings of the names that this is about.
-        cache: name of the rule that its provider keeps prefixes by.
-        minimum: tokens of the shortest prefix that is kept; the rule's own where None.
-        input: tokens that no cache answers.
-        read: tokens that one answers.
-        write, write_long: tokens that it takes in, for the short and the long time; as ``input``, and as ``write``,
-            where None.
+        models: beginnings of the model names that it applies to.
+        cache: name of the provider's cache rule.
+        minimum: tokens of the shortest prefix that is kept; None for the rule's own.
+        input: tokens of uncached input.
+        read: tokens read from the cache.
+        write, write_long: tokens written to the cache, for the short and the long time; None for the price of
+            ``input``, and of ``write``.
         output: tokens of the answer.
-        tier: above so many tokens of input, everything of a call costs ``tier_input`` and ``tier_output`` times as
-            much; None where there is no such line.
+        tier: above this many tokens of input, all input of a call costs ``tier_input`` times as much, and its output
+            ``tier_output`` times; None if there is no tier.
         date, source: when and where the prices were read.
     """
 
@@ -89,15 +89,15 @@ class ModelPrice(Frozen):
     source: str = ""
 
     def written(self, *, long: bool) -> float:
-        """Return the price of what the cache takes in."""
+        """Return the price of a token written to the cache."""
         short = self.input if self.write is None else self.write
         return short if not long or self.write_long is None else self.write_long
 
 
 class Price(Frozen):
-    """What a model costs, and the rule of its cache, found together.
+    """A model's price together with its cache rule.
 
-    ``known`` is False where the model is in no table, and taken for the unknown one.
+    ``known`` is False if the model is in no table; `UNKNOWN` is then used in its place.
     """
 
     model: ModelPrice
@@ -112,14 +112,14 @@ class Price(Frozen):
     def units(
         self, *, read: int = 0, written: int = 0, uncached: int = 0, output: int = 0, written_long: int = 0
     ) -> float:
-        """Return what a call costs in base tokens: 1 is one token of input that no cache answers.
+        """Return the cost of a call in base tokens: 1 is the cost of one token of uncached input.
 
         Args:
-            read: tokens that the cache answers.
-            written: tokens that it takes in.
-            uncached: tokens of input besides.
+            read: tokens read from the cache.
+            written: tokens written to the cache.
+            uncached: the other tokens of input.
             output: tokens of the answer.
-            written_long: how many of those that are written are to be kept for the long time.
+            written_long: how many of the written tokens are for the long time.
         """
         price = self.model
         above = price.tier is not None and read + written + uncached > price.tier
@@ -129,7 +129,7 @@ class Price(Frozen):
         return (asked * (price.tier_input if above else 1) + said * (price.tier_output if above else 1)) / price.input
 
     def money(self, units: float) -> float:
-        """Return what base tokens cost in US dollars."""
+        """Return the price of base tokens in US dollars."""
         return units * self.model.input / _MILLION
 
 
@@ -147,15 +147,15 @@ class PriceTable(Frozen):
         return self
 
     def over(self, other: PriceTable) -> PriceTable:
-        """Return this table before another one: what both have is this one's."""
+        """Return the union of two tables; entries of this one take precedence."""
         own = {rule.name for rule in self.caches}
         kept = tuple(rule for rule in other.caches if rule.name not in own)
         return PriceTable(caches=(*self.caches, *kept), prices=(*self.prices, *other.prices))
 
     def price_of(self, model: str) -> Price:
-        """Return what a model costs: of the longest beginning that its name has; the first of equals.
+        """Return the price of a model, by the longest matching beginning of its name; the first of equals.
 
-        A model that no entry is about is taken for `UNKNOWN`.
+        A model without an entry has the price `UNKNOWN`.
         """
         best = max(self.prices, key=lambda price: fit(model, price.models), default=UNKNOWN)
         known = fit(model, best.models) > 0
@@ -167,7 +167,7 @@ class PriceTable(Frozen):
 UNKNOWN: Final = ModelPrice(
     cache="anthropic", input=1.0, read=0.1, write=1.25, write_long=2.0, output=5.0, source="the commonest ratios"
 )
-"""Of a model that is in no table: the ratios of most, and a dollar a million; its money says nothing."""
+"""The price of a model that is in no table: the usual ratios, at a dollar a million; its dollars mean nothing."""
 _UNKNOWN_RULE: Final = CacheRule(name="anthropic", lookback=20)
 
 
@@ -179,10 +179,10 @@ def packaged_prices() -> PriceTable:
 
 
 def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
-    """Return the packaged table, behind a file of one's own where one is named.
+    """Return the packaged table, with the entries of a file taking precedence if one is named.
 
     Raises:
-        InvalidPrices: the file cannot be read, an entry of it does not hold, or names a cache that is nowhere.
+        InvalidPrices: the file cannot be read, or an entry is not valid or names an unknown cache.
     """
     if file is None:
         return packaged_prices()

@@ -1,7 +1,7 @@
-"""One recording under one policy: the engine decides and projects as it would have, and the price model pays.
+"""Replay one recording under one policy: the engine decides and projects as usual, and each call is priced.
 
-The recorded answers and results are replayed as they were; what the agent would have done differently is not modelled.
-Compactions of the recorded client are left out. The log is a fold in memory: nothing is stored, and the contexts are
+The recorded answers and results are replayed unchanged; what the agent would have done differently is not modelled.
+Compactions of the recorded client are left out. The log is a fold in memory: nothing is stored, and the contexts equal
 those that a store would give.
 """
 
@@ -53,7 +53,7 @@ CAPPED_FIXED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A context that the policy sends for a recorded call, or the type of the error where there is none."""
+    """The context that the policy sends for a recorded call, or the type of the error that refused it."""
 
     call: RecordedCall
     context: RenderedContext | None
@@ -74,12 +74,12 @@ async def replay(
 
     Args:
         measured: the recording, with its sizes.
-        policy: to try, its limit included. One that never makes room is replayed without a limit.
-        price_of: says what a model costs.
-        name: what the policy is called by.
-        file: where the recording is from.
+        policy: the policy, its limit included. One that never makes room is replayed without a limit.
+        price_of: returns the price of a model.
+        name: the policy's name.
+        file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
-        watch: is shown each context, for checks.
+        watch: called with each context, for checks.
     """
     began, price_of = perf_counter(), cache(price_of)
     run = _Run(measured, policy, price_of, summarizer)
@@ -107,12 +107,12 @@ def as_replayed(policy: Policy) -> Policy:
 
 
 def fixed_part(measured: int, limit: int) -> int:
-    """Return the fixed part to replay with: as measured, where that leaves room in the limit."""
+    """Return the fixed part to replay with: as measured, if that leaves room in the limit."""
     return measured if measured * MOST_FIXED <= limit else limit // CAPPED_FIXED
 
 
 class _Decided(NamedTuple):
-    """What was decided between two calls."""
+    """The decisions between two calls."""
 
     hidden: int
     compactions: tuple[CompactionCompleted, ...]
@@ -130,7 +130,7 @@ def _decided(payloads: Sequence[Payload]) -> _Decided:
 
 
 class _Run:
-    """A replay under way."""
+    """A running replay."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Run:
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
 
     async def through(self, watch: Callable[[Sent], None]) -> None:
-        """Go through the recording's events; before each model call, render and pay."""
+        """Append the recording's events; before each model call, render and price the context."""
         events, log = self.measured.recording.events, self.log
         calls = {call.position: call for call in self.measured.calls}
         reported = any(isinstance(event.payload, ModelCalled) for event in events)
@@ -190,7 +190,7 @@ class _Run:
         return Sent(call, context)
 
     def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:
-        """Draw up the row of a call: what was decided before it, and what it costs."""
+        """Return the row of a call: the decisions before it, and its cost."""
         call, context = sent.call, sent.context
         payloads = self.log.decided()
         decided = _decided(payloads)
@@ -223,7 +223,7 @@ class _Run:
         return row.model_copy(update={**self._paid(call, context), **asdict(seen), "over_limit": over_limit})
 
     def _paid(self, call: RecordedCall, context: RenderedContext) -> dict[str, Any]:
-        """Return what a context costs."""
+        """Return the cost of a context, as fields of its row."""
         segments, markers = self.segmenter.segments(context)
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()

@@ -1,6 +1,6 @@
-"""The log of a replay: a fold in memory, to which a recording's events and the policy's decisions are appended.
+"""The log of a replay: a fold in memory of the recording's events and the policy's decisions.
 
-Its counter counts in the provider's tokens: summaries and replacements are measured as the recording's blocks are.
+Its counter counts in the provider's tokens, so that summaries and replacements are measured like recorded blocks.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 FIXED_PART: Final = "[system prompt and tools of the recorded client]"
-"""Stands for what no recording holds: its bytes never change, and it counts as it was measured."""
+"""The text in place of system prompt and tools, which no recording has: its bytes never change."""
 
 
 class ProviderCounter:
-    """Counts as the provider of a recording did, by the ratio that was measured.
+    """Counts like the provider of a recording, by the measured ratio.
 
     Args:
-        inner: counts with a vocabulary of ours.
-        ratio: the provider's tokens for one of those.
-        fixed: what `FIXED_PART` counts.
+        inner: counts with one of our vocabularies.
+        ratio: the provider's tokens for one token of ``inner``.
+        fixed: the tokens of `FIXED_PART`.
     """
 
     def __init__(self, inner: TokenCounter, ratio: float, fixed: int) -> None:
@@ -51,12 +51,12 @@ class ProviderCounter:
         return [round(count * self._ratio) for count in self._inner.count_many(texts)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest prefix of a text that counts at most so many tokens."""
+        """Return the longest prefix of a text with at most ``tokens`` tokens."""
         return self._inner.truncate(text, int(tokens / self._ratio))
 
 
 class ReplayLog(FoldedLog):
-    """The log of a replay: a fold, all its paths, and what was decided since it was last asked."""
+    """The log of a replay: a fold, its paths, and the decisions since the last call of `decided`."""
 
     def __init__(self, conversation: str, at: datetime) -> None:
         super().__init__(Fold(conversation))
@@ -65,7 +65,7 @@ class ReplayLog(FoldedLog):
         self._fold.apply(1, at, ConversationOpened())
 
     def append(self, block: Block, at: datetime, tokens: int, counter: str) -> Block:
-        """Append a block that counts so many tokens; return it with its path."""
+        """Append a block with its measured tokens; return it with its path."""
         avoid: set[str] = set()
         while True:
             (addressed,) = self._fold.address([(block, at)], avoid=avoid)
@@ -79,11 +79,11 @@ class ReplayLog(FoldedLog):
         return addressed
 
     def note(self, payload: Payload, at: datetime) -> None:
-        """Append what is no block and no decision: a model call, a stage."""
+        """Append an event that is neither block nor decision: a model call, a stage."""
         self._fold.apply(self._fold.version + 1, at, payload)
 
     async def first_prompt(self) -> str | None:
-        """Return what the conversation began with."""
+        """Return the first prompt of the conversation."""
         return self._first_prompt
 
     async def commit(
@@ -95,11 +95,11 @@ class ReplayLog(FoldedLog):
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
     ) -> int:
-        """Fold what was decided, and remember it."""
+        """Fold the decisions, and keep them for `decided`."""
         self._decided += payloads
         return await super().commit(payloads, at=at, expected=expected, values=values, snapshot=snapshot)
 
     def decided(self) -> list[Payload]:
-        """Return what was decided since this was last asked."""
+        """Return the decisions since the last call."""
         decided, self._decided = self._decided, []
         return decided

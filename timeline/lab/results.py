@@ -1,7 +1,7 @@
-"""What a replay comes to: the lab's result model. All of it is frozen, and reads back from its own JSON.
+"""The results of a replay. All models are frozen, and load from their own JSON.
 
-`RunResult` is one recording under one policy: the sums, and a `CallRow` for each recorded model call. Sums over several
-runs are `together`'s. Tokens are the provider's; costs are in base tokens (``units``) and US dollars (``money``).
+`RunResult` is one recording under one policy: the sums, and a `CallRow` for each recorded model call. `together` sums
+several runs. Tokens are the provider's; costs are in base tokens (``units``) and US dollars (``money``).
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 FORMAT: Final = 2
-"""Number of the result's format and of what the figures mean: results that were kept under another one are not used."""
+"""The version of the format and of the figures' meaning: results kept under another version are not used."""
 
 
 class CallRow(Frozen):
     """One recorded model call under the policy.
 
     Attributes:
-        number: of the call, counted from 1.
+        number: the call's number, from 1.
         at: when it was sent.
-        idle: seconds since the answer before it was complete; 0 for the first.
-        model: that was called.
-        tokens: of the whole input that the policy sends; 0 where it refused.
-        recorded: of the whole input that the recorded client sent; 0 where the recording does not say.
-        read, written, uncached: of those ``tokens``, what the cache answered, took in, and neither.
-        written_long: of those ``written``, what it is to keep for its long time.
+        idle: seconds since the previous answer was complete; 0 for the first.
+        model: the called model.
+        tokens: tokens of the whole input that the policy sends; 0 if it refused.
+        recorded: tokens of the whole input that the recorded client sent; 0 if unknown.
+        read, written, uncached: how many of ``tokens`` were read from the cache, written to it, and neither.
+        written_long: how many of ``written`` are for the long time.
         units, money: cost of the input.
-        lost: tokens that were in the cache and were not read, and
-        cause: why.
-        collapsed: more than half of what was in the cache was lost.
-        shown: tokens of the messages, as the account has them.
+        lost: tokens that were in the cache and were not read.
+        cause: why they were lost.
+        collapsed: whether more than half of the cached tokens were lost.
+        shown: tokens of the messages, as in the account.
         visible: of these, tokens of blocks that are sent in full, summaries left out (`timeline.lab.visibility`).
-        hidden: blocks that were hidden, or spilled to a preview, right before this call.
-        compactions: that were made right before it, and
-        splits: how many of them cut inside a turn.
-        folded: tokens that they covered.
-        summary_read, summary_written: tokens that their summarizer was given, and wrote.
-        summary_units, summary_money: what that costs.
+        hidden: blocks that were hidden, or reduced to a preview, right before this call.
+        compactions: compactions right before this call.
+        splits: how many of these cut inside a turn.
+        folded: tokens that these covered.
+        summary_read, summary_written: tokens that their summarizer read, and wrote.
+        summary_units, summary_money: cost of these.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight (`timeline.lab.visibility`).
-        refused: the type of the error where the policy had no context to send; empty otherwise.
-        over_limit: the input is above the limit, and was sent all the same.
-        orphans: results without their call, or calls without a result, in what is sent.
+        refused: the type of the error if the policy had no context to send; empty otherwise.
+        over_limit: whether the input was sent although it is above the limit.
+        orphans: results without their call, or calls without a result, in the sent context.
     """
 
     number: int
@@ -85,23 +85,24 @@ class CallRow(Frozen):
 
 
 class Totals(Frozen):
-    """The sums of one or several runs; shares and means are told from them.
+    """The sums of one or several runs; shares and means are derived from them.
 
     Attributes:
         calls: recorded model calls; ``refused`` ones among them, by type of error.
         units, money: cost of all input and of the summaries.
         summary_units, summary_money: of that, the summaries.
         read, written, written_long, uncached: tokens of all input, as in `CallRow`.
-        collapses: calls at which more than half of the cached prefix was lost, by cause.
-        lost: tokens that were lost, by cause, at any call.
-        compactions, splits: summaries that were written, and how many of them cut inside a turn.
-        hides: blocks that were hidden.
-        visible: sum over the calls of what was shown in full; `mean_visible` is the mean.
-        visible_at_end: sum over the runs of what their last call showed in full.
+        collapses: calls that lost more than half of the cached prefix, by cause.
+        lost: tokens lost at any call, by cause.
+        compactions, splits: compactions, and how many of them cut inside a turn.
+        hides: hidden blocks.
+        visible: sum over the calls of the tokens shown in full; `mean_visible` is the mean.
+        visible_at_end: sum over the runs of the tokens that the last call showed in full.
         needs, hidden_needs: see `CallRow`.
-        over_limit, orphans: both 0 in a sound run; a policy that never compacts has its calls above the limit here.
-        priced: False where a model is in no table of prices: then ``money`` says nothing.
-        seconds: that the replay took; no part of what it found.
+        over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
+            compacts.
+        priced: False if a model is in no price table: then ``money`` means nothing.
+        seconds: duration of the replay; not a part of its result.
     """
 
     runs: int = 0
@@ -131,31 +132,31 @@ class Totals(Frozen):
 
     @property
     def refusals(self) -> int:
-        """Calls that the policy had no context for: they cost nothing here, so that the costs are not comparable."""
+        """Calls for which the policy had no context: they cost nothing here, so that the costs are not comparable."""
         return sum(self.refused.values())
 
     @property
     def write_share(self) -> float:
-        """Share of the input that the cache took in."""
+        """Share of the input that was written to the cache."""
         return _share(self.written, self.read + self.written + self.uncached)
 
     @property
     def mean_visible(self) -> float:
-        """Tokens shown in full, in the mean over the calls that were sent."""
+        """Tokens shown in full, mean over the sent calls."""
         return _share(self.visible, self.calls - self.refusals)
 
     @property
     def mean_visible_at_end(self) -> float:
-        """Tokens that the last call showed in full, in the mean over the runs."""
+        """Tokens that the last call showed in full, mean over the runs."""
         return _share(self.visible_at_end, self.runs)
 
     @property
     def hidden_need_share(self) -> float:
-        """Share of the files that were needed again which were not in sight."""
+        """Share of the needed files that were not in sight."""
         return _share(self.hidden_needs, self.needs)
 
     def dump(self) -> dict[str, Any]:
-        """Return the stable JSON shape: the sums, and what is told from them."""
+        """Return the stable JSON shape: the sums, and the shares and means derived from them."""
         told = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
         return {**self.model_dump(mode="json"), **{name: round(getattr(self, name), 6) for name in told}}
 
@@ -168,14 +169,14 @@ class RunResult(Frozen):
     """One conversation of a recording under one policy.
 
     Attributes:
-        file: where it was recorded.
-        conversation: its id; a file may hold several.
+        file: the file of the recording.
+        conversation: its id; a file may contain several.
         subagent: whether it is a subagent's.
-        policy: what the policy was called by.
-        digest: hash of the policy.
+        policy: the policy's name.
+        digest: the policy's hash.
         max_tokens: the limit.
         fixed: tokens of system prompt and tools, as sent.
-        measured_fixed: the same as measured: more than ``fixed`` where that would not leave room in the limit.
+        measured_fixed: the same as measured; more than ``fixed`` if that would not leave room in the limit.
         ratio: the provider's tokens for one of ours.
         totals: the sums.
         rows: one for each recorded model call.
@@ -194,14 +195,14 @@ class RunResult(Frozen):
     rows: tuple[CallRow, ...] = ()
 
     def dump(self, *, calls: bool = False) -> dict[str, Any]:
-        """Return the stable JSON shape: its own fields and those of its totals, with the rows where asked for."""
+        """Return the stable JSON shape: its own fields and those of its totals, and with ``calls`` its rows."""
         head = self.model_dump(mode="json", exclude={"totals", "rows"})
         rows = {"rows": [row.model_dump(mode="json") for row in self.rows]} if calls else {}
         return {**head, **self.totals.dump(), **rows}
 
 
 def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Totals:
-    """Sum the calls of one run up."""
+    """Sum the calls of one run."""
     sent = [row for row in rows if not row.refused]
     lost: Counter[str] = Counter()
     for row in sent:
@@ -239,7 +240,7 @@ _BY_NAME: Final = ("refused", "collapses", "lost")
 
 
 def together(runs: Iterable[Totals]) -> Totals:
-    """Sum several runs up."""
+    """Sum several runs."""
     all_runs = list(runs)
     sums: dict[str, Any] = {}
     for name in Totals.model_fields:

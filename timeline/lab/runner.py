@@ -1,7 +1,7 @@
-"""The runner: files by policies by limits, on this machine's cores or wherever an executor puts them.
+"""Run the work of a comparison (files by policies by limits) on this machine's cores, or on an executor.
 
-The outcomes come back in the order of the work, whichever is done first, and are the same on any number of cores. Work
-on more than one machine goes to the workers of a Dask cluster (extra ``dask``).
+The outcomes come back in the order of the work, and are the same on any number of cores. A Dask cluster (extra
+``dask``) runs the work on several machines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def dask_executor(cluster: Any) -> Iterator[Executor]:
-    """Connect to a cluster, and give what `timeline.lab.runner.run` takes as its executor.
+    """Connect to a cluster, and yield an executor for `timeline.lab.runner.run`.
 
     Its workers need the same version of this library, and the files under the same names.
 
@@ -35,22 +35,22 @@ def dask_executor(cluster: Any) -> Iterator[Executor]:
 
     Raises:
         MissingExtra: ``distributed`` is not installed.
-        OSError: nobody answers at that address.
+        OSError: the address does not answer.
     """
     with needs("distributed", "dask"):
-        from distributed import Client  # noqa: PLC0415 - only who uses it pays for it
+        from distributed import Client  # noqa: PLC0415 - an optional extra
     client: Any = Client  # it has no types
     with client(cluster, set_as_default=False) as connected, connected.get_executor(pure=False) as executor:
         yield executor
 
 
 def plan(files: Sequence[str], policies: Sequence[tuple[str, Policy]], options: Options) -> list[Work]:
-    """Return the work of a comparison: every file under every policy, a file's own together.
+    """Return the work of a comparison: every file under every policy, the units of a file together.
 
     Args:
         files: recordings.
-        policies: each with what it is called by, its limit included.
-        options: of the comparison.
+        policies: each with its name, its limit included.
+        options: the options of the comparison.
     """
     return [Work(file=file, policy=policy, name=name, options=options) for file in files for name, policy in policies]
 
@@ -63,14 +63,14 @@ def run(
     kept: Kept | None = None,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Carry out work, and return the outcomes in its order.
+    """Run work, and return the outcomes in its order.
 
     Args:
         works: the units.
-        jobs: processes at a time; one a core unless given. With one, everything runs in this process.
-        executor: carries out the units instead of processes of this machine, see `timeline.lab.runner`.
-        kept: outcomes of earlier runs; what is there is not done again, and what is done is put there.
-        on_done: called with the number of units that are done.
+        jobs: the number of processes; one a core unless given. With one, everything runs in this process.
+        executor: runs the units instead of processes of this machine, see `timeline.lab.runner`.
+        kept: outcomes of earlier runs, which are reused; new outcomes are added to it.
+        on_done: called with the number of finished units.
 
     Raises:
         OSError: the folder of the kept outcomes cannot be written.
@@ -97,7 +97,7 @@ def _known(work: Work, kept: Kept | None) -> Outcome | None:
 
 
 def _carried_out(left: dict[int, Work], jobs: int, executor: Executor | None) -> Iterator[tuple[int, Outcome]]:
-    """Carry out units, and give each outcome as it comes."""
+    """Run units, and yield each outcome as it is finished."""
     if executor is None and min(jobs, len(left)) <= 1:
         yield from ((number, carry_out(work)) for number, work in left.items())
         return
@@ -114,12 +114,12 @@ def _carried_out(left: dict[int, Work], jobs: int, executor: Executor | None) ->
 
 @contextmanager
 def _pool(jobs: int, works: int) -> Iterator[Executor]:
-    """Open processes that begin afresh: a copy of this one would have its threads' locks, without the threads."""
+    """Yield a pool of spawned processes: a forked one would inherit the locks of threads that it does not have."""
     with ProcessPoolExecutor(min(jobs, works), mp_context=get_context("spawn")) as pool:
         yield pool
 
 
 @contextmanager
 def _lent(executor: Executor) -> Iterator[Executor]:
-    """Use somebody else's executor, and leave it open."""
+    """Yield the caller's executor without closing it."""
     yield executor

@@ -1,4 +1,4 @@
-"""A rendered context as the provider's cache sees it: segments in the order of the wire, and where markers stand."""
+"""Turn a rendered context into what the provider's cache sees: segments in wire order, and the places of markers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _STAND_IN: Final = Segment(hash(("result", INTERRUPTED)), INTERRUPTED_TOKENS)
 class Segmenter:
     """Turns the contexts of one conversation into segments.
 
-    As on Anthropic's wire a response's results stand right behind it, and reasoning that is not sent is left out.
-    What is as it was in the context before is not worked out anew. Hashes are of this process: they are compared with
-    those of the same conversation, and kept nowhere.
+    As on Anthropic's wire, a response's results follow right behind it, and reasoning that is not sent is left out. The
+    segments that equal those of the previous context are reused. Hashes are valid in this process alone: they are
+    compared within the conversation, and never stored.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Segmenter:
         self._finished = (0, 1)
 
     def segments(self, context: RenderedContext) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
-        """Return a context's segments, and the positions of those that carry a cache marker, rising."""
+        """Return a context's segments, and the positions of those with a cache marker, rising."""
         entries, fixed = context.neutral.entries, context.account.fixed
         head = Segment(hash((str(context.neutral.system), str(context.neutral.tools))), fixed.system + fixed.tools)
         known = self._known(context)
@@ -56,13 +56,13 @@ class Segmenter:
         return tuple(self._segments), tuple(sorted({0, *(places[point.index] for point in context.cache_points)}))
 
     def _known(self, context: RenderedContext) -> tuple[int, int]:
-        """Return how many entries, and segments, are finished and as they were in the context before."""
+        """Return how many entries, and segments, are complete and equal to those of the previous context."""
         entries, (finished, _) = context.neutral.entries, self._finished
         same = begins_with(entries, self._entries[:finished])
         return self._finished if same and context.neutral.model == self._model else (0, 1)
 
     def _write(self, entries: Sequence[Entry], first: int, items: Sequence[Item]) -> None:
-        """Write the entries from one on; what stands before the newest response is finished."""
+        """Write the entries from one on; the segments before the newest response are complete."""
         sizes = _sizes(items, {entry.path for entry in entries[first:]})
         gathered = gather(entries[first:], first_number=first)
         places = dict.fromkeys(range(first, len(entries)), 0)
@@ -86,12 +86,12 @@ class Segmenter:
 
 
 def is_sent(entry: Entry, model: str) -> bool:
-    """Say whether a request to a model holds an entry: all are sent, save for thoughts that it does not take back."""
+    """Return whether a request to a model includes an entry: all but thoughts that the model does not take back."""
     return entry.type != _REASONING or sends_reasoning(entry, model)
 
 
 def _hash(entry: Entry) -> int:
-    """Return a hash of what a wire sends of an entry; its path only where that is said."""
+    """Return a hash of the entry as a wire sends it; the path counts only if the wire sends it."""
     told = "" if entry.arguments is None and entry.data is None else canonical_json([entry.arguments, entry.data])
     where = entry.path if entry.loose else ""
     return hash((entry.role, entry.text, entry.name, entry.call_id, entry.is_error, told, where))
@@ -106,7 +106,7 @@ def _first_of(item: Gathered) -> int:
 
 
 def _sizes(items: Sequence[Item], paths: set[str]) -> dict[str, int]:
-    """Return what is shown of the blocks at some paths, in tokens; those stand at the end of the window."""
+    """Return the shown tokens of the blocks at some paths, which are at the end of the window."""
     sizes: dict[str, int] = {}
     for item in reversed(items):
         if len(sizes) == len(paths):
@@ -117,7 +117,7 @@ def _sizes(items: Sequence[Item], paths: set[str]) -> dict[str, int]:
 
 
 def _in_wire_order(item: Gathered) -> Iterator[tuple[int, Entry | None]]:
-    """Go through the entries as a request has them; None stands for a result that there is not."""
+    """Yield the entries in the order of a request, with None in the place of a missing result."""
     if not isinstance(item, Response):
         yield item
         return

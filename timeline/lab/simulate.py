@@ -1,7 +1,7 @@
-"""Simulating a policy on a recording: the honest way to try it on real input.
+"""Simulate a policy on a recording, as the application would run it: append each event, render before each model call.
 
-The recording is fed event by event into a new conversation, with ``now`` = the recorded time, and rendered (recorded)
-before each recorded model call. Compactions that the recorded client made are left out: the policy makes its own.
+The events go into a new conversation at their recorded times, and every render is recorded. The recorded client's
+compactions are left out: the policy makes its own.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Simulation:
-    """What a simulation met; the counts are 0 in a sound run, but for ``renders``, ``compactions`` and ``hides``.
+    """The result of a simulation. All counts but ``renders``, ``compactions`` and ``hides`` are 0 in a sound run.
 
     Attributes:
         id: the new conversation.
-        renders: contexts that were rendered and recorded.
-        compactions: that completed.
-        hides: blocks that were hidden.
+        renders: recorded contexts.
+        compactions: completed compactions.
+        hides: hidden blocks.
         orphans: results without their call, or calls without any result, on the wire.
         uncovered: blocks in no state.
         no_progress: compactions that freed less than the policy's least.
         over_limit: contexts above the limit that were not refused.
-        warm_hides: hides by the cache clock although the cache was warm, told from the log's own times.
-        dead_paths: paths that a replacement or a summary prints, and the recall tool cannot follow.
+        warm_hides: hides by the cache clock although the cache was warm by the log's own times.
+        dead_paths: paths in a replacement or a summary that the recall tool cannot read.
         typed_errors: renders that were refused with a typed error.
         steps: each compaction with its figures.
         errors: each typed error: its type, the message, and the largest group of the window in tokens.
@@ -90,16 +90,16 @@ async def simulate(
     """Run a recording under a policy, into a conversation of its own.
 
     Args:
-        store: where the new conversation goes.
-        recording: what an importer read.
-        policy: to try.
-        system: the system prompt of every call; recordings hold none.
+        store: the store of the new conversation.
+        recording: a recording from an importer.
+        policy: the policy to try.
+        system: the system prompt of every call; recordings have none.
         tools: the tool schemas of every call.
         summarizer: asked for summaries; the extractive one unless given.
         on_progress: called with the number of events fed.
 
     Raises:
-        StoreError: the store refused.
+        StoreError: the store cannot be read or written.
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
     events = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
@@ -120,7 +120,7 @@ async def simulate(
 
 
 def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
-    """Say whether a recorded model call stands before this event: it adds the first block of a new response."""
+    """Return whether a model call precedes this event, because it appends the first block of a new response."""
     if not isinstance(event.payload, BlockAppended) or type(event.payload.block) not in RESPONSE_BLOCKS:
         return False
     response = event.payload.block.response_id or event.key
@@ -153,7 +153,7 @@ async def _render(
 
 
 def unpaired(context: RenderedContext) -> int:
-    """Count, on the wire, results that do not follow their call and calls that nothing answers."""
+    """Count, on the wire, results that do not follow their call and calls without a result."""
     bad, calls = 0, set[str]()
     for message in context.to_anthropic()["messages"]:
         parts = message["content"] if isinstance(message["content"], list) else []
@@ -168,7 +168,7 @@ def _largest_group(timeline: Timeline) -> int:
 
 
 async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> None:
-    """Count from the log what the run left behind."""
+    """Fill in the counts that are taken from the log at the end of a run."""
     events = [event async for event in store.read(timeline.id)]
     _, states = block_states(events, timeline.id)
     result.uncovered = sum(state.state is None for state in states)
@@ -224,7 +224,7 @@ def _warm_hides(events: Sequence[Event], policy: Policy) -> int:
 
 
 async def _dead_paths(timeline: Timeline, paths: Iterable[str]) -> int:
-    """Follow paths through the recall tool, as a model would; count those that lead nowhere."""
+    """Read paths with the recall tool, as a model would; count those that it cannot read."""
     tool = timeline.recall_tool("anthropic")
     answers = [await tool.handle({"path": path, "limit": 200}) for path in paths]
     return sum(not answer.startswith(f"[{path} ·") for path, answer in zip(paths, answers, strict=True))

@@ -1,8 +1,8 @@
-"""What a recording's blocks count with the provider that answered it, told by the usage of its own calls.
+"""Measure a recording's blocks in the provider's tokens, from the usage of its own calls.
 
-Between two calls the context grows by what was appended alone; that growth is spread over the blocks in between by our
-own count of them. What stands before the first call and is in no recording, system prompt and tools, is the fixed part.
-A policy that is replayed then decides on the provider's tokens, and no tokenizer of ours comes into the comparison.
+Between two calls the context grows only by the appended blocks; the growth is divided among them in proportion to our
+own counts. The fixed part is the rest of the first call's input: system prompt and tools, which no recording has. So a
+replayed policy decides on the provider's tokens, and none of our tokenizers affects the comparison.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from timeline.usage import Usage
 
 VOCABULARY: Final = "o200k_base"
-"""What weighs a recording's blocks against one another, before the provider's own figures scale them."""
+"""The counter that weighs a recording's blocks against each other; the provider's own figures scale the weights."""
 LOWEST: Final = 0.3
 HIGHEST: Final = 3.5
-"""A ratio beyond these two measured something else than a tokenizer: content that no recording holds."""
+"""The plausible ratios; any other comes from unrecorded content, not from the tokenizer."""
 USUAL: Final = 1.0
-"""Provider's tokens for one of ours, where a recording tells nothing."""
+"""The provider's tokens for one of ours, for a recording without usable figures."""
 _FAILED: Final = frozenset({"error", "aborted"})
 
 
@@ -41,11 +41,11 @@ class RecordedCall:
     """A model call of a recording.
 
     Attributes:
-        position: of the first event of its response: what stands before it was sent.
+        position: position of the first event of its response; the call sent the events before it.
         start: when it was sent.
         end: when its answer was complete.
-        model: that was called; empty where nothing says it.
-        usage: as the provider reported it; None where nothing was reported.
+        model: the called model; empty if unknown.
+        usage: as the provider reported it; None if nothing was reported.
     """
 
     position: int
@@ -56,24 +56,24 @@ class RecordedCall:
 
     @property
     def context(self) -> int:
-        """Tokens of the whole input, as reported; 0 where nothing was."""
+        """Tokens of the whole input, as reported; 0 if nothing was reported."""
         return 0 if self.usage is None else input_tokens(self.usage)
 
     @property
     def long(self) -> bool:
-        """Whether all that it wrote into the cache was to be kept for the long time."""
+        """Whether everything that it wrote to the cache was for the long time."""
         usage = self.usage
         return usage is not None and usage.cache_write_1h_tokens > 0 and not usage.cache_write_5m_tokens
 
     @property
     def long_head(self) -> bool:
-        """Whether it wrote for both times: what is kept for long stands first, so that is the head of the request."""
+        """Whether it wrote for both times: the long time comes first on the wire, so the head of the request has it."""
         usage = self.usage
         return usage is not None and usage.cache_write_1h_tokens > 0 and usage.cache_write_5m_tokens > 0
 
 
 def input_tokens(usage: Usage) -> int:
-    """Return the whole input of a call, whatever answered it."""
+    """Return the whole input of a call: uncached, read from the cache and written to it."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
 
 
@@ -82,11 +82,11 @@ class Measured:
     """A recording with its sizes in the provider's tokens.
 
     Attributes:
-        recording: that was measured.
-        calls: its model calls that were answered, in order.
-        tokens: of each event of the recording: of the block that it appends, or of the client's summary; else 0.
-        fixed: tokens of system prompt and tools, and of whatever else no event holds.
-        ratio: the provider's tokens for one of ours, in the middle.
+        recording: the measured recording.
+        calls: its answered model calls, in order.
+        tokens: for each event of the recording the tokens of its block, or of the client's summary; else 0.
+        fixed: tokens of system prompt and tools, and of any other unrecorded content.
+        ratio: the provider's tokens for one of ours; the median.
     """
 
     recording: Recording
@@ -97,13 +97,13 @@ class Measured:
 
     @property
     def long(self) -> bool:
-        """Whether most calls wrote for the long time: then a replayed call does."""
+        """Whether most calls wrote for the long time; if so, replayed calls do too."""
         wrote = [call.long for call in self.calls if call.usage is not None]
         return 2 * sum(wrote) > len(wrote)
 
     @property
     def long_head(self) -> bool:
-        """Whether the recorded client had the head of its requests kept for the long time, the rest for the short."""
+        """Whether the client's requests asked for the long time for their head, and the short time for the rest."""
         return any(call.long_head for call in self.calls)
 
 
@@ -111,8 +111,8 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
     """Measure a recording's blocks.
 
     Args:
-        recording: what an importer read.
-        fixed: tokens of system prompt and tools; told by the first call's usage unless given.
+        recording: a recording from an importer.
+        fixed: tokens of system prompt and tools; derived from the first call's usage unless given.
     """
     events = recording.events
     own = _own_tokens(events, get_counter(VOCABULARY))
@@ -133,9 +133,9 @@ def measure(recording: Recording, *, fixed: int | None = None) -> Measured:
 def recorded_calls(events: Sequence[RecordedEvent]) -> tuple[RecordedCall, ...]:
     """Return the model calls behind a recording's responses, in order.
 
-    Where a recording tells of no calls at all, each response counts as one, at the time of its first block; elsewhere a
-    response without a call was made up by the client. A call that failed or was broken off before the provider counted
-    anything is none.
+    In a recording without any call, each response counts as a call, at the time of its first block; in any other, a
+    response without a call was written by the client. A call that failed or was aborted before the provider counted
+    anything is left out.
     """
     told = {e.payload.response_id: e for e in events if isinstance(e.payload, ModelCalled)}
     calls: list[RecordedCall] = []
@@ -180,7 +180,7 @@ def _own_tokens(events: Sequence[RecordedEvent], counter: TokenCounter) -> list[
 
 
 def _text_of(event: RecordedEvent) -> str | None:
-    """Return what an event adds to the context, as a text to count; None where it adds nothing."""
+    """Return the text that an event adds to the context, to be counted; None if it adds nothing."""
     if isinstance(event.payload, ImportedCompaction):
         return event.payload.summary
     block = block_of(event)
@@ -189,7 +189,7 @@ def _text_of(event: RecordedEvent) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The events between two calls, and by how much the context grew meanwhile."""
+    """The events between two calls, and the growth of the context in between."""
 
     positions: range
     growth: int
@@ -223,7 +223,7 @@ def _spans(events: Sequence[RecordedEvent], calls: Sequence[RecordedCall], own: 
 
 
 def _spread(tokens: list[int], own: Sequence[int], span: _Span) -> None:
-    """Give the events of a span their shares of its growth, which add up to it exactly."""
+    """Divide the growth of a span among its events; the shares add up exactly."""
     given = counted = 0
     for position in span.positions:
         counted += own[position]

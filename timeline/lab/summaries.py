@@ -1,4 +1,4 @@
-"""Summaries of a replay: who writes them, and what they would have cost as calls of the model."""
+"""The summarizers of a replay, and what their summaries would have cost as model calls."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """Tokens that a summarizer was given, and wrote."""
+    """Tokens that a summarizer read, and wrote."""
 
     read: int = 0
     written: int = 0
 
 
 class Metered:
-    """A summarizer whose requests are measured: what is to be summarised, the summary before it, and the answer.
+    """Measures another summarizer's requests: the blocks to summarise, the previous summary, and the answer.
 
-    The request is sent by itself: no cache answers any of it.
+    A request is a call of its own, so all of its input is uncached.
 
     Args:
         inner: writes the summaries.
-        counter: counts what has no size of its own: replacements, and summaries.
+        counter: counts replacements and summaries, which have no measured size.
 
     Attributes:
         sizes: tokens of each block, by path.
@@ -39,7 +39,7 @@ class Metered:
 
     @property
     def name(self) -> str:
-        """The name of the one that writes."""
+        """The name of the inner summarizer."""
         return name_of(self._inner)
 
     async def summarize(self, request: SummaryRequest) -> Summary:
@@ -56,16 +56,16 @@ class Metered:
         return answer
 
     def spent(self) -> Spent:
-        """Return what was spent since this was last asked."""
+        """Return the tokens spent since the last call."""
         spent, self._spent = self._spent, []
         return Spent(sum(one.read for one in spent), sum(one.written for one in spent))
 
 
 class RecordedSummaries:
-    """Answers with the summaries that the recorded client got from its model, in their order; then with another's.
+    """Answers with the recorded client's own summaries, in order; when they are used up, with another summarizer's.
 
     Args:
-        recording: that holds them.
+        recording: the recording with the summaries.
         otherwise: answers once they are used up, and for the prefix of a split turn.
     """
 

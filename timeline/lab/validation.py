@@ -1,11 +1,11 @@
-"""Is the price model right? What it predicts for the requests that were really sent, beside what their usage reported.
+"""Validate the price model: predict the cache use of the recorded requests, and compare it with their reported usage.
 
-The sizes are the recording's own; the rules of the cache are tested: what is read, and what is written anew.
+The sizes are the recording's own; the rules of the cache are tested: which tokens are read, and which are written.
 
-The requests are those that the recorded client really sent, as far as its recording shows. Compactions and hides are
-the client's own. System prompt and tools are in no recording: their tokens are the fixed part (`timeline.lab.sizes`),
-of which a share survives a compaction. Where the reported context says that something else came or went, a segment
-without content takes its place.
+The requests are those that the client sent, as far as the recording shows, with the client's own compactions and hides.
+System prompt and tools are in no recording: their tokens are the fixed part (`timeline.lab.sizes`), of which a share
+survives a compaction. If the reported context is larger or smaller than the recorded content, a segment without content
+makes up the difference.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 HEAD_SHARE: Final = 0.78
-"""Of the fixed part, what stands in front of the messages: tools and system prompt. The rest is what a client puts into
-the first message, and writes anew after a compaction. From what recorded sessions read right behind one."""
+"""The share of the fixed part in front of the messages: tools and system prompt. The rest is what a client puts into
+the first message, and writes anew after a compaction. Measured by what recorded sessions read right after one."""
 _PLACEHOLDER_TOKENS: Final = 12
-"""What a client leaves in the place of a result that it stopped sending."""
+"""The text that a client sends in the place of a result that it dropped."""
 
 
 def requests_as_sent(measured: Measured) -> list[Request]:
@@ -48,7 +48,7 @@ def requests_as_sent(measured: Measured) -> list[Request]:
 
 
 class _Client:
-    """What the recorded client would send now."""
+    """The recorded client: the context that it would send now."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
@@ -94,7 +94,7 @@ class _Client:
         return Request(start, end, call.model, segments, 0, 1, markers, long, changes)
 
     def _fit(self, context: int) -> None:
-        """Make what is sent as large as the reported context: something unrecorded came, or went, at the end."""
+        """Make the context as large as the reported one: unrecorded content was added, or removed, at the end."""
         missing = context - self._head.tokens - sum(segment.tokens for segment in self._segments)
         if missing > 0:
             self._segments.append(Segment(next(self._names), missing))
@@ -115,7 +115,7 @@ MissCause: TypeAlias = Literal[
 ]
 _LEAST: Final = 256
 _SHARE: Final = 0.01
-"""A prediction is off where it misses the reported read by more tokens than both of these, the share of the context."""
+"""A prediction is wrong if it misses the reported read by more tokens than both; `_SHARE` is of the context."""
 
 
 class Sums(Frozen):
@@ -138,13 +138,13 @@ class Missed(Frozen):
 
 
 class Check(Frozen):
-    """A conversation's prediction beside its record; or several conversations' together.
+    """The predicted and the recorded sums of a conversation, or of several together.
 
     Attributes:
-        file, conversation: which; empty for several.
-        calls: with a reported usage.
+        file, conversation: the conversation; empty for several.
+        calls: the number of calls with a reported usage.
         predicted, recorded: their sums.
-        missed: the calls whose read is off, each with its likely cause.
+        missed: the calls whose read was predicted wrongly, each with its likely cause.
     """
 
     file: str = ""
@@ -156,7 +156,7 @@ class Check(Frozen):
 
     @property
     def errors(self) -> dict[str, float | None]:
-        """The relative error of each sum; None where nothing was recorded."""
+        """The relative error of each sum; None if nothing was recorded."""
         return {
             name: None
             if not (recorded := getattr(self.recorded, name))
@@ -166,7 +166,7 @@ class Check(Frozen):
 
     @property
     def causes(self) -> dict[str, dict[str, int]]:
-        """The calls that are off and the tokens of it, by cause; the most tokens first."""
+        """The wrongly predicted calls and their wrong tokens, by cause; the most tokens first."""
         calls: Counter[str] = Counter(missed.cause for missed in self.missed)
         tokens: Counter[str] = Counter()
         for missed in self.missed:
@@ -179,7 +179,7 @@ class Check(Frozen):
 
 
 def check(measured: Measured, price_of: Callable[[str], Price], *, file: str = "") -> Check:
-    """Predict what a recording's calls read and wrote, and hold it against what they reported."""
+    """Predict what a recording's calls read and wrote, and compare it with their reports."""
     calls = [call for call in measured.calls if call.context]
     requests = requests_as_sent(measured)
     predicted = charges(requests, price_of)
@@ -195,7 +195,7 @@ def check(measured: Measured, price_of: Callable[[str], Price], *, file: str = "
 
 
 def check_together(checks: Sequence[Check]) -> Check:
-    """Sum several conversations up."""
+    """Sum several conversations."""
     return Check(
         calls=sum(one.calls for one in checks),
         predicted=_sums(one.predicted for one in checks),
@@ -214,7 +214,7 @@ def _sums(parts: Iterable[Sums]) -> Sums:
 
 
 def _told(call: RecordedCall, price_of: Callable[[str], Price]) -> Sums:
-    """Return what a call reported, priced as reported."""
+    """Return a call's reported tokens, with their price."""
     usage = call.usage
     if usage is None:
         return Sums()

@@ -1,9 +1,9 @@
-"""What a context shows, what of it the answer would have needed, and whether a call and its result were divided.
+"""Measure what a context shows, which hidden files its answer needed, and whether calls and results were divided.
 
 **Recall need.** A need is a file that a tool call of the answer names (to read, write or edit it) while an earlier
 block of the conversation holds content of it: the result of a call that read it or a part of it, the call that wrote
-all of it, an attachment. Failed calls hold none. It is a hidden need where the newest such block is not shown in full
-in the context that is answered. Only files that tools name as such count: what a shell command reads is not told from
+all of it, an attachment. Failed calls hold none. It is a hidden need if the answered context does not show the newest
+such block in full. Only files that tools name as such count: the files that a shell command reads are not parsed from
 its text.
 """
 
@@ -33,12 +33,12 @@ class Seen:
     """What a context shows.
 
     Attributes:
-        shown: tokens of the messages, as the account has them.
+        shown: tokens of the messages, as in the account.
         visible: of these, tokens of blocks that are sent in full, summaries left out. A thought that the provider does
             not take back, because the prefix before it was rewritten or because it is not signed, is not sent.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight.
-        orphans: results without their call, or calls without a result that is there.
+        orphans: results without their call, or calls without a result although there is one.
     """
 
     shown: int
@@ -49,7 +49,7 @@ class Seen:
 
 
 class Sight:
-    """Follows a conversation block by block, and looks at its contexts."""
+    """Follows a conversation block by block, and measures its contexts."""
 
     def __init__(self) -> None:
         self._newest: dict[str, int] = {}
@@ -59,7 +59,7 @@ class Sight:
         self._model = ""
 
     def take(self, fold: Fold) -> None:
-        """Take in the block that a fold was just given."""
+        """Note the newest block of a fold."""
         item = fold.live(fold.version)
         if item is None:
             return
@@ -84,13 +84,13 @@ class Sight:
             self._newest |= dict.fromkeys(use.subjects, called)
 
     def look(self, context: RenderedContext, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
-        """Look at a context.
+        """Measure a context.
 
         Args:
-            context: to look at.
-            fold: that it was rendered from.
-            answer: the tool calls of the response to it, none of which was taken in yet.
-            decided: something was hidden or covered since the last look; what is only appended is shown in full.
+            context: the context.
+            fold: the fold that it was rendered from.
+            answer: the tool calls of the response to it, before any of them is noted with `take`.
+            decided: whether something was hidden or covered since the last context; appended blocks are shown in full.
         """
         if decided or context.neutral.model != self._model:
             self._model = context.neutral.model
@@ -112,7 +112,7 @@ class Sight:
 
 
 def _is_sent(item: Item, model: str) -> bool:
-    """Say whether a block that was just appended is sent: all are, save for unsigned thoughts."""
+    """Return whether a block that was just appended is sent: all are, except for unsigned thoughts."""
     return not isinstance(item.block, Reasoning) or all(
         is_sent(entry, model) for entry in entries_of(item, loose=False)
     )
@@ -124,6 +124,6 @@ def _shows(fold: Fold, version: int) -> bool:
 
 
 def _writes_all(call: ToolCall) -> bool:
-    """Say whether a call holds the whole text of the file that it writes."""
+    """Return whether a call contains the whole text of the file that it writes."""
     arguments = call.arguments
     return isinstance(arguments, dict) and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS)

@@ -1,7 +1,7 @@
-"""The unit of work: one file under one policy, as a pure function of its argument and the file's bytes.
+"""The unit of work of a comparison: one file under one policy, a pure function of its argument and the file's bytes.
 
-The same unit runs in this process, in others, and on other machines; what it returns is frozen, and what fails in it is
-returned as well, so that nothing but values crosses a process.
+The same unit runs in this process, in others, and on other machines. Results are frozen, and failures are returned like
+results, so that only values cross between processes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class Options(Frozen):
-    """What holds for all runs of a comparison.
+    """The options that all runs of a comparison share.
 
     Attributes:
-        prices: what models cost; the packaged table where None.
-        price_as: price every call as this model's; each as the recorded one's where empty.
-        fixed: tokens of system prompt and tools; as measured where None.
+        prices: the price table; None for the packaged one.
+        price_as: price every call as a call of this model; empty for the recorded models.
+        fixed: tokens of system prompt and tools; None for the measured ones.
         subagents: replay a file's subagents and branches, too.
-        summaries: who writes them: the extractive summarizer, or the recorded client's own while there are any.
+        summaries: use the extractive summarizer, or the recorded client's summaries while there are any.
     """
 
     prices: PriceTable | None = None
@@ -51,7 +51,7 @@ class Options(Frozen):
     summaries: Literal["extractive", "recorded"] = "extractive"
 
     def price_of(self) -> Callable[[str], Price]:
-        """Return what says what a model costs."""
+        """Return the function that returns the price of a model."""
         table = self.prices or packaged_prices()
         return lambda model: table.price_of(self.price_as or model)
 
@@ -61,9 +61,9 @@ class Work(Frozen):
 
     Attributes:
         file: a recording.
-        policy: to try, its limit included.
-        name: what the policy is called by.
-        options: of the comparison.
+        policy: the policy, its limit included.
+        name: the policy's name.
+        options: the options of the comparison.
     """
 
     file: str
@@ -73,21 +73,21 @@ class Work(Frozen):
 
 
 class Failure(Frozen):
-    """Why a file could not be run: the type of the error, and what it says."""
+    """Why a file could not be run: the type of the error, and its message."""
 
     type: str
     message: str
 
 
 class Outcome(Frozen):
-    """What became of a unit of work: a run for each conversation of the file that has model calls, or a failure."""
+    """The outcome of a unit of work: a run for each conversation of the file with model calls, or a failure."""
 
     runs: tuple[RunResult, ...] = ()
     failure: Failure | None = None
 
 
 def carry_out(work: Work) -> Outcome:
-    """Do a unit of work."""
+    """Run a unit of work; return its failure instead of raising it."""
     try:
         measured = _measured(work.file, _digest(work.file), work.options.fixed, subagents=work.options.subagents)
         with start_blocking_portal() as portal:
@@ -97,7 +97,7 @@ def carry_out(work: Work) -> Outcome:
 
 
 def key_of(work: Work) -> str:
-    """Return what a unit's outcome depends on, as a hash: the file's bytes, the policy, options and versions.
+    """Return a hash of everything that a unit's outcome depends on: the file's bytes, policy, options and versions.
 
     Raises:
         ImportFailed: the file cannot be read.
@@ -134,14 +134,14 @@ def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True
     """Read a file and measure its conversations; those without model calls are left out.
 
     Raises:
-        ImportFailed: it is no recording, or cannot be read.
+        ImportFailed: it is not a recording, or cannot be read.
     """
     return _measured(file, _digest(file), fixed, subagents=subagents)
 
 
 @lru_cache(maxsize=2)
 def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool) -> tuple[Measured, ...]:
-    """Read a file once for all policies; its digest says that it is still the same."""
+    """Read a file once for all policies; its hash is a part of the cache key, so that a changed file is read again."""
     del digest
     recordings = read_recording(Path(file))
     found = [measure(recording, fixed=fixed) for recording in recordings[: None if subagents else 1]]

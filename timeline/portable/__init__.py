@@ -1,7 +1,7 @@
-"""Logs as files: whole conversations out of a store, line by line, and back into another one, event for event.
+"""Copy whole conversations from a store to a file, and from the file into another store, event for event.
 
-`export_log` writes the lines, `read_copies` reads them, `import_copy` appends what a store does not have yet. What is
-redacted never leaves a store. `lines` says what the lines hold.
+`export_log` writes the lines, `read_copies` reads them, and `import_copy` appends the events that a store does not have
+yet. Redacted content never leaves a store. `lines` documents the format of the lines.
 """
 
 from __future__ import annotations

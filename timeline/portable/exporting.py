@@ -1,4 +1,4 @@
-"""A store's conversations as lines: each event as it is stored, with its checksum, behind the texts it refers to."""
+"""Write a store's conversations as lines: each event as stored, with its checksum, after the texts it refers to."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_DAMAGED: Final = 1_000
 
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote, filled in as it goes on.
+    """The counts of an export, filled in while it runs.
 
     Attributes:
-        conversations, events: how many, those of forks' parents included.
-        redacted: events of which something was left out, because it is redacted.
-        damaged: versions of events that could not be read and are not in the lines, each with its conversation.
+        conversations, events: the number written, parents of forks included.
+        redacted: events that were written without their redacted content.
+        damaged: conversation and version of each event that could not be read and was left out.
         lost_values: hashes of texts that could not be read.
     """
 
@@ -40,17 +40,17 @@ class Exported:
 async def export_log(
     store: EventStore, conversations: Iterable[str], *, library: str = "", result: Exported | None = None
 ) -> AsyncIterator[str]:
-    """Yield the lines of conversations, each behind those that it was forked from, as far as it needs them.
+    """Yield the lines of conversations, each after the shared part of the conversations that it was forked from.
 
     Args:
-        store: where they are.
+        store: the store of the conversations.
         conversations: their ids.
-        library: the version of this library, for the file to say.
-        result: is filled in.
+        library: the version of this library, which is written into the file.
+        result: counts that are filled in.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        StoreCorrupt: so much is damaged that it is no use.
+        StoreCorrupt: the database is damaged beyond single events.
     """
     done = result if result is not None else Exported()
     wanted = list(dict.fromkeys(conversations))
@@ -60,7 +60,7 @@ async def export_log(
         eraser = await erasures.eraser(store, info.id)
         done.conversations += 1
         yield log_line(info, until, eraser.title(info.title), library)
-        if info.base and eraser.is_busy:  # what is shared is written already; what follows from it is to be known
+        if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
             async for event in _undamaged(store, info, 0, info.base, Exported()):
                 eraser.erase(event.version, event.payload)
         async for event in _undamaged(store, info, info.base, until, done):
@@ -78,7 +78,7 @@ def _line(event: Event, eraser: Eraser, done: Exported) -> str:
 
 
 async def _in_order(store: EventStore, wanted: Iterable[str]) -> list[tuple[ConversationInfo, int]]:
-    """Return conversations behind those that they were forked from, each with the last version that is wanted."""
+    """Return conversations, parents before their forks, each with the last version to write."""
     found: dict[str, tuple[ConversationInfo, int]] = {}
     for conversation in wanted:
         info = await store.info(conversation)
@@ -104,7 +104,7 @@ async def _values(store: EventStore, hashes: set[str], done: Exported) -> AsyncI
 async def _undamaged(
     store: EventStore, info: ConversationInfo, after: int, until: int, done: Exported
 ) -> AsyncIterator[Event]:
-    """Iterate over the events that can be read; note the versions of those that cannot."""
+    """Yield the events that can be read; note the versions of the others."""
     version = after
     while version < until:
         try:

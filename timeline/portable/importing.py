@@ -1,7 +1,7 @@
-"""Appending an exported log to a store: the same events under the same versions and ids, up to the first gap.
+"""Append an exported log to a store: the same events under the same versions and ids, up to the first gap.
 
-A log's versions have no gaps, so what stands behind a missing event waits until the event is there: importing a sound
-copy of the file goes on where this one ended. What a store has already is compared, and never written again.
+A log's versions have no gaps, so the events after a missing one are not imported; importing a sound copy of the file
+later continues from there. Events that the store has already are compared, and never written again.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 _BATCH: Final = 500
-"""Events that are appended together."""
+"""Events in one append."""
 
 
 async def import_copy(
     store: EventStore, copy: LogCopy, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Imported:
-    """Append what a store does not have of a conversation.
+    """Append the events of a conversation that a store does not have yet.
 
     Args:
-        store: where it goes; of a fork, its parent is there already, as far as they share it.
-        copy: what `read_copies` read.
-        on_progress: called with the number of events dealt with.
+        store: the store to append to; the shared part of a fork's parent must be in it already.
+        copy: a conversation from `read_copies`.
+        on_progress: called with the number of events compared or appended.
 
     Raises:
-        ImportFailed: the conversation is there with other events, or its parent is not there.
-        StoreError: the store refused; what was acknowledged before is in it.
+        ImportFailed: the store has other events under this id, or not the fork's parent.
+        StoreError: an append failed; the batches acknowledged before it are stored.
     """
     opened = _opening(copy)
     base = copy.base or _base_of(opened)
@@ -62,7 +62,7 @@ def _opening(copy: LogCopy) -> ConversationOpened | None:
 
 
 def _base_of(opened: ConversationOpened | None) -> int:
-    """Return what a fork shares with its parent; the line that says it may be lost."""
+    """Return the last version that a fork shares with its parent, by its opening event: the log line may be lost."""
     link = opened.parent if opened is not None else None
     return link.version or 0 if link is not None and link.relation == "fork" else 0
 
@@ -78,7 +78,7 @@ async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) ->
     """Count the events that the store has already.
 
     Raises:
-        ImportFailed: the conversation of this id is another one.
+        ImportFailed: the store has another conversation under this id.
     """
     if not version:
         return 0
@@ -96,7 +96,7 @@ async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) ->
 
 
 def _same(found: CopiedEvent, event: Event) -> bool:
-    """Say whether an event is the one of a file; where one of the two was redacted, its content is another."""
+    """Return whether an event equals the one in the file; if one of the two is redacted, the contents may differ."""
     if found.event.id != event.id:
         return False
     return found.checksum == event.checksum or found.redacted or _is_erased(event.payload)
@@ -111,7 +111,7 @@ def _is_erased(payload: Payload) -> bool:
 
 
 def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
-    """Return the events behind a version up to the first gap, and report what waits behind that."""
+    """Return the events after a version up to the first gap, and report the events that wait behind the gap."""
     events: list[CopiedEvent] = []
     while (found := copy.events.get(version + len(events) + 1)) is not None:
         events.append(found)
@@ -135,7 +135,7 @@ async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOp
 async def _append(
     store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], fold: Fold, on_progress: Callable[[int], None]
 ) -> None:
-    """Append in batches, the last one with a snapshot: the next opening costs what its window costs."""
+    """Append in batches, the last one with a snapshot, so that the next opening reads the window alone."""
     for start in range(0, len(events), _BATCH):
         batch = events[start : start + _BATCH]
         for found in batch:
@@ -154,13 +154,13 @@ async def _append(
 
 
 async def _fold(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent], base: int) -> Fold:
-    """Return the fold that the new events go on from, without the compactions that they take back.
+    """Return the fold that the new events continue, without the compactions that they take back.
 
     Args:
-        store: where the conversation is, or, of a fork that is not there yet, its parent.
+        store: the store of the conversation, or of the parent of a fork that is not stored yet.
         copy: the conversation.
-        events: those that are new.
-        base: of a fork that is not there yet, what it shares with its parent.
+        events: the new events.
+        base: the last version that a fork which is not stored yet shares with its parent.
     """
     payloads = (found.event.payload for found in events)
     reverted = {v for payload in payloads if isinstance(payload, CompactionReverted) for v in payload.versions}

@@ -1,6 +1,7 @@
-"""The lines of an exported log, and reading them.
+"""Write and read the lines of an exported log.
 
-JSON Lines of three kinds, told by the key ``timeline``; each is checked by itself, so that damage is known by its line:
+A file is JSON Lines of three kinds, by the key ``timeline``. Each line is checked by itself, so that damage is reported
+with its line:
 
 =========  ============================================================================================================
 log        opens a conversation: ``format`` (1), ``library``, ``conversation``, ``version`` (its last one here),
@@ -11,7 +12,7 @@ event      ``conversation``, ``version``, ``id``, ``type``, ``schema_version``, 
            ``redacted``: something was taken out of the payload, and the checksum is of what is left
 =========  ============================================================================================================
 
-Parents stand before their forks, values before the events that name them, events by version.
+Parents come before their forks, values before the events that name them, events by version.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
 
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
-"""How every line begins; no value inside one does, unless a conversation is about such a file."""
+"""The beginning of every line; no value inside a line begins so, unless a conversation is about such a file."""
 FORMAT: Final = "timeline-log"
 FORMAT_VERSION: Final = 1
 _HEAD: Final = 1 << 16
-"""How many bytes of a file are looked at to know it; its first line is much shorter, unless it is damaged."""
+"""How many bytes of a file are searched to recognise it; its first line is much shorter, unless it is damaged."""
 
 
 def log_line(info: ConversationInfo, version: int, title: str, library: str) -> str:
-    """Write the line that opens a conversation."""
+    """Return the line that opens a conversation."""
     fields = {
         KEY: "log",
         "format": FORMAT_VERSION,
@@ -62,12 +63,12 @@ def log_line(info: ConversationInfo, version: int, title: str, library: str) -> 
 
 
 def value_line(hash_: str, text: str) -> str:
-    """Write the line of a content-addressed text."""
+    """Return the line of a content-addressed text."""
     return compact_json({KEY: "value", "hash": hash_, "text": text})
 
 
 def event_line(event: Event, erased: Payload | None) -> str:
-    """Write the line of an event; with what is left of its payload where something was erased of it."""
+    """Return the line of an event, with its erased payload if something was redacted."""
     payload = (erased or event.payload).dump()
     at = instant_text(event.at)
     sum_ = event.checksum
@@ -100,7 +101,7 @@ def values_of(payload: Payload) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class CopiedEvent:
-    """An event of a file, its line checked and its payload read; ``redacted`` says that it is not whole."""
+    """An event of a file, with its line checked and its payload read; ``redacted`` if content was taken out."""
 
     version: int
     event: NewEvent
@@ -114,10 +115,10 @@ class LogCopy:
 
     Attributes:
         conversation: its id.
-        report: what was met; of a file with several conversations, what concerns none of them is in the first one's.
-        version: the last version that the file is to hold; 0 where the line that says so is lost.
-        base: the last version that is another conversation's; the events begin behind it.
-        events: those that are sound, by version, as far as they are there.
+        report: the findings; those of the file that concern no conversation are in the first one's report.
+        version: the last version that the export wrote; 0 if the log line is lost.
+        base: the last version that belongs to the parent; the events begin after it.
+        events: the sound events by version.
         values: the texts that events refer to, of the whole file.
     """
 
@@ -130,9 +131,9 @@ class LogCopy:
 
 
 def read_copies(path: Path) -> list[LogCopy] | None:
-    """Read an exported file: its conversations in order; None where it is something else.
+    """Read an exported file: its conversations in order, or None if it is not an export.
 
-    A damaged line is put aside in the report, and costs no other line.
+    A damaged line is kept in the report, and costs no other line.
 
     Raises:
         ImportFailed: a later version of this library wrote the file, or nothing in it can be read.
@@ -142,7 +143,7 @@ def read_copies(path: Path) -> list[LogCopy] | None:
             return None
         data = read_file(path)
     except OSError:
-        return None  # whoever reads it as a recording says what is wrong with it
+        return None  # `read_recording` tries the file next, and reports what is wrong with it
     copies = _File(str(path)).read(data)
     if not any(copy.events for copy in copies):
         raise ImportFailed(str(path), "no event in it can be read: all lines are damaged. Export it again.")
@@ -155,7 +156,7 @@ def _is_copy(head: bytes) -> bool:
 
 
 class _File:
-    """One file under way."""
+    """The reading of one file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -168,7 +169,7 @@ class _File:
         for record in read_records(data, self._report, opening=OPENING):
             self._read(record)
         copies = list(self._copies.values())
-        if copies:  # what concerns no conversation is told with the first
+        if copies:  # findings that concern no conversation go to the first
             first = copies[0].report
             first.lines, first.records = self._report.lines, self._report.records
             first.counts.update(self._report.counts)
@@ -228,11 +229,11 @@ class _File:
 
 
 def _event(value: dict[str, Any]) -> CopiedEvent:
-    """Read an event of its line.
+    """Read an event from its line.
 
     Raises:
         ValueError: it does not match its checksum, or this version would store it as another text.
-        StoreCorrupt: it does not hold what its type promises.
+        StoreCorrupt: a field that its type requires is missing or wrong.
     """
     told = (value["conversation"], value["version"], value["id"], value["type"], value["schema_version"], value["at"])
     text = compact_json(value["payload"])

@@ -1,7 +1,7 @@
-"""Importing recordings: what an importer read becomes events of a log, once.
+"""Append a recording that an importer read to a conversation, each event once.
 
-Every event gets an id that follows from the recording, so that importing a file twice adds nothing, and importing a
-file that has grown adds what is new.
+The id of every event is derived from the recording, so that importing a file twice adds nothing, and importing a file
+that has grown adds the new events.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 _BATCH = 500
-"""Events that are appended together."""
+"""Events in one append."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did: the conversation, how many events it added, how many were there before, and the report."""
+    """The result of an import: the conversation, the events added, the events known from before, and the report."""
 
     id: str
     events: int
@@ -63,12 +63,12 @@ async def import_recording(
     """Append a recording to the conversation of its id, compactions of the recorded client included.
 
     Args:
-        store: where it goes.
-        recording: what an importer read.
-        on_progress: called with the number of events dealt with.
+        store: the store to append to.
+        recording: a recording from an importer.
+        on_progress: called with the number of events appended or known.
 
     Raises:
-        StoreError: the store refused; what was acknowledged before is in it.
+        StoreError: an append failed; the batches acknowledged before it are stored.
     """
     at = recording.events[0].at if recording.events else None
     timeline = await Timeline.open(
@@ -95,7 +95,7 @@ async def import_recording(
 
 
 async def drafts_of(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID]]) -> list[Draft]:
-    """Count a recording's blocks and make drafts of its events; compactions and hides are not among them."""
+    """Count the tokens of a recording's blocks and return drafts of its events, except for compactions and hides."""
     blocks = [e.payload.block for e, _ in events if isinstance(e.payload, BlockAppended)]
     sizes = iter(await timeline.count(blocks))
     drafts: list[Draft] = []
@@ -115,7 +115,7 @@ async def _extend(timeline: Timeline, events: Sequence[tuple[RecordedEvent, UUID
 
 
 async def _decide(store: EventStore, timeline: Timeline, event: RecordedEvent, id_: UUID) -> None:
-    """Append a compaction or a hide of the recorded client; one that touches nothing is on record all the same."""
+    """Append a compaction or a hide of the recorded client, even one that changes nothing."""
     match event.payload:
         case ImportedHide():
             payload: Payload = _hide(timeline, event.payload)
@@ -144,7 +144,7 @@ def _hide(timeline: Timeline, recorded: ImportedHide) -> BlocksHidden:
 def _compaction(
     timeline: Timeline, recorded: ImportedCompaction, at: datetime, path: str, turn_id: str
 ) -> CompactionCompleted:
-    """Make the compaction of a recorded client: its summary stands for everything before it but what was kept."""
+    """Return the compaction of a recorded client: its summary covers everything before it but the kept blocks."""
     window = timeline.window
     cut = _cut(window.items, recorded.kept_blocks)
     covered = [item for item in window.items[:cut] if not item.is_summary]
@@ -172,7 +172,7 @@ def _compaction(
 
 
 def _cut(items: Sequence[Item], kept: int) -> int:
-    """Return the position that the client kept its blocks from; one inside a group moves to the group's beginning."""
+    """Return the position of the first kept block; a position inside a group moves to the group's beginning."""
     cut = max((n for n, item in enumerate(items, start=1) if item.is_summary), default=0)
     cut = max(cut, len(items) - kept)
     legal = [*boundaries(items, atomic_groups(items)), True]

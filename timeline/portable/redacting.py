@@ -1,9 +1,9 @@
-"""What redaction takes out of a log when it leaves its store.
+"""Take redacted content out of a log when it leaves its store.
 
-A store keeps what it was given: a redaction is an event, and folding the log shows a tombstone from then on. Whatever
-leaves the store has the tombstone in the block's own event, and nothing that was made of the block while it could
-still be read: replacement texts, summaries and their digests, a title. Neither does a hash leave over what is gone: a
-short secret could be guessed from it. So a context that showed it has no fingerprint, and cannot be verified.
+A store keeps the content of every block: a redaction is an event, and the fold shows a tombstone from then on. In an
+export the block's own event has the tombstone, and everything made from the block before its redaction is erased:
+replacement texts, summaries and their digests, a title. Hashes over erased content are erased too, because a short
+secret could be guessed from its hash. So a context that showed the block has no fingerprint, and cannot be verified.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 _TOLD_OF_SUMMARIES: Final = ("compaction_digest", "parts")
-"""What a summary's ``meta`` repeats of what it covers."""
+"""Keys of a summary's ``meta`` that repeat covered content."""
 _ADDRESS: Final = ("type", "path", "turn_id", "author")
 
 
 class Erasures:
-    """The blocks that are erased in conversations, their own and those that they share with their parents.
+    """The blocks to erase in conversations: their own and those that they share with their parents.
 
-    A block is erased wherever it shows when one of the conversations, or one that they descend from, redacts it.
+    A block is erased everywhere if one of the conversations, or one of their parents, redacts it.
     """
 
     def __init__(self) -> None:
         self._infos: dict[str, ConversationInfo] = {}
         self._redacted: dict[str, dict[int, dict[int, str]]] = {}
-        """By conversation: each version that it redacts, with the versions of the events that do so, and why."""
+        """By conversation: each redacted version, with the versions of the redacting events and their reasons."""
         self._owned: dict[str, set[int]] = {}
 
     @classmethod
@@ -69,7 +69,7 @@ class Erasures:
         return erasures
 
     async def eraser(self, store: EventStore, conversation: str) -> Eraser:
-        """Return what erases the events of a conversation, from its first to its last, shared ones included."""
+        """Return the eraser of a conversation, for its events from first to last, shared ones included."""
         versions: dict[int, float] = {}
         reasons: dict[int, str] = {}
         for owner, after, until in self._lineage(conversation):
@@ -89,7 +89,7 @@ class Erasures:
                 found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
 
     def _lineage(self, conversation: str) -> list[tuple[str, int, int]]:
-        """Return whose the versions of a conversation are: owner, and the range behind its first number."""
+        """Return the owners of a conversation's versions: each with the range ``(first, last]`` that it owns."""
         info, until = self._infos[conversation], self._infos[conversation].version
         parts = [(conversation, info.base, until)]
         while info.base and info.parent is not None:
@@ -103,12 +103,12 @@ class Erasures:
 
 
 class Eraser:
-    """Erases the events of one conversation, which it is given in order.
+    """Erases the events of one conversation; call `erase` for each event in order.
 
     Args:
         versions: the blocks to erase, each with the version of the event that redacts it here; infinity for none.
-        reasons: why, as far as it was said.
-        texts: what they said.
+        reasons: the recorded reasons.
+        texts: the texts of these blocks.
     """
 
     def __init__(self, versions: Mapping[int, float], reasons: Mapping[int, str], texts: Collection[str]) -> None:
@@ -124,12 +124,12 @@ class Eraser:
         return bool(self._versions)
 
     def title(self, title: str) -> str:
-        """Return a title, or the tombstone where a redacted block says it."""
+        """Return a title, or the tombstone if a redacted block contains it."""
         said = title.removesuffix("…").strip()
         return TOMBSTONE if said and any(said in text for text in self._texts) else title
 
     def erase(self, version: int, payload: Payload) -> Payload | None:
-        """Return what is left of an event; None where nothing has to go."""
+        """Return the payload of an event without erased content, or None if nothing has to be erased."""
         if not self.is_busy:
             return None
         if isinstance(payload, BlockAppended | UnknownPayload):
@@ -166,9 +166,9 @@ class Eraser:
         return payload.model_copy(update={"blocks": blocks})
 
     def _summary(self, version: int, payload: CompactionCompleted) -> Payload | None:
-        """Erase a summary that was made of what is erased, or of such a summary.
+        """Erase a summary of erased blocks, or of a summary that is erased.
 
-        The first prompt is told to whoever writes any summary, as what all the rest is about.
+        A summary made before the first prompt was redacted is erased too: each summarizer receives that prompt.
         """
         covers = payload.covers
         made_of_it = any(
@@ -183,14 +183,14 @@ class Eraser:
         return payload.model_copy(update={"block": block, "parts": SummaryParts(), "digest": Digest()})
 
     def _showed(self, version: int) -> bool:
-        """Say whether a context of a version may have shown what is erased, or what was made of it."""
+        """Return whether a context of this version may have shown erased content, or text made from it."""
         if any(summary <= version for summary in self._tainted):
             return True
         return any(target <= version < redacted_at for target, redacted_at in self._versions.items())
 
 
 def _bare(data: Any) -> dict[str, Any]:
-    """Return what a later version wrote about a block without its content, which cannot be told apart here."""
+    """Return a payload of a later version with its identifying fields only, because its content is unknown here."""
     block = data.get("block") if isinstance(data, dict) else None
     address = {key: block[key] for key in _ADDRESS if key in block} if isinstance(block, dict) else {}
     return {"block": {**address, "text": TOMBSTONE}}

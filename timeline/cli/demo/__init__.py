@@ -1,6 +1,6 @@
-"""`timeline demo`: a long conversation under a small limit, what happened to it, and the proof that nothing is lost.
+"""`timeline demo`: play a long conversation under a small limit, show its compactions, and prove that nothing is lost.
 
-A window is drawn as a strip: a mark for every so many tokens, turn by turn, distinguished by what becomes of them.
+A window is drawn as a strip, turn by turn: one mark for about a hundred tokens, by what a compaction does with them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _COLOURS: Final = {"covered": "covered", "summary": "hidden", "carried": "carrie
 
 
 def legend(tokens: int) -> str:
-    """Say what the marks mean, and how many tokens one of them is."""
+    """Return the legend of a strip: the meaning of each mark, and the tokens of one."""
     words = {"covered": "will be covered", "summary": "summary", "carried": "carried prompt", "visible": "kept"}
     signs = "   ".join(f"{_mark(kind)} {word}" for kind, word in words.items())
     return f"{signs}   (a mark is about {tokens} tokens)"
 
 
 def before(window: Window, after: Window, tokens: int) -> str:
-    """Draw a window as it was before a compaction: what the window after it no longer holds is covered."""
+    """Draw a window before a compaction; blocks that the window after it lacks are drawn as covered."""
     kept = {item.version: _kind(item) for item in after.items}
     return _strip(window, tokens, lambda item: kept.get(item.version, "covered"))
 
@@ -79,7 +79,7 @@ def _strip(window: Window, tokens: int, kind_of: Callable[[Item], str]) -> str:
 
 
 def _mark(kind: str) -> str:
-    """Return the sign of a kind, in its colour; letters where the output cannot hold blocks."""
+    """Return the sign of a kind in its colour; an ASCII sign if the output is not UTF-8."""
     signs = _MARKS if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII
     return paint(signs[kind], state_colour(_COLOURS[kind]))
 
@@ -90,7 +90,7 @@ _MARK: Final = 100
 """Tokens of one mark in a strip."""
 _COLUMNS: Final = 100
 _ASIDE: Final = " " * 37
-"""Before what is said of a command in the list of what to do next."""
+"""The indentation of the lines that continue a comment in the list of next commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Fold:
 
 
 async def demo(db: str | None) -> int:
-    """Run the demo and tell it; the database is a temporary one unless one is named. The exit code is `verify`'s.
+    """Run the demo and print what happens; return the exit code of `verify`. Without ``db`` its database is temporary.
 
     Raises:
         StoreError: the named database cannot be used.
@@ -138,7 +138,7 @@ async def _store(db: str | None) -> AsyncIterator[EventStore]:
 
 
 async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:
-    """Append the conversation as an agent would, rendering before each model call; return what happened."""
+    """Append the conversation as an agent would, rendering before each model call; return what the demo prints."""
     policy = balanced(max_tokens=LIMIT)
     timeline = await Timeline.open(store, id_, policy=policy, title="A flashcard app", now=BEGAN)
     folds: list[Fold] = []
@@ -166,8 +166,8 @@ def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -
         paint("An agent builds a flashcard app", bold=True)
         + f": {turns} turns, {calls} model calls, {tokens:,} tokens."
     )
-    write(f"Its model may see {account.limit:,} tokens at once, so before each call the timeline renders what it is to")
-    write(f"see; above {account.trigger:,} tokens the older part is compacted: a summary stands for it.")
+    write(f"Its model sees at most {account.limit:,} tokens at once, so the timeline renders a context before each")
+    write(f"call; above {account.trigger:,} tokens it compacts the older part: a summary replaces it.")
     write()
 
 
@@ -191,7 +191,7 @@ async def _tell_summary(timeline: Timeline, folds: Sequence[Fold]) -> None:
 
 
 def _shortened(text: str) -> list[str]:
-    """Keep each section's heading and its first item: enough to see what a summary is made of."""
+    """Return each section's heading with its first item."""
     kept: list[str] = []
     for section in text.split("\n## ")[1:]:
         heading, *lines = [line.removeprefix("- ") for line in section.splitlines() if line.strip()]

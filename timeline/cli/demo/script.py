@@ -1,7 +1,7 @@
-"""The demo's conversation, as data: an agent builds a small flashcard app. Written for this project; fixed times.
+"""The demo's conversation as data: an agent builds a small flashcard app.
 
-Five turns: building the app, importing decks, a pasted log to make sense of, a web page, and a last wish. Parallel
-calls, failing tests, edits and long outputs, as coding agents have them.
+It is written for this project, with fixed times. Its five turns (build the app, import decks, explain a pasted log, add
+a web page, a last wish) have parallel calls, failing tests, edits and long outputs, as a coding agent's have.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ BEGAN: Final = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is appended together, and when: a prompt, a model's response, or the results of its calls."""
+    """Blocks that are appended together: a prompt, a model's response, or the results of its calls."""
 
     at: datetime
     blocks: tuple[Block, ...]
 
     @property
     def is_response(self) -> bool:
-        """Whether a model said it, so that a context was rendered right before."""
+        """Whether the step is a model's response, so that the demo renders a context right before it."""
         return self.blocks[0].author == "assistant"
 
 
 class _Writer:
-    """Numbers calls and responses, and lets twenty seconds pass with every step."""
+    """Writes the steps: numbers calls and responses, and advances the clock by twenty seconds a step."""
 
     def __init__(self) -> None:
         self._steps = 0

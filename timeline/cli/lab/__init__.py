@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The command `lab`: its options and help. `timeline.cli.lab.tables` does the work."""
+"""The command `timeline lab`: its options and help. `timeline.cli.lab.tables` does the work."""
 
 from __future__ import annotations
 
@@ -16,52 +16,50 @@ if TYPE_CHECKING:
 _POLICIES: Final = ("none", "balanced")
 _LIMIT: Final = 200_000
 
-_Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recorded conversations.")]
+_Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")]
 _Policies: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--policy", metavar="NAME", help="A preset, a peer's default, or a .toml file; again. The first is 1."
-    ),
+    typer.Option("--policy", metavar="NAME", help="A preset, another agent's default, or a .toml file; repeatable."),
 ]
 _Limits: TypeAlias = Annotated[
     list[int] | None,
-    typer.Option("--max-tokens", metavar="N", help="The context limit; again. 200,000 unless given."),
+    typer.Option("--max-tokens", metavar="N", help="The context limit (default: 200,000); repeatable."),
 ]
 _Validate: TypeAlias = Annotated[
-    bool, typer.Option("--validate", help="Compare what the price model predicts with what was recorded, instead.")
+    bool, typer.Option("--validate", help="Replay nothing: compare the predicted cache use with the recorded one.")
 ]
 _Prices: TypeAlias = Annotated[
-    Path | None, typer.Option("--prices", metavar="FILE", help="Prices and cache rules that go before the packaged.")
+    Path | None, typer.Option("--prices", metavar="FILE", help="Use the prices and cache rules of this file first.")
 ]
 _PriceAs: TypeAlias = Annotated[
-    str, typer.Option("--price-as", metavar="MODEL", help="Price every call as this model's.")
+    str, typer.Option("--price-as", metavar="MODEL", help="Price every call as a call of this model.")
 ]
 _Fixed: TypeAlias = Annotated[
     int | None,
-    typer.Option("--fixed-tokens", min=0, metavar="N", help="System prompt and tools; as measured unless given."),
+    typer.Option("--fixed-tokens", min=0, metavar="N", help="Tokens of system prompt and tools (default: measured)."),
 ]
-_MainOnly: TypeAlias = Annotated[bool, typer.Option("--main-only", help="Leave subagents and branches out.")]
+_MainOnly: TypeAlias = Annotated[bool, typer.Option("--main-only", help="Leave out subagents and branches.")]
 _Recorded: TypeAlias = Annotated[
-    bool, typer.Option("--recorded-summaries", help="Take the recorded client's summaries while there are any.")
+    bool, typer.Option("--recorded-summaries", help="Use the summaries in the recording, as long as there are any.")
 ]
 _Jobs: TypeAlias = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="Processes; one a core unless given.")
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="The number of processes (default: one a core).")
 ]
 _Cluster: TypeAlias = Annotated[
-    str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster: the scheduler's address.")
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
 ]
 _Resume: TypeAlias = Annotated[
-    Path | None, typer.Option("--resume", metavar="FOLDER", help="Keep results here; what is there is not run again.")
+    Path | None, typer.Option("--resume", metavar="FOLDER", help="Keep results here, and reuse those already here.")
 ]
 _Calls: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--calls",
-        help="Show where a policy differs most from the first, with --json every call; of --validate, what is off.",
+        help="Also list the calls that differ most from the first policy's; with --validate, the wrong predictions.",
     ),
 ]
 _Html: TypeAlias = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots, for a browser.")
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with plots, for a browser.")
 ]
 
 
@@ -83,12 +81,12 @@ def lab(
     html: _Html = None,
     as_json: AsJson = False,
 ) -> int:
-    """See what other policies would have cost.
+    """Compare what policies would have cost.
 
-    Replays recordings under several policies and prices each call by the provider's prompt-cache rules, with what
-    stays in sight and what the agent would have missed. No model is called. Policies besides the presets: pi, cline,
-    opencode, gemini-cli, goose, crush, deepagents, langchain, strands, clear-tool-uses, anthropic-compact,
-    claude-code, seed-002-first.
+    Replays recordings under several policies and prices each call by the provider's prompt-cache rules. Costs are
+    shares of the first policy's. Also counts the tokens that stay in view and the files that a call needed while they
+    were hidden. No model is called. Policies besides the presets: pi, cline, opencode, gemini-cli, goose, crush,
+    deepagents, langchain, strands, clear-tool-uses, anthropic-compact, claude-code, seed-002-first.
     """
     if validate:
         from timeline.cli.lab import validation
@@ -118,7 +116,7 @@ def lab(
 
 
 def _refuse_policies(given: Mapping[str, object]) -> None:
-    """Refuse the options of a replay where nothing is replayed.
+    """Refuse the options of a replay together with --validate, which replays nothing.
 
     Raises:
         UsageProblem: naming those that were given.

@@ -1,4 +1,4 @@
-"""The calls at which a policy differs most from the first one, as a table for people."""
+"""Print the calls at which a policy differs most from the first one, as a table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from timeline.lab.results import CallRow
 
 MOST_CALLS: Final = 20
-"""Calls that are told of each pair of policies."""
+"""Calls that are listed for each pair of policies."""
 
-REASONS: Final = {
+_WORDS: Final = {
     "refused": "the other refuses",
     "summary": "summary written",
     "cold": "less was cached",
@@ -30,10 +30,16 @@ REASONS: Final = {
     "lookback": "marker too far",
     "tools": "tools changed",
     "system": "system prompt changed",
+    "hide": "blocks hidden",
     "below_minimum": "below the minimum",
     "other": "other rewrite",
 }
-"""What people read for a reason; the others are words already."""
+"""What people read for a reason or a cause; `compaction` and `undo` are words already."""
+
+
+def in_words(reason: str) -> str:
+    """Return a reason, or the cause of a lost prefix, as people read it."""
+    return _WORDS.get(reason, reason)
 
 
 def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]], cost_in: CostIn) -> None:
@@ -41,7 +47,7 @@ def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]],
 
     Args:
         found: differences by limit and policy, the largest first.
-        cost_in: what costs are told in.
+        cost_in: the unit of the costs.
     """
     for (limit, policy), several in found.items():
         write()
@@ -60,14 +66,14 @@ def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]],
 
 def _heads(first: str, second: str) -> tuple[str, ...]:
     of_each = [f"{part} {name}" for name in (first, second) for part in ("read", "written", "uncached", "cost")]
-    return ("recording", "call", "at", *of_each, "difference", "why the dearer one is")
+    return ("recording", "call", "at", *of_each, "difference", "why the dearer call costs more")
 
 
 def _cells(one: CallDifference, cost_in: CostIn) -> tuple[object, ...]:
     figures = [figure for row in one.rows for figure in _figures(row, cost_in)]
     at = instant_text(one.at)[:19].replace("T", " ")
-    reason = REASONS.get(one.reason, one.reason)
-    return (Path(one.file).name, one.number, at, *figures, _cost(one.cost(cost_in), cost_in, "+"), reason)
+    cost = _cost(one.cost(cost_in), cost_in, "+")
+    return (Path(one.file).name, one.number, at, *figures, cost, in_words(one.reason))
 
 
 def _figures(row: CallRow, cost_in: CostIn) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""`timeline lab`: recordings under several policies, priced."""
+"""`timeline lab`: replay recordings under several policies, and print what each would have cost."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
-from timeline.cli.lab.calls import MOST_CALLS, print_differences
-from timeline.cli.output import note, paint, progress, write
+from timeline.cli.lab.calls import MOST_CALLS, in_words, print_differences
+from timeline.cli.output import note, progress, write
 from timeline.databases import is_database
 from timeline.lab.cache_files import Kept
 from timeline.lab.comparison import comparable, standings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What to compare, and how: what the options say, before it is checked."""
+    """What to compare, and how: the options, before they are checked."""
 
     policies: Sequence[str]
     limits: Sequence[int]
@@ -51,11 +51,11 @@ class Wanted(NamedTuple):
         return [(name, lab_policy(name, max_tokens=limit)) for limit in limits for name in names]
 
     def options(self) -> Options:
-        """Return what holds for all runs.
+        """Return the options that all runs share.
 
         Raises:
-            InvalidPrices: the file of prices does not hold.
-            UsageProblem: there is no price of the model that every call should be priced as.
+            InvalidPrices: the file of prices is not valid.
+            UsageProblem: the model of `--price-as` has no price.
         """
         table = read_prices(self.prices)
         if self.price_as and not table.price_of(self.price_as).known:
@@ -84,18 +84,17 @@ def compare(
 ) -> int:
     """Replay recordings under policies, and print what each would have cost.
 
-    Of several files a bad one is reported, and the others are run; so is one that holds no model call.
+    A file that cannot be read, or that has no model call, is reported, and the others are run.
 
     Raises:
-        UsageProblem: the folder of the page is not there, or a model has no price.
+        UsageProblem: the folder of the page does not exist, or the model of `--price-as` has no price.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
-        InvalidPrices: the file of prices does not hold.
+        InvalidPrices: the file of prices is not valid.
         MissingExtra: a cluster is named, and ``distributed`` is not installed.
-        OSError: the page or the folder of the kept outcomes cannot be written, or nobody answers at the cluster's
-            address.
+        OSError: the page or the folder of the kept outcomes cannot be written, or the cluster does not answer.
     """
     if html is not None and not html.absolute().parent.is_dir():
-        raise UsageProblem(f"{html}: its folder is not there. Make it first.")
+        raise UsageProblem(f"{html}: its folder does not exist. Make it first.")
     if html is not None and is_database(html):
         raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
     works = plan([str(file) for file in files], wanted.tries(), wanted.options())
@@ -110,7 +109,7 @@ def compare(
     stands = standings(works, outcomes)
     runs = [one for outcome in outcomes for one in outcome.runs]
     differing = against_the_first(runs) if calls else {}
-    if html is not None and runs:  # before the table: who reads that may go away
+    if html is not None and runs:  # before the table: its reader may close the pipe
         html.write_text(page(works, outcomes), encoding="utf-8")
         note(f"the report is in {html}")
     if as_json:
@@ -128,12 +127,12 @@ def compare(
     for failure in failures:
         note(failure["message"])
     for file in _without_calls(works, outcomes):
-        note(f"{file}: no model call is recorded in it, so there is nothing to replay.")
+        note(f"{file}: the recording contains no model call, so there is nothing to replay.")
     return Exit.OK if runs and not failures else Exit.USAGE
 
 
 def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Return each failure once: a file that is no recording is none under any policy."""
+    """Return each failure once: a file that is no recording fails under every policy."""
     told = {
         (work.file, outcome.failure.type): {"file": work.file, **outcome.failure.model_dump()}
         for work, outcome in zip(works, outcomes, strict=True)
@@ -143,7 +142,7 @@ def _failures(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[dict[s
 
 
 def _without_calls(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the files that could be read and hold nothing to replay."""
+    """Return the files that could be read but contain no model call."""
     told = zip(works, outcomes, strict=True)
     return list(dict.fromkeys(work.file for work, outcome in told if outcome.failure is None and not outcome.runs))
 
@@ -163,17 +162,19 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     write()
     told_in = _TOLD_IN[rows[0]["cost_in"]]
     first = output.plain(rows[0]["policy"])
-    write(f"cost: of all input and of the summaries, as a share of what {first} costs, in {told_in}.")
+    write(f"cost: all input and the summaries, as a share of the cost of {first}, in {told_in}.")
+    if any(row["collapses"] for row in rows):
+        write("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(row["refused"] for row in rows):
-        write(paint("refused: a policy that refuses calls does not pay for them: its cost compares with nothing."))
+        write("refused: a refused call costs nothing, so the policy's cost compares with no other.")
     for row in rows:
         if row["failed"]:
             name, count = output.plain(row["policy"]), row["failed"]
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
-            write(f"{failed} at {row['max_tokens']:,}: its cost compares with nothing.")
+            write(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
     for limit in sorted(capped):
-        write(f"At {limit:,} the system prompt and tools would not leave room, and count less than they did.")
+        write(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
 
 
 _TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
@@ -184,7 +185,7 @@ _HEADS: Final = (
     "dollars",
     "base tokens",
     "written",
-    "collapses",
+    "cache broke",
     "compactions",
     "split",
     "hides",
@@ -206,7 +207,7 @@ def _cells(row: LabRow) -> tuple[object, ...]:
         f"{row['money']:.2f}" if row["priced"] else "-",
         round(row["units"]),
         f"{row['write_share']:.1%}",
-        ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in row["collapses"].items()) or "-",
+        ", ".join(f"{count:,}x {in_words(cause)}" for cause, count in row["collapses"].items()) or "-",
         row["compactions"],
         row["splits"],
         row["hides"],

@@ -1,4 +1,4 @@
-"""`timeline lab --validate`: the price model held against what recordings reported of themselves."""
+"""`timeline lab --validate`: compare the price model's predictions with the usage that recordings reported."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def validate(files: Sequence[Path], prices: Path | None, *, calls: bool, as_json: bool) -> int:
-    """Print what the price model predicts for the calls that were recorded, beside what they reported.
+    """Print the price model's predictions for the recorded calls beside the usage that they reported.
 
     Args:
         files: recordings.
-        prices: that go before the packaged ones.
-        calls: print each call that is off, too; the JSON has them always.
+        prices: a file whose prices take precedence over the packaged ones.
+        calls: also print each wrong prediction; the JSON always has them.
         as_json: print JSON.
 
     Raises:
-        InvalidPrices: the file of prices does not hold.
+        InvalidPrices: the file of prices is not valid.
     """
     table = read_prices(prices)
     checks: list[Check] = []
@@ -44,7 +44,7 @@ def validate(files: Sequence[Path], prices: Path | None, *, calls: bool, as_json
             continue
         found = [one for each in measured if (one := check(each, table.price_of, file=str(file))).calls]
         if not found:
-            note(f"{file}: no call in it tells its usage, so there is nothing to compare with.")
+            note(f"{file}: no call in it reports its usage, so there is nothing to compare with.")
         checks += found
     if as_json:
         output.write_json({"conversations": [one.dump() for one in checks], "total": _total(checks).dump()})
@@ -70,12 +70,13 @@ def _print_checks(checks: Sequence[Check]) -> None:
         "recorded",
         "error",
         "cost",
-        "what is off",
+        "wrong predictions",
     )
     whole = check_together(checks)
     output.table(heads, [*(_checked(one, one.conversation) for one in checks), _checked(whole, "all")])
     write()
-    write("read, written: millions of tokens; cost: error of the input's cost; what is off: calls, and why.")
+    write("read, written: millions of tokens, predicted and recorded; cost: error of the input's cost.")
+    write("wrong predictions: the number of calls whose read was predicted wrongly, by likely cause.")
 
 
 def _print_missed(checks: Sequence[Check]) -> None:
@@ -84,7 +85,7 @@ def _print_missed(checks: Sequence[Check]) -> None:
     write()
     output.table(heads, [_missed(one, missed) for one in checks for missed in one.missed])
     write()
-    write("context, read, recorded: tokens; idle: seconds since the answer before.")
+    write("context, read, recorded: tokens; idle: seconds since the previous answer.")
 
 
 def _missed(one: Check, missed: Missed) -> tuple[object, ...]:

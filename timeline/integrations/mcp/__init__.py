@@ -1,7 +1,7 @@
-"""Recorded conversations for any MCP client, read-only: `timeline mcp` on the command line, or `server.serve_stdio`.
+"""Serve recorded conversations to MCP clients, read-only: `timeline mcp` on the command line, or `server.serve_stdio`.
 
-The questions and their answers (`questions`, `answers`, `arguments`) know nothing of the protocol; `server` puts them
-on the wire, and is the one module that needs the extra ``mcp``.
+The modules `questions`, `answers` and `arguments` do not depend on the protocol; `server` speaks it, and is the only
+module that needs the extra ``mcp``.
 """
 
 from __future__ import annotations

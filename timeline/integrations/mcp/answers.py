@@ -1,7 +1,7 @@
-"""What a model is answered: typed values, each with the text that says the same, and never more than fits.
+"""The answers to a model: typed values, each also as text, within a budget of tokens.
 
-An answer is a page. Its rows are added while they fit the budget of tokens, in the text and in the JSON; the next page
-is asked for by a cursor. One row that is too large by itself is shortened, and says where to read it in full.
+An answer is a page. Rows are added while they fit the budget, as text and as JSON; a cursor asks for the next page. A
+row that is too large by itself is shortened, and names the path of its full content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Row(Protocol):
     """One thing in a list."""
 
     def text(self) -> str:
-        """Return what a model reads of it."""
+        """Return the row as text for a model."""
         ...
 
     def model_dump_json(self) -> str:
@@ -50,7 +50,7 @@ class ConversationRow(Frozen):
 
 
 class FoundRow(Frozen):
-    """A block that holds the words; the hits stand between « and » in the snippet."""
+    """A block that contains the words; the snippet marks the hits with « and »."""
 
     conversation: str
     path: str
@@ -59,14 +59,14 @@ class FoundRow(Frozen):
     snippet: str
 
     def text(self) -> str:
-        """Return the address, and the line that fits."""
+        """Return the address, and the matching line."""
         return f"{self.path}  in {self.conversation}, {self.type}, {self.at[:16]}\n  {self.snippet}"
 
 
 class DigestRow(Frozen):
-    """A compaction: the lists of its digest, or of them the entries that were asked for.
+    """A compaction: the lists of its digest, or the entries of them that the filters select.
 
-    ``more`` counts what is left out of each list; ``summary`` is the path of the block that holds all of it.
+    ``more`` counts the entries left out of each list; ``summary`` is the path of the block with all of them.
     """
 
     conversation: str
@@ -102,10 +102,10 @@ def _line(entry: Any) -> str:
 
 
 class Answer(Frozen):
-    """What every answer is: a value with a text."""
+    """The base of all answers: a value that can also be written as text."""
 
     def text(self) -> str:
-        """Return what a model reads."""
+        """Return the answer as text for a model."""
         raise NotImplementedError
 
 
@@ -177,12 +177,12 @@ def cost(row: Row, counter: TokenCounter) -> int:
 async def page(
     rows: AsyncIterator[RowT], limit: int, max_tokens: int, counter: TokenCounter
 ) -> tuple[list[RowT], bool]:
-    """Take the rows of a page, and say whether there are more.
+    """Return the rows of a page, and whether there are more.
 
     Args:
-        rows: from where the page begins.
+        rows: the rows from the beginning of the page.
         limit: most rows.
-        max_tokens: most tokens of all rows; the first row is taken whatever it costs.
+        max_tokens: most tokens of all rows; the first row is always taken.
         counter: counts them.
     """
     taken: list[RowT] = []

@@ -1,4 +1,4 @@
-"""What a model may ask: the arguments of each tool, whose JSON schemas are what the model reads."""
+"""The arguments of each tool; the model receives their JSON schemas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Arguments(Frozen):
 
     @classmethod
     def schema_for_model(cls) -> dict[str, Any]:
-        """Return the JSON schema without what only repeats the names."""
+        """Return the JSON schema without titles, which only repeat the names."""
         schema: dict[str, Any] = _untitled(cls.model_json_schema())
         schema.pop("description", None)  # the class's docstring; the tool has a description of its own
         return schema
@@ -112,7 +112,7 @@ class DigestsArguments(Arguments):
 
     @property
     def asks_for_entries(self) -> bool:
-        """Whether single entries of a digest are asked for."""
+        """Whether a filter selects single entries of a digest."""
         return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
 
 

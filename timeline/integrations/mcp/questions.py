@@ -1,4 +1,4 @@
-"""The questions that a model may put to a store, each answered within a budget of tokens."""
+"""Answer a model's questions to a store, each within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _FRAME: Final = 120
 _LONGEST: Final = 300
 """Characters of a title, or of one text inside a digest."""
 _PATHS: Final = 3
-"""How many of the paths of one entry are told, the newest."""
+"""How many of an entry's paths an answer has, the newest."""
 _ENTRIES: Final = (20, 8, 3, 1)
-"""How many entries of each list of a digest are told: the first number with which it fits."""
+"""How many entries of each list of a digest an answer has: the first number with which it fits."""
 
 
 class Questions:
-    """A store, asked by a model. It is only ever read.
+    """Answers questions from a store, which is only read.
 
     Args:
-        store: what is asked.
+        store: the store.
         max_tokens: most tokens of an answer, counted by o200k_base.
     """
 
@@ -82,7 +82,7 @@ class Questions:
         return ConversationsAnswer(conversations=tuple(taken), next_cursor=cursor)
 
     async def read(self, asked: ReadArguments) -> ReadAnswer:
-        """Read a block, in pieces where it is long; what cannot be read is said in words.
+        """Read a block, a long one in pieces; if it cannot be read, the answer's text explains why.
 
         Raises:
             ConversationNotFound: there is no such conversation; the message names the nearest.
@@ -170,7 +170,7 @@ class Questions:
             raise await self._not_found(conversation or "") from None
 
     async def _not_found(self, conversation: str) -> InvalidFilter:
-        """Say that there is no such conversation, and which ones are called much the same."""
+        """Return the error for an unknown conversation, with the ids that are most like it."""
         known = [info.id async for info in self._store.conversations()]
         near = get_close_matches(conversation, known, n=3)
         like = f"; {', '.join(map(repr, near))} would be like it" if near else ""
@@ -199,7 +199,7 @@ class Questions:
 
 
 def _activity(info: ConversationInfo) -> tuple[str, str]:
-    """Return what conversations are ordered by."""
+    """Return the sort key of a conversation: its newest activity."""
     return instant_text(info.updated_at), info.id
 
 
@@ -218,7 +218,7 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
     """Return the filters for the store.
 
     Raises:
-        InvalidFilter: the rounds go backwards.
+        InvalidFilter: the range of compactions goes backwards.
     """
     first, _, last = (asked.rounds or "").partition("-")
     rounds = range(int(first), int(last or first) + 1) if first else None
@@ -259,7 +259,7 @@ def _no_cursor(cursor: str) -> InvalidArgument:
 
 
 def _cut(value: Any) -> Any:
-    """Cut long texts inside a value; the paths of blocks stay whole, since they are to be followed."""
+    """Cut long texts inside a value, but no paths of blocks, which the model reads with `read`."""
     if isinstance(value, str):
         return value if len(value) <= _LONGEST else value[:_LONGEST] + "…"
     if isinstance(value, dict):

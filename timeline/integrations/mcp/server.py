@@ -1,4 +1,4 @@
-"""The server: tools over a store that is open for reading, on standard input and output or on loopback HTTP."""
+"""The MCP server: four tools over a read-only store, on standard input and output or on loopback HTTP."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _INSTRUCTIONS: Final = (
 
 
 class _Served(NamedTuple):
-    """A tool: what it takes, what it gives, and how it is described to a model."""
+    """A tool: its arguments, its answer, and its description for the model."""
 
     takes: type[Arguments]
     gives: type[Answer]
@@ -103,10 +103,10 @@ _TOOLS: Final[dict[str, _Served]] = {
 
 
 def build_server(store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> Server[dict[str, Any]]:
-    """Return an MCP server over a store, for whichever transport.
+    """Return an MCP server over a store, for any transport.
 
     Args:
-        store: what is asked. It is only read; open it with ``readonly=True``, and no search writes its index either.
+        store: the store, which is only read; open it with ``readonly=True``, so that a search writes no index either.
         max_tokens: most tokens of an answer.
     """
     questions = Questions(store, max(max_tokens, LEAST_MAX_TOKENS))
@@ -159,7 +159,7 @@ async def serve_stdio(store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS
 
 
 async def serve_http(store: EventStore, listening: socket, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> None:
-    """Serve any number of clients of this machine at the path ``/mcp``, until the process is told to end.
+    """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
     Requests that a browser was tricked into sending are refused by their Host and Origin headers.
 
@@ -196,6 +196,6 @@ def _failed(problem: str) -> CallToolResult:
 
 
 def _refusal(error: ValidationError, takes: type[Arguments]) -> str:
-    """Say in a line what is wrong with arguments, and what there may be."""
+    """Return in one line what is wrong with arguments, and which ones exist."""
     problems = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors(include_url=False)]
     return f"Invalid arguments. {'; '.join(problems)}. The tool takes {', '.join(takes.model_fields)}."

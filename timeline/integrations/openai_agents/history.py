@@ -1,4 +1,4 @@
-"""What a session holds: the items of a conversation's log, from the newest back."""
+"""Read the items of a session from its conversation's log, from the newest back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST_READ: Final = 4
 
 
 class Stored(NamedTuple):
-    """An item, the versions of the blocks that hold it, and what it says, as a hash."""
+    """An item, the versions of its blocks, and the hash of its content."""
 
     item: dict[str, Any]
     versions: tuple[int, ...]
@@ -82,7 +82,7 @@ def window(items: Sequence[Stored], limit: int) -> list[Stored]:
 
 
 def key_of(blocks: Sequence[Block]) -> str:
-    """Return what an item says, as a hash: the same with and without the ids that a provider gives."""
+    """Return the hash of an item's content, which does not depend on the ids that a provider gives."""
     return sha256_hex(canonical_json([_said(block) for block in blocks]))
 
 

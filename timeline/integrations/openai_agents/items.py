@@ -1,8 +1,8 @@
-"""Items of the Responses API, as a session stores them: into blocks, and back exactly as they came.
+"""Convert items of the Responses API into blocks, and back exactly as they came.
 
-A block says what a model needs of an item. What it does not say (ids, statuses, annotations) is kept in its ``meta``,
-as the item with a mark in the place of everything that the block itself holds: nothing large is stored twice. What a
-call of a model takes and uses is here in the same API's words.
+A block has the part of an item that a model needs. The rest (ids, statuses, annotations) is kept in its ``meta``, as
+the item with a mark in the place of everything that the block itself has, so that nothing large is stored twice. The
+usage, tool schemas and model name of a call are read here, too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def read_items(items: Iterable[Any], batch: str) -> list[list[Block]]:
 
 
 def read_output(items: Iterable[Any], response_id: str) -> list[list[Block]]:
-    """Read what one response of a model brought, each item into the blocks of that response that hold it."""
+    """Read the items of one response, each into its blocks of that response."""
     of_response = {"response_id": response_id}
     return [[block.model_copy(update=of_response) for block in own] for own in read_items(items, "")]
 
@@ -145,7 +145,7 @@ def _blocks_of(item: Item, decoder: ItemDecoder) -> list[Block]:
 
 
 def _kept(item: Item, blocks: Sequence[Block], batch: str) -> list[Block]:
-    """Keep in an item's blocks what is needed to give the item back."""
+    """Keep the rest of an item in the ``meta`` of its blocks, so that the item can be restored."""
     marked = _fold(item, blocks)
     if not marked or _unfold(marked, blocks) != item:
         marked = {_WHOLE: item}
@@ -158,7 +158,7 @@ def _kept(item: Item, blocks: Sequence[Block], batch: str) -> list[Block]:
 
 
 def _fold(value: Any, blocks: Sequence[Block]) -> Any:
-    """Put marks in the place of what blocks hold: ``{"$text": 0}`` is the text of the first of them."""
+    """Replace the content of blocks by marks: ``{"$text": 0}`` is the text of the first block."""
     for number, block in enumerate(blocks):
         if value == block.data and isinstance(value, dict | list) and value:
             return {"$data": number}
@@ -177,7 +177,7 @@ def _fold(value: Any, blocks: Sequence[Block]) -> Any:
 
 
 def _unfold(value: Any, blocks: Sequence[Block]) -> Any:
-    """Put back what the marks stand for."""
+    """Replace the marks by the blocks' content again."""
     if isinstance(value, list):
         return [_unfold(inner, blocks) for inner in value]
     if not isinstance(value, dict):

@@ -164,7 +164,7 @@ class TimelineSession:
                         expected=version,
                     )
                 except VersionConflict:
-                    continue  # somebody else appended: then another item is the newest
+                    continue  # another writer appended: then another item is the newest
                 self._known[found[-1].key] -= 1
                 return found[-1].item  # type: ignore[return-value]  # theirs are TypedDicts
 
@@ -202,9 +202,9 @@ class TimelineSession:
         return replace(base, call_model_input_filter=self.call_model_input_filter)
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Render what the model is to see now, compacting first where that is due.
+        """Append the new items of the SDK's list, and return the rendered context in their place.
 
-        What of the SDK's list is not in the log yet is appended. The SDK keeps its list; only this one call is changed.
+        The render compacts first if that is due. The SDK keeps its own list; only this one call is changed.
 
         Raises:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
@@ -227,14 +227,14 @@ class TimelineSession:
         return _Recording(self)
 
     async def record_response(self, response: ModelResponse, *, model: str = "") -> list[Block]:
-        """Append what a model answered, with what it used; return the blocks.
+        """Append a response with its usage; return the blocks.
 
-        Without it the items still come with the SDK's next step, but no usage: then nothing is known of the
-        provider's cache, and two responses in a row may be taken for one.
+        Without this call the items still come with the SDK's next step, but without usage: then the state of the
+        provider's cache is unknown, and two responses in a row may be taken for one.
 
         Args:
-            response: as the SDK's hook ``on_llm_end`` is given it.
-            model: its name, where it is known.
+            response: the response that the SDK passes to the hook ``on_llm_end``.
+            model: its name, if known.
 
         Raises:
             StoreError: the store refused; nothing was written.
@@ -263,7 +263,7 @@ class TimelineSession:
             return stored
 
     def recall_tool(self) -> FunctionTool:
-        """Return a tool for the agent, by which its model reads back any path that its context prints."""
+        """Return a tool for the agent, with which its model reads any path that its context prints."""
         tool = self.timeline.recall_tool("openai_responses")
 
         async def invoke(context: Any, arguments: str) -> str:
@@ -279,7 +279,7 @@ class TimelineSession:
         )
 
     async def _go_on(self) -> None:
-        """Be in the newest conversation of the session: another process may have cleared it."""
+        """Move to the newest conversation of the session: another process may have cleared it."""
         newest = await _newest(self._store, self.session_id, self.timeline.id)
         if newest != self.timeline.id:
             self._be_in(await Timeline.open(self._store, newest, **self._options))
@@ -298,7 +298,7 @@ class TimelineSession:
         return found
 
     async def _learn(self) -> list[str]:
-        """Take in what was appended since; return the keys of the newest items, oldest first."""
+        """Read the events appended since the last call; return the keys of the newest items, oldest first."""
         if self._known_until is None:
             self._known_until = (await self._store.info(self.timeline.id)).version
             return []
@@ -309,7 +309,7 @@ class TimelineSession:
         return [stored.key for stored in new]
 
     async def _take(self, items: Sequence[Any]) -> None:
-        """Append what of the SDK's list is not in the log."""
+        """Append the items of the SDK's list that are not in the log."""
         at = self._clock.now()
         if self._known_until is None:  # no run began with this session's items: the list is a whole history
             self._known = Counter(stored.key for stored in await stored_items(self._store, self.timeline.id))

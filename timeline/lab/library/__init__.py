@@ -1,6 +1,6 @@
-"""Policies to compare with: what agents and frameworks publish as their defaults, as far as our steps can say it.
+"""Policies to compare with: the published defaults of agents and frameworks, as far as our steps can express them.
 
-Each is a TOML file of the form that `policies.load` reads; its first lines say what is approximated, and the source.
+Each is a TOML file that `policies.load` reads; its first lines name the source and what is approximated.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def peers() -> dict[str, str]:
 
 
 def about(name: str) -> str:
-    """Return what a published policy's file says of it: where it is from, and what is approximated."""
+    """Return the comment of a published policy's file: its source, and what is approximated."""
     lines = peers()[name].splitlines()
     told = lines[: next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))]
     return " ".join(line.removeprefix("#").strip() for line in told)
 
 
 def lab_policy(name: str, **changes: Any) -> Policy:
-    """Return the policy that a person names: a preset, a published one, or a TOML file, told by its ending.
+    """Return a policy by name: a preset, a published one, or a TOML file (a name that ends in ``.toml``).
 
     Raises:
-        InvalidPolicy: there is none of that name, the file cannot be read, or a field does not hold.
+        InvalidPolicy: there is no policy of that name, the file cannot be read, or a field is not valid.
         InvalidLimits: a model is named, and a file of limits cannot be used.
     """
     if name.endswith(".toml"):

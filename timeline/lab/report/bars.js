@@ -26,7 +26,7 @@ function drawParts(here) {
   const most = Math.max(...here.rows.map((row) => row.cost));
   const inMoney = figures.cost_in === "money";
   const write = (value) => (inMoney ? text.money(value, most) : text.short(value));
-  put("parts", el("p", { class: "hint" }, (inMoney ? "In dollars" : "In base tokens") + ". A token that the cache takes in costs more than one that no cache answers, one that it answers a small part of it."),
+  put("parts", el("p", { class: "hint" }, (inMoney ? "In dollars" : "In base tokens") + ". Writing a token to the cache costs more than sending it uncached; reading it back costs a small part of that."),
     stackedTable({
       caption: `Cost by part, in ${inMoney ? "dollars" : "base tokens"}`, keys: figures.parts, colours: figures.parts, write,
       totalHead: "total", total: (row) => write(row.cost),
@@ -42,7 +42,7 @@ function drawCollapses(here) {
   }
   put("collapses", el("p", { class: "hint" }, "Calls at which more than half of the cached prefix was lost, by cause; on the right all tokens that were cached and had to be sent anew."),
     stackedTable({
-      caption: "Prefix collapses by cause", keys: causes.map(text.cause), colours: causes.map((cause) => "cause-" + cause.replaceAll("_", "-")),
+      caption: "Calls at which the cache broke, by cause", keys: causes.map(text.cause), colours: causes.map((cause) => "cause-" + cause.replaceAll("_", "-")),
       write: text.whole, totalHead: "tokens lost", total: (row) => text.short(row.lost),
       rows: here.rows.map((row, place) => ({
         name: row.policy, values: causes.map((cause) => row.collapses[cause] ?? 0), best: place === here.cheapest,

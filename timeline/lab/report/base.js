@@ -44,6 +44,11 @@ function table({ caption, heads, rows, numbers = [], marked = [], kind, detail =
   return el("div", { class: `scroll of-${kind}`, tabindex: "0", role: "region", "aria-label": caption }, made);
 }
 
+const CAUSES = {
+  gap: "cache expired", model: "another model", compaction: "compaction", hide: "blocks hidden", undo: "undo", lookback: "marker too far",
+  below_minimum: "below the minimum", tools: "tools changed", system: "system prompt changed", other: "other rewrite",
+};
+
 const text = {
   whole: (value) => Math.round(value).toLocaleString("en-US"),
   short: (value) => {
@@ -63,9 +68,9 @@ const text = {
   /** A cost in what costs are compared in; `most` is the largest of those beside it. */
   cost: (value, most = value) => (figures.cost_in === "money" ? text.money(value, most) : text.whole(value)),
   total: (value, most = value) => (figures.cost_in === "money" ? text.money(value, most) : text.short(value) + " base tokens"),
-  cause: (name) => name.replaceAll("_", " "),
+  cause: (name) => CAUSES[name] ?? name.replaceAll("_", " "),
   counted: (count, one, many = one + "s") => `${text.whole(count)} ${count === 1 ? one : many}`,
-  counts: (found) => Object.entries(found).map(([name, count]) => `${text.cause(name)} ${text.whole(count)}`).join(", ") || "–",
+  counts: (found) => Object.entries(found).map(([name, count]) => `${text.whole(count)}× ${text.cause(name)}`).join(", ") || "–",
   time: (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " "),
   duration: (seconds) =>
     seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`,

@@ -1,7 +1,7 @@
-"""What the page knows: a comparison as compact arrays, a column for each figure of the calls.
+"""The data of the report page: a comparison as compact arrays, one column for each figure of the calls.
 
-A column that is zero at most calls is told as pairs, `[call, value, call, value, …]`; calls count from 0 here. Of a
-file's path the page holds only what tells it from the others.
+A column that is zero at most calls is written as pairs, `[call, value, call, value, …]`; calls count from 0 here. The
+page contains only as much of a file's path as distinguishes it from the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PriceOf: TypeAlias = "Callable[[str], Price]"
 
 CAUSES: Final = tuple(get_args(BreakCause))
-"""The page tells a cause by its place here."""
+"""The page refers to a cause by its place here."""
 PARTS: Final = ("read", "written", "uncached", "summaries")
 """Of a cost, in the order of the page's bars."""
 _MILLION: Final = 1_000_000
@@ -37,11 +37,11 @@ _TOTALS_TOO: Final = ("orphans", "priced", "seconds", "write_share", "mean_visib
 
 
 def page_data(works: Sequence[Work], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return what the page of a comparison is made from, fit for JSON.
+    """Return the data of a comparison's page, ready for JSON.
 
     Args:
-        works: the units that were planned.
-        outcomes: what became of each.
+        works: the planned units.
+        outcomes: the outcome of each.
     """
     runs = [run for outcome in outcomes for run in outcome.runs]
     stands = standings(works, outcomes)
@@ -135,7 +135,7 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
 
 
 def _parts(row: CallRow, price: Price) -> tuple[float, float, float, float]:
-    """Divide the cost of a call, in base tokens: what was written is what the others leave of the input's cost."""
+    """Return the parts of a call's cost in base tokens; the written part is the rest of the input's cost."""
     model = price.model
     dearer = model.tier_input if model.tier is not None and row.tokens > model.tier else 1.0
     read, uncached = row.read * model.read / model.input * dearer, row.uncached * dearer
@@ -143,7 +143,7 @@ def _parts(row: CallRow, price: Price) -> tuple[float, float, float, float]:
 
 
 def _rate(price: Price, cost_in: CostIn) -> float:
-    """Return what a base token of a model costs, in what costs are compared in."""
+    """Return the cost of a model's base token, in the unit of the comparison."""
     return price.model.input / _MILLION if cost_in == "money" else 1.0
 
 
@@ -153,7 +153,7 @@ def _models(run: RunResult) -> list[str]:
 
 
 def _recording(run: RunResult, name: str, recordings: Sequence[RunResult]) -> dict[str, Any]:
-    """Return what is the same under every policy: a recording's name, times and models."""
+    """Return the data of a recording that is the same under every policy: its name, times and models."""
     of_file = [other.conversation for other in recordings if other.file == run.file]
     seconds = [int(row.at.timestamp()) for row in run.rows]
     models = _models(run)
@@ -187,7 +187,7 @@ def _run(run: RunResult, cost_in: CostIn) -> dict[str, Any]:
 
 
 def _pairs(values: Sequence[int]) -> list[int]:
-    """Tell a column that is mostly zero: each other value behind its place."""
+    """Return a mostly zero column as pairs: the place and the value of each entry that is not zero."""
     return [fact for place, value in enumerate(values) if value for fact in (place, value)]
 
 
@@ -196,13 +196,13 @@ def _rounded(value: float) -> float:
 
 
 def _called(policies: Sequence[str]) -> dict[str, str]:
-    """Return what the page calls each policy: one that is a file by as little of its path as tells it from others."""
+    """Return the page's name of each policy; a file is named by as little of its path as distinguishes it."""
     files = [name for name in policies if name.endswith(".toml")]
     return {name: name for name in policies} | dict(zip(files, _short(files), strict=True))
 
 
 def _short(files: Sequence[str]) -> list[str]:
-    """Leave out of each path what is not needed to tell it from the others; none is there twice."""
+    """Shorten each path to the end that distinguishes it from the others; the paths must be unique."""
     parts = [PurePath(file).parts for file in files]
     for length in range(1, max(map(len, parts), default=1)):
         ends = ["/".join(part[-length:]) for part in parts]

@@ -17,10 +17,7 @@ function reasonOf(dear, cheap, call) {
   return dear.read[call] < cheap.read[call] ? "cold" : "size";
 }
 
-const REASONS = {
-  refused: "the other refuses", summary: "summary written", size: "longer context", cold: "less was cached", gap: "cache expired", model: "another model",
-  compaction: "compaction", hide: "hide", undo: "undo", lookback: "marker too far", below_minimum: "below the minimum", tools: "tools changed", system: "system prompt changed", other: "other rewrite",
-};
+const REASONS = { refused: "the other refuses", summary: "summary written", size: "longer context", cold: "less was cached", ...CAUSES };
 
 function differencesOf(state) {
   const here = figures.limits[state.limit];
@@ -62,7 +59,7 @@ function reasonSums(found, state) {
     .map(([reason, sum]) => [REASONS[reason], sum.cheaper ? text.whole(sum.cheaper) : "–", sum.less ? amount(sum.less) : "–", sum.dearer ? text.whole(sum.dearer) : "–", sum.more ? amount(sum.more) : "–"]);
   return [
     el("p", { class: "total" }, el("b", {}, state.second), ` costs ${text.total(Math.abs(total))} ${total > 0 ? "more" : "less"} than `, el("b", {}, state.first), ` over ${text.counted(found.length, "call")} that cost differently.`),
-    table({ caption: "Differences by cause", heads: ["why the dearer one is", `${state.second} cheaper at`, "by", `${state.second} dearer at`, "by"], numbers: [1, 2, 3, 4], rows, kind: "reasons" }),
+    table({ caption: "Differences by cause", heads: ["why the dearer call costs more", `${state.second} cheaper at`, "by", `${state.second} dearer at`, "by"], numbers: [1, 2, 3, 4], rows, kind: "reasons" }),
   ];
 }
 
@@ -94,7 +91,7 @@ function drawDifferences(state) {
   const group = (name) => each.map((head) => el("span", {}, el("small", {}, name), el("br"), head));
   const made = table({
     caption: `Calls at which ${state.first} and ${state.second} cost differently`, kind: "calls",
-    heads: [sortHead("recording", "recording", state), sortHead("call", "call", state), "time (UTC)", sortHead("difference", "difference", state), "why the dearer one is", ...group(state.first), ...group(state.second)],
+    heads: [sortHead("recording", "recording", state), sortHead("call", "call", state), "time (UTC)", sortHead("difference", "difference", state), "why the dearer call costs more", ...group(state.first), ...group(state.second)],
     numbers: [1, 3, ...Array.from({ length: 10 }, (_, place) => place + 5)], marked: linked < 0 ? [] : [linked], detail,
     rows: rows.map((one) => [
       titleOf(one.recording), el("a", { href: choices.link({ ...state, recording: one.recording, call: one.call, show: [...new Set([...state.show, state.first, state.second])] }), id: `call-${one.recording}-${one.call}` }, String(one.call + 1)),

@@ -1,8 +1,8 @@
-"""The page itself: one file that holds its styles, its programs and the figures, and asks nobody for anything.
+"""Write the report page: one file with its styles, programs and figures, which makes no outside request.
 
-What recordings say (names of files and policies, errors) is in the figures alone, which are JSON without a character
-that HTML could take for a tag; the programs put it on the page as text. The page's own policy lets a browser run these
-programs and nothing else.
+Text from recordings (names of files and policies, errors) is in the figures alone, which are JSON without any character
+that HTML could take for a tag; the programs put it on the page as text. The page's content security policy lets a
+browser run these programs and nothing else.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def page(works: Sequence[Work], outcomes: Sequence[Outcome]) -> str:
     """Return the HTML page of a comparison.
 
     Args:
-        works: the units that were planned, at least one.
-        outcomes: what became of each.
+        works: the planned units, at least one.
+        outcomes: the outcome of each.
     """
     programs = [_asset(name) for name in _PROGRAMS]
     allowed = " ".join(f"'sha256-{_hash(program)}'" for program in programs)
@@ -54,7 +54,7 @@ def page(works: Sequence[Work], outcomes: Sequence[Outcome]) -> str:
 
 
 def _json(value: Any) -> str:
-    """Write JSON that can stand inside of HTML: its strings hold no tag, no entity and nothing beyond ASCII."""
+    """Return JSON that is safe inside HTML: its strings have no tag, no entity and nothing beyond ASCII."""
     return json.dumps(value, separators=(",", ":")).translate(_ESCAPED)
 
 
