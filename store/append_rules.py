@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .codec import Batch, ForkPoint
 
 
-class Log(Protocol):
+class LogHead(Protocol):
     """The questions that placing an append asks of a conversation's log."""
 
     @property
@@ -64,7 +64,7 @@ class Log(Protocol):
         ...
 
 
-def starting_version(batch: Batch, log: Log) -> int:
+def starting_version(batch: Batch, log: LogHead) -> int:
     """Return the version after which ``expected`` puts the append: the log's own, or an earlier one for a repetition.
 
     Raises:
@@ -95,7 +95,7 @@ def check_fork(fork: ForkPoint, parent_version: int) -> None:
         raise HistoryUnavailable(fork.parent, fork.version, 1, parent_version)
 
 
-def repetition(batch: Batch, log: Log, after: int) -> Appended:
+def repetition(batch: Batch, log: LogHead, after: int) -> Appended:
     """Answer an append that ``expected`` puts before the end of the log: it is a repetition, or it is too late.
 
     Raises:
@@ -108,7 +108,7 @@ def repetition(batch: Batch, log: Log, after: int) -> Appended:
     return appended
 
 
-def collision(batch: Batch, log: Log) -> Appended | None:
+def collision(batch: Batch, log: LogHead) -> Appended | None:
     """Look up the ids and paths of an append at the end of the log; None where all of them are new.
 
     Raises:
@@ -130,7 +130,7 @@ def collision(batch: Batch, log: Log) -> Appended | None:
     return None
 
 
-def _found(batch: Batch, log: Log, after: int) -> Appended | None:
+def _found(batch: Batch, log: LogHead, after: int) -> Appended | None:
     last = after + len(batch.drafts)
     stored = log.events(after + 1, last)
     if [id_ for id_, _, _ in stored] != batch.ids:

@@ -102,7 +102,7 @@ _LISTS: Final = tuple(name for name in Digest.model_fields if name != "more")
 _LARGEST: Final = 2**63 - 1
 
 
-class Entry(NamedTuple):
+class DigestEntry(NamedTuple):
     """One entry of a digest; entries of all lists have this one shape.
 
     Attributes:
@@ -143,7 +143,7 @@ class CompactionRow(NamedTuple):
     before_tokens: int
     after_tokens: int
     errors: int
-    entries: tuple[Entry, ...]
+    entries: tuple[DigestEntry, ...]
 
 
 class Reversion(NamedTuple):
@@ -176,23 +176,23 @@ def rows_of(version: int, at: str, payload: Payload) -> CompactionRow | Reversio
     )
 
 
-def entries_of(digest: Digest) -> Iterator[Entry]:
+def entries_of(digest: Digest) -> Iterator[DigestEntry]:
     """Return every entry of a digest, list by list."""
     for name in _LISTS:
         for number, item in enumerate(getattr(digest, name)):
             yield _entry(name, number, item)
 
 
-def _entry(name: str, number: int, item: object) -> Entry:
+def _entry(name: str, number: int, item: object) -> DigestEntry:
     match item:
         case Artifact(path=path):
-            return Entry(name, number, path, path=path)
+            return DigestEntry(name, number, path, path=path)
         case ToolOutputs(tool=tool, count=times, tokens=tokens, errors=errors):
-            return Entry(name, number, tool, tool, times=times, tokens=tokens, errors=errors)
+            return DigestEntry(name, number, tool, tool, times=times, tokens=tokens, errors=errors)
         case FileUse(file=file, tool=tool, path=path, times=times):
-            return Entry(name, number, file, tool, path, times=times)
+            return DigestEntry(name, number, file, tool, path, times=times)
         case Command(command=command, path=path, exit_status=status, failed=failed, output=output):
-            return Entry(
+            return DigestEntry(
                 name,
                 number,
                 command,
@@ -202,12 +202,12 @@ def _entry(name: str, number: int, item: object) -> Entry:
                 message=output if failed else "",
             )
         case Search(query=query, tool=tool, path=path, hits=hits):
-            return Entry(name, number, query, tool, path, times=hits)
+            return DigestEntry(name, number, query, tool, path, times=hits)
         case HiddenBlock(path=path, replacement=replacement):
-            return Entry(name, number, path, path=path, message=replacement)
+            return DigestEntry(name, number, path, path=path, message=replacement)
         case Problem(tool=tool, path=path, message=message):
-            return Entry(name, number, tool, tool, path, errors=1, message=message)
-    return Entry(name, number, str(item))
+            return DigestEntry(name, number, tool, tool, path, errors=1, message=message)
+    return DigestEntry(name, number, str(item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class DigestFilter:
         path_glob: str | None,
         command: str | None,
         error: bool | str | None,
-        round_: int | range | None,
+        compaction_number: int | range | None,
         reverted: bool | None,
     ) -> DigestFilter:
         """Validate filters.
@@ -247,7 +247,7 @@ class DigestFilter:
         return cls(
             since=moment("since", since) or EARLIEST,
             until=moment("until", until) or LATEST,
-            rounds=_rounds(round_),
+            rounds=_rounds(compaction_number),
             tool=tool,
             glob=None if path_glob is None else parse_glob(path_glob),
             command=command,
@@ -268,7 +268,7 @@ class DigestFilter:
             version=event.version,
             position=event.position,
             at=event.at,
-            round=payload.round,
+            compaction_number=payload.round,
             summary=payload.block.path,
             covers=payload.covers,
             digest=payload.digest,
@@ -278,10 +278,10 @@ class DigestFilter:
             reverted_by=reverted_by,
         )
 
-    def _holds(self, event: Event, round_: int, reverted_by: int | None) -> bool:
+    def _holds(self, event: Event, compaction_number: int, reverted_by: int | None) -> bool:
         return (
             self.since <= instant_text(event.at) <= self.until
-            and (self.rounds is None or round_ in self.rounds)
+            and (self.rounds is None or compaction_number in self.rounds)
             and self.reverted in {None, reverted_by is not None}
         )
 
@@ -305,7 +305,7 @@ class DigestFilter:
         }
         return Digest(**lists)
 
-    def _asked(self) -> Iterator[Callable[[Entry], bool]]:
+    def _asked(self) -> Iterator[Callable[[DigestEntry], bool]]:
         tool, glob, command, error = self.tool, self.glob, self.command, self.error
         if tool is not None:
             yield lambda entry: entry.tool == tool
@@ -332,12 +332,15 @@ def moment(field: str, at: datetime | None) -> str | None:
     return instant_text(utc(at))
 
 
-def _rounds(round_: int | range | None) -> range | None:
-    if isinstance(round_, int):
-        return range(round_, round_ + 1)
-    if round_ is not None and (round_.step != 1 or not round_):
-        raise InvalidFilter("round", f"{round_} is no range of rounds; range(2, 5) is the rounds 2, 3 and 4")
-    return round_
+def _rounds(compaction_number: int | range | None) -> range | None:
+    if isinstance(compaction_number, int):
+        return range(compaction_number, compaction_number + 1)
+    if compaction_number is not None and (compaction_number.step != 1 or not compaction_number):
+        raise InvalidFilter(
+            "compaction_number",
+            f"{compaction_number} is no range of numbers; range(2, 5) is the compactions 2, 3 and 4",
+        )
+    return compaction_number
 
 
 def within(number: int) -> int:

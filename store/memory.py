@@ -18,7 +18,7 @@ from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
 from .failures import checked_page, closed
-from .queries import Questions
+from .queries import QueryMixin
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
@@ -109,7 +109,7 @@ def _reverted(log: _Log) -> dict[int, int]:
     return reverted
 
 
-class MemoryStore(Questions):
+class MemoryStore(QueryMixin):
     """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun."""
 
     def __init__(self) -> None:

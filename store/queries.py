@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from timeline.queries import Found, StoredDigest
 
 
-class Questions(ABC):
+class QueryMixin(ABC):
     """The part of a store that implements `timeline.queries.Queries`."""
 
     async def digests(
@@ -30,7 +30,7 @@ class Questions(ABC):
         path_glob: str | None = None,
         command: str | None = None,
         error: bool | str | None = None,
-        round: int | range | None = None,  # noqa: A002 - the word of the event
+        compaction_number: int | range | None = None,
         reverted: bool | None = False,
         page: int = 200,
     ) -> AsyncIterator[StoredDigest]:
@@ -42,7 +42,7 @@ class Questions(ABC):
             path_glob=path_glob,
             command=command,
             error=error,
-            round_=round,
+            compaction_number=compaction_number,
             reverted=reverted,
         )
         async for digest in self._digests(conversation, wanted, checked_page(page)):

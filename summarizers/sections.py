@@ -154,7 +154,7 @@ def _with_resolution(error: str) -> str:
 
 
 def _ending(request: SummaryRequest) -> str:
-    return incorporates(request.round) if request.round > 1 else ""
+    return incorporates(request.compaction_number) if request.compaction_number > 1 else ""
 
 
 SHAPE: Final = Shape(fixed(SECTIONS), _read_sections, _points, _ending)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
-from timeline.agent.deduplication import Places, signature
+from timeline.agent.deduplication import Positions, content_key
 from timeline.agent.messages import placed_in_turns, read_messages, read_system, wire_of
 from timeline.blocks import AssistantCompletion, RangeSummary, SystemMessage, UserPrompt, stem, with_media
 from timeline.checks import moment
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
 
 
 _LOWERED: Final = "[system message] "
@@ -49,25 +49,25 @@ _LOWERED: Final = "[system message] "
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierSummary:
     """A summary that a list begins with.
 
     Attributes:
         text: the whole text, heading included.
         body: the text under the heading.
-        round: number of its compaction; 1 if its form does not show the number.
+        compaction_number: number of its compaction; 1 if its form does not show the number.
         form: the form that it is written in.
         rest: the blocks of the messages behind it.
     """
 
     text: str
     body: str
-    round: int
+    compaction_number: int
     form: SummaryForm
     rest: tuple[tuple[Block, ...], ...]
 
 
-def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> Earlier | None:
+def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> EarlierSummary | None:
     """Find the summary that a list begins with.
 
     Args:
@@ -80,7 +80,7 @@ def earlier_summary(messages: Sequence[Sequence[Block]], form: SummaryForm) -> E
         if found is not None:
             text, body, round_, taken = found
             rest = [tuple(b for n, b in flat[taken:] if n == number) for number in range(len(messages))]
-            return Earlier(text, body, round_, known, tuple(blocks for blocks in rest if blocks))
+            return EarlierSummary(text, body, round_, known, tuple(blocks for blocks in rest if blocks))
     return None
 
 
@@ -122,15 +122,15 @@ class CompactedMessages:
     Attributes:
         messages: the list to send and to go on with; the same object as the argument if nothing changed.
         before_tokens, after_tokens: tokens of the request, system prompt and tools included, by the policy's counter.
-        round: number of compactions that the list has behind it; 0 for none.
+        compaction_number: number of compactions that the list has behind it; 0 for none.
         decisions: the decisions taken: compacted, cleared, refused, failed.
     """
 
     messages: list[Any]
     before_tokens: int
     after_tokens: int
-    round: int
-    decisions: tuple[Taken, ...]
+    compaction_number: int
+    decisions: tuple[TakenDecision, ...]
 
     @property
     def changed(self) -> bool:
@@ -187,7 +187,7 @@ async def compact_messages(
     at = moment(now, SystemClock())
     prompt, said = read_system(messages)
     form = wire_of(said, wire)
-    compactor = Equipment(summarizer).under(_without_log(policy))
+    compactor = Equipment(summarizer).compactor(_without_log(policy))
     read = read_messages(said, wire=form, names=[f"message_{number}" for number in range(len(said))])
     earlier = earlier_summary(read, policy.form)
     log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), whole=earlier is None)
@@ -228,7 +228,7 @@ def _without_log(policy: Policy) -> Policy:
     return policy.model_copy(update={"hiding": None, "form": form})
 
 
-def _fold(read: Sequence[Sequence[Block]], earlier: Earlier | None, compactor: Compactor, at: datetime) -> Fold:
+def _fold(read: Sequence[Sequence[Block]], earlier: EarlierSummary | None, compactor: Compactor, at: datetime) -> Fold:
     """Fold the blocks of messages as a log would have them, behind an earlier summary."""
     fold, counter = Fold("messages"), compactor.counter
     fold.apply(1, at, ConversationOpened())
@@ -243,7 +243,7 @@ def _fold(read: Sequence[Sequence[Block]], earlier: Earlier | None, compactor: C
     return fold
 
 
-def _compaction(earlier: Earlier, counter: TokenCounter, at: datetime) -> CompactionCompleted:
+def _compaction(earlier: EarlierSummary, counter: TokenCounter, at: datetime) -> CompactionCompleted:
     """Return the compaction whose summary a list begins with; the blocks that it covered are unknown."""
     form = earlier.form
     told = [text for text in (form.question, earlier.text, form.answer) if text]
@@ -255,7 +255,7 @@ def _compaction(earlier: Earlier, counter: TokenCounter, at: datetime) -> Compac
         counter=counter.name,
         covers=Covers(ranges=((1, 1),)),
         parts=SummaryParts(history=earlier.body),
-        round=earlier.round,
+        round=earlier.compaction_number,
         reason="imported",
         source="imported",
         written_by=WrittenBy(summarizer="earlier"),
@@ -273,6 +273,6 @@ def _kept(encoded: list[dict[str, Any]], given: Sequence[Any], read: Sequence[Se
     """Replace encoded messages by the given ones of the same content: these may hold more than blocks do."""
     names = [f"message_{number}" for number in range(len(encoded))]
     made = read_messages(encoded, wire=wire, names=names)
-    places = Places(tuple(map(signature, blocks)) for blocks in read)
-    found = [places.next(tuple(map(signature, blocks))) if blocks else None for blocks in made]
+    places = Positions(tuple(map(content_key, blocks)) for blocks in read)
+    found = [places.next(tuple(map(content_key, blocks))) if blocks else None for blocks in made]
     return [message if place is None else given[place] for message, place in zip(encoded, found, strict=True)]

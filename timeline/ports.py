@@ -254,7 +254,7 @@ class SummaryRequest:
         instructions: extra wishes of the caller, such as what to focus on.
         prompt: the shape of the answer; a turn prefix has a shape of its own.
         language: language of the answer, such as ``Indonesian``; the conversation's if empty.
-        round: number of the compaction, counted from 1.
+        compaction_number: number of the compaction, counted from 1.
         original_task: the first prompt of the log, however long ago it was covered.
     """
 
@@ -267,7 +267,7 @@ class SummaryRequest:
     instructions: str = ""
     prompt: PromptName = "generic"
     language: str = ""
-    round: int = 1
+    compaction_number: int = 1
     original_task: str | None = None
 
 
@@ -371,8 +371,8 @@ class Hooks:
             without one.
         on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
         on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
-            summary, round, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a path. Its
-            result is ignored.
+            summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
+            path. Its result is ignored.
 
     Example:
         ```python

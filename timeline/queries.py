@@ -25,7 +25,7 @@ class StoredDigest:
         version: version of the `CompactionCompleted`; ``position`` is its place in the whole store.
         position: see ``version``.
         at: when it was completed, in UTC.
-        round: number of the compaction: 1 for a conversation's first, 2 for the next …
+        compaction_number: number of the compaction: 1 for a conversation's first, 2 for the next …
         summary: path of the summary block.
         covers: the covered versions.
         digest: the whole digest of the covered blocks.
@@ -39,7 +39,7 @@ class StoredDigest:
     version: int
     position: int
     at: datetime
-    round: int
+    compaction_number: int
     summary: str
     covers: Covers
     digest: Digest
@@ -79,7 +79,7 @@ class Queries(Protocol):
         path_glob: str | None = None,
         command: str | None = None,
         error: bool | str | None = None,
-        round: int | range | None = None,  # noqa: A002 - the word of the event
+        compaction_number: int | range | None = None,
         reverted: bool | None = False,
         page: int = 200,
     ) -> AsyncIterator[StoredDigest]:
@@ -99,7 +99,7 @@ class Queries(Protocol):
             command: the digest has a command that contains exactly this text.
             error: True: something failed; False: nothing did; a text: an error message, or the output of a failed
                 command, contains exactly this text.
-            round: number of the compaction, or a range of numbers.
+            compaction_number: number of the compaction, or a range of numbers.
             reverted: False: compactions in force; True: compactions that were undone; None: both.
             page: number of compactions to read at a time.
 

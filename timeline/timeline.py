@@ -29,9 +29,9 @@ from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
 from timeline.checks import moment
 from timeline.engine.compactor import Pressure
 from timeline.engine.conversation import Conversation, ConversationView
-from timeline.engine.due_decisions import relieve
+from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.equipment import Equipment, policy_in_force
-from timeline.engine.hiding import Course, hide_by_step
+from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.recording import context_events, overflow_event
 from timeline.engine.renderer import prepared
@@ -59,10 +59,10 @@ from timeline.events import (
 )
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
-from timeline.log.dry_run import DryLog
+from timeline.log.dry_run import DryRunLog
 from timeline.log.history import fold_past, standing_compactions, versions_to_revert
 from timeline.log.stored import StoredLog, free_id
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding, Policy
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
     from timeline.wire.responses import ModelResponse
@@ -272,7 +272,7 @@ class Timeline(TimelineView):
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
         policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        dry = DryLog(self._store, fold)
+        dry = DryRunLog(self._store, fold)
         return TimelineView(ConversationView(self._store, dry, clock, self._conversation.equipment, policy))
 
     async def fork(
@@ -780,8 +780,8 @@ class Timeline(TimelineView):
         checks.texts("ephemeral", ephemeral)
         now = moment(now, self._clock)
         await self._conversation.catch_up()  # before the dry log is copied: a dry run must decide on the same log
-        log: Log = self._log if record else self._log.dry()
-        compactor = self._compactor if record else self._compactor.dry()
+        log: Log = self._log if record else self._log.dry_run()
+        compactor = self._compactor if record else self._compactor.dry_run()
         injected = self._injected
         tail = (*ephemeral, *injected)
         with compactor.observer.rendering(self.id) as tell:
@@ -920,7 +920,9 @@ class Timeline(TimelineView):
 
     # Decisions of the application
 
-    async def compact(self, *, instructions: str = "", wait: bool = True, now: datetime | None = None) -> list[Taken]:
+    async def compact(
+        self, *, instructions: str = "", wait: bool = True, now: datetime | None = None
+    ) -> list[TakenDecision]:
         """Compact now, whatever the size of the context; return the decisions that were taken.
 
         Args:
@@ -999,7 +1001,7 @@ class Timeline(TimelineView):
             return versions_to_revert(self.id, standing, version, cascade=cascade)
 
         try:
-            return await self._log.revert(choose, at=at, policy=self.policy.digest())
+            return await self._log.revert(choose, at=at, policy=self.policy.hash())
         except HistoryUnavailable as gone:
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
             raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
@@ -1253,10 +1255,10 @@ class Timeline(TimelineView):
             blocks = await record_response(self._conversation, response, started_at, at)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._conversation.catch_up()
-        bill = self._next_request(system, tools)
-        decisions: list[Taken] = []
-        if bill.over_trigger:
-            decisions = await relieve(self._pressure(bill.fixed, at), self._renderer.ledger)
+        account = self._next_request(system, tools)
+        decisions: list[TakenDecision] = []
+        if account.over_trigger:
+            decisions = await take_due_decisions(self._pressure(account.fixed, at), self._renderer.accounts)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -1283,7 +1285,7 @@ class Timeline(TimelineView):
         """
         return until_the_end(self.end_run)
 
-    async def end_run(self, *, now: datetime | None = None) -> list[Taken]:
+    async def end_run(self, *, now: datetime | None = None) -> list[TakenDecision]:
         """Clear old tool outputs at the end of a run, where the policy has a `ClearToolOutputs` step.
 
         This happens below the trigger too, and with a warm cache, as in the prune-then-summarize design
@@ -1298,8 +1300,8 @@ class Timeline(TimelineView):
         at = moment(now, self._clock)
         await self._conversation.catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
-        course = Course(replace(self._pressure(FixedPart(reserved=self._reserved), at), reason="run_end"))
-        hides = [await hide_by_step(step, course) for step in steps]
+        progress = CompactionProgress(replace(self._pressure(FixedPart(reserved=self._reserved), at), reason="run_end"))
+        hides = [await hide_by_step(step, progress) for step in steps]
         return [taken for hidden in hides for taken in hidden]
 
     def _pressure(self, fixed: FixedPart, now: datetime) -> Pressure:
@@ -1319,14 +1321,14 @@ async def _begun(store: EventStore, conversation: str, opened: ConversationOpene
 
 
 @asynccontextmanager
-async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[Taken]]]) -> AsyncIterator[None]:
+async def until_the_end(clean_up: Callable[[], Coroutine[None, None, list[TakenDecision]]]) -> AsyncIterator[None]:
     """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
     try:
         yield
     except BaseException as error:
         try:
-            await shielded(clean_up())
+            await run_uncancelled(clean_up())
         except TimelineError as problem:
             error.add_note(f"The run was not cleaned up: {problem}")
         raise
-    await shielded(clean_up())
+    await run_uncancelled(clean_up())

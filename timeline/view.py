@@ -13,7 +13,7 @@ from timeline.engine.renderer import Renderer
 from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
-from timeline.log.dry_run import DryLog
+from timeline.log.dry_run import DryRunLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,8 +84,8 @@ class TimelineView:
         """
         at = moment(now, self._clock)
         return await self._renderer.render(
-            DryLog(self._store, self._log.fold.copy()),
-            self._compactor.dry(),
+            DryRunLog(self._store, self._log.fold.copy()),
+            self._compactor.dry_run(),
             system=system,
             tools=tools,
             ephemeral=ephemeral,

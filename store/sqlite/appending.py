@@ -34,7 +34,7 @@ NOWHERE: Final = 0
 
 
 class SQLiteLog:
-    """The head of a conversation's stored log; see `append_rules.Log`. ``key`` is 0 where it does not exist."""
+    """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist."""
 
     def __init__(self, connection: sqlite3.Connection, conversation: str) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class SQLiteLog:
         return newest[0][2] if newest else 0
 
 
-class Placed(NamedTuple):
+class PlacedBatch(NamedTuple):
     """A batch, its log, and the versions of its events; batches of one log share the log object."""
 
     batch: Batch
@@ -90,7 +90,7 @@ class Placed(NamedTuple):
     last: int
 
 
-def insert(connection: sqlite3.Connection, placed: Sequence[Placed]) -> list[Appended]:
+def insert(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> list[Appended]:
     """Write batches in the open transaction; batches of one log come in the order of their versions.
 
     Raises:
@@ -132,7 +132,7 @@ def _in_statements(rows: list[Row]) -> Iterator[tuple[list[Row], str]]:
             start += size
 
 
-def _write_conversations(connection: sqlite3.Connection, placed: Sequence[Placed]) -> None:
+def _write_conversations(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
     """Write the row of each conversation once, as it is after its newest event."""
     opening = {part.log: part.batch for part in reversed(placed)}
     rows = []
@@ -224,10 +224,10 @@ def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[A
     return outcomes
 
 
-def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Placed] | None:
+def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[PlacedBatch] | None:
     """Place batches that continue the ends of their logs, or each other; None where one does not."""
     logs: dict[str, SQLiteLog] = {}
-    placed: list[Placed] = []
+    placed: list[PlacedBatch] = []
     for batch in batches:
         log = logs.get(batch.conversation)
         if log is None:
@@ -240,7 +240,7 @@ def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> li
         if after < log.version or opens_fork or (log.base and log.shared(batch.paths)):
             return None
         log.version += len(batch.drafts)
-        placed.append(Placed(batch, log, after + 1, log.version))
+        placed.append(PlacedBatch(batch, log, after + 1, log.version))
     return placed
 
 
@@ -265,7 +265,7 @@ def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite
     if log.base and log.shared(batch.paths) and (known := append_rules.collision(batch, log)):
         return known
     try:
-        (appended,) = insert(connection, [Placed(batch, log, log.version + 1, log.version + len(batch.drafts))])
+        (appended,) = insert(connection, [PlacedBatch(batch, log, log.version + 1, log.version + len(batch.drafts))])
     except sqlite3.IntegrityError:
         # Insert first: the unique indexes find known ids and paths, so that an append pays for no look-up of its own.
         # Only a refused one is looked up, after its rows are rolled back.

@@ -130,7 +130,7 @@ class CompactionRow(Stored, table=True):
 
 
 class DigestEntryRow(Stored, table=True):
-    """One entry of a compaction's digest; see `store.digests.Entry` for the columns."""
+    """One entry of a compaction's digest; see `store.digests.DigestEntry` for the columns."""
 
     __tablename__: ClassVar[Any] = "digest_entries"
     __table_args__: ClassVar[Any] = (

@@ -27,7 +27,7 @@ from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, Store
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
-from ..queries import Questions
+from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
 from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
@@ -69,7 +69,7 @@ class _Part(NamedTuple):
     last: int
 
 
-class SQLiteStore(Questions):
+class SQLiteStore(QueryMixin):
     """An `EventStore` in one SQLite file. Open it with `SQLiteStore.open` or `timeline.open_store`.
 
     Attributes:

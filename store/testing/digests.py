@@ -72,8 +72,8 @@ class DigestContract(ContractBase):
     async def test_a_compaction_comes_with_all_that_was_recorded(self, store: EventStore) -> None:
         """Place, time, round, summary, covered versions, tokens, and the digest in full."""
         made = await _filled(store)
-        (found,) = await _found(store, conversation="a", round=2)
-        assert (found.conversation, found.version, found.round) == ("a", 6, 2)
+        (found,) = await _found(store, conversation="a", compaction_number=2)
+        assert (found.conversation, found.version, found.compaction_number) == ("a", 6, 2)
         assert found.at == made[2].at
         assert found.summary == "su:turn_1.conv.range.summary.3.5"
         assert found.covers == Covers(ranges=((3, 5),))
@@ -118,11 +118,11 @@ class DigestContract(ContractBase):
             ({"error": "test_login"}, [BUILT_AT]),
             ({"error": "no such string"}, [BROKE_AT]),
             ({"error": "nothing of the kind"}, []),
-            ({"round": 1}, [BUILT_AT, LOOKED_AT]),
-            ({"round": range(2, 9)}, [BROKE_AT]),
-            ({"round": 10**30}, []),
+            ({"compaction_number": 1}, [BUILT_AT, LOOKED_AT]),
+            ({"compaction_number": range(2, 9)}, [BROKE_AT]),
+            ({"compaction_number": 10**30}, []),
             ({"tool": "Read", "path_glob": "src/**"}, [BUILT_AT]),
-            ({"tool": "Edit", "error": "string", "round": 2, "conversation": "a"}, [BROKE_AT]),
+            ({"tool": "Edit", "error": "string", "compaction_number": 2, "conversation": "a"}, [BROKE_AT]),
             ({"tool": "Edit", "command": "git"}, [BUILT_AT]),
             ({"conversation": "b", "tool": "Bash"}, []),
             ({"path_glob": "\ud800**"}, []),
@@ -153,7 +153,7 @@ class DigestContract(ContractBase):
         assert found.matched == Digest(files_written=BUILT.files_written, commands=BUILT.commands[:1])
         (found,) = await _found(store, path_glob="**/main.py", error="1 failed")
         assert found.matched == Digest(files_read=BUILT.files_read, commands=BUILT.commands[:1])
-        (found,) = await _found(store, conversation="a", error=True, round=2)
+        (found,) = await _found(store, conversation="a", error=True, compaction_number=2)
         assert found.matched == Digest(tool_outputs=BROKE.tool_outputs, errors=BROKE.errors)
 
     async def test_a_compaction_that_was_taken_back_is_found_only_when_asked_for(self, store: EventStore) -> None:
@@ -212,8 +212,8 @@ class DigestContract(ContractBase):
             ({"path_glob": ""}, "path_glob"),
             ({"path_glob": "x" * 2_000}, "path_glob"),
             ({"path_glob": "[z-a]"}, "path_glob"),
-            ({"round": range(0)}, "round"),
-            ({"round": range(1, 9, 2)}, "round"),
+            ({"compaction_number": range(0)}, "compaction_number"),
+            ({"compaction_number": range(1, 9, 2)}, "compaction_number"),
         ],
     )
     async def test_a_filter_that_cannot_be_used_is_refused(

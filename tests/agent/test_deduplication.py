@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import answer, call, prompt, result
-from timeline.agent.deduplication import signature, signatures, unknown
+from timeline.agent.deduplication import content_key, content_keys, new_messages
 from timeline.blocks import AssistantCompletion, Block, RangeSummary, SystemMessage, ToolCall
 
 WORDS = st.sampled_from(["go on", "yes", "done"])
@@ -30,30 +30,30 @@ def test_what_came_behind_the_known_part_is_new_and_nothing_else(
     log = [block for message in known for block in message]
     for place in notices:
         log.insert(min(place, len(log)), NOTICE)
-    assert unknown([*known, *new], signatures(log)) == new
+    assert new_messages([*known, *new], content_keys(log)) == new
 
 
 @given(MESSAGES, st.data())
 def test_a_part_of_what_is_known_is_not_new(known: list[list[Block]], data: st.DataObject) -> None:
     """Messages may be missing in the list; what is left of it is in the log all the same."""
     kept = [message for message in known if data.draw(st.booleans())]
-    assert unknown(kept, signatures([block for message in known for block in message])) == []
+    assert new_messages(kept, content_keys([block for message in known for block in message])) == []
 
 
-def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_signature() -> None:
+def test_where_a_block_stands_and_when_it_came_is_no_part_of_its_content_key() -> None:
     """Path, turn, time and the response's id are given by the log."""
     placed = answer(text="x", path="ar:turn_1.assistant.completion", turn_id="turn_1", response_id="msg_1")
-    assert signature(placed) == signature(answer(text="x"))
-    assert signature(placed) != signature(prompt(text="x"))
-    assert signature(call("a")) != signature(call("b"))
-    assert signature(call("a", arguments={"x": 1})) != signature(call("a", arguments={"x": 2}))
+    assert content_key(placed) == content_key(answer(text="x"))
+    assert content_key(placed) != content_key(prompt(text="x"))
+    assert content_key(call("a")) != content_key(call("b"))
+    assert content_key(call("a", arguments={"x": 1})) != content_key(call("a", arguments={"x": 2}))
 
 
 def test_white_space_at_the_end_of_an_answer_is_nothing_that_is_said() -> None:
     """It is taken off where the answer is a request's last word, and comes back in that form."""
-    assert signature(answer(text="x \n")) == signature(answer(text="x"))
-    assert signature(answer(text=" x")) != signature(answer(text="x"))
-    assert signature(prompt(text="x ")) != signature(prompt(text="x"))
+    assert content_key(answer(text="x \n")) == content_key(answer(text="x"))
+    assert content_key(answer(text=" x")) != content_key(answer(text="x"))
+    assert content_key(prompt(text="x ")) != content_key(prompt(text="x"))
 
 
 def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
@@ -69,4 +69,4 @@ def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
         prompt(text="go on"),
     ]
     cut = ToolCall(call_id="b", name="run", arguments='{"x')
-    assert list(signatures(log)) == [signature(call("a")), signature(cut), signature(prompt(text="go on"))]
+    assert list(content_keys(log)) == [content_key(call("a")), content_key(cut), content_key(prompt(text="go on"))]

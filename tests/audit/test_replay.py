@@ -36,7 +36,7 @@ class Watched(MemoryStore):
 
 
 async def lively(store: MemoryStore) -> list[RenderedContext]:
-    """Write a conversation with compactions and spills; return its contexts as they were sent."""
+    """Write a conversation with compactions and previews; return its contexts as they were sent."""
     timeline = await opened(store, policy=POLICY, summarizer=Scribe())
     sent: list[RenderedContext] = []
     for number, blocks in enumerate([turn(1_500), exchange("a", 1_500), exchange("b", 1_200), turn(900), turn(80)]):

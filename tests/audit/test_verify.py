@@ -70,7 +70,7 @@ def compaction(*ranges: tuple[int, int], **changes: Any) -> CompactionCompleted:
 
 
 async def lively(store: EventStore) -> None:
-    """Write a conversation with two compactions, a spill and five recorded contexts."""
+    """Write a conversation with two compactions, previews and five recorded contexts."""
     timeline = await opened(store, policy=POLICY, summarizer=Scribe())
     await timeline.append(*turn(1_500))
     await timeline.render(system="S", tools=[{"name": "run"}], ephemeral=["noon"])
@@ -221,7 +221,7 @@ async def test_a_context_that_is_not_what_was_recorded_is_found() -> None:
     timeline = await opened(store)
     await timeline.append(*turn())
     context = await timeline.render()
-    forged = ContextRendered(version=2, projection=PROJECTION, fingerprint=context.fingerprint, policy=POLICY.digest())
+    forged = ContextRendered(version=2, projection=PROJECTION, fingerprint=context.fingerprint, policy=POLICY.hash())
     text = POLICY.canonical()
     event = NewEvent(id=event_id(AT), at=AT, payload=forged)
     await store.append("c", [event], values={sha256_hex(text): text})

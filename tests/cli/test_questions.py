@@ -19,13 +19,13 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
     """Every compaction has its row: where its summary is, what it covers, and a digest with the commands."""
     rows = run("digests", "--json").json
     assert [row["version"] for row in rows] == [step["version"] for step in simulated["steps"]]
-    assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["compaction_number"] for row in rows] == list(range(1, len(rows) + 1))
     for row, step in zip(rows, simulated["steps"], strict=True):
         assert set(row) == {
             "conversation",
             "version",
             "at",
-            "round",
+            "compaction_number",
             "summary",
             "covers",
             "digest",
@@ -60,12 +60,12 @@ def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dic
 
 def test_digests_are_narrowed_by_filters(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Each filter of the store has its option; `matched` holds what was asked for, and people see only that."""
-    (row,) = run("digests", "--command", "part-1-1", "--tool", "Bash", "--round", "1-9", "--json").json
+    (row,) = run("digests", "--command", "part-1-1", "--tool", "Bash", "--compaction", "1-9", "--json").json
     assert [command["command"] for command in row["matched"]["commands"]] == ["make part-1-1"]
     assert len(row["digest"]["commands"]) > 1
     assert run("digests", "--command", "part-1-1").out.count("make part-") == 1
     number = simulated["compactions"]
-    assert [row["round"] for row in run("digests", "--round", number, "--json").json] == [number]
+    assert [row["compaction_number"] for row in run("digests", "--compaction", number, "--json").json] == [number]
     for nothing in (["--error"], ["--error-text", "x"], ["--path", "**/*.py"], ["--tool", "bash"], ["--reverted"]):
         assert run("digests", *nothing, "--json").json == []
     times = [row["at"] for row in run("digests", "--json").json]
@@ -127,8 +127,8 @@ def test_search_of_what_is_nowhere_says_so(run: Callable[..., Done], simulated: 
         (["search", "word", "--since", "yesterday"], Exit.USAGE, "--since 'yesterday'"),
         (["search", "word", "--limit", "0"], Exit.USAGE, "--limit"),
         (["digests", "--until", "2026-01-05"], Exit.USAGE, "--until '2026-01-05'"),
-        (["digests", "--round", "two"], Exit.USAGE, "--round 'two'"),
-        (["digests", "--round", "4-2"], Exit.USAGE, "--round '4-2'"),
+        (["digests", "--compaction", "two"], Exit.USAGE, "--compaction 'two'"),
+        (["digests", "--compaction", "4-2"], Exit.USAGE, "--compaction '4-2'"),
         (["digests", "--path", ""], Exit.USAGE, "path_glob"),
         (["digests", "--tool", ""], Exit.USAGE, "tool"),
     ],

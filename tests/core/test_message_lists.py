@@ -59,7 +59,7 @@ async def test_below_the_trigger_the_very_same_list_comes_back() -> None:
     messages = [SYSTEM, *talk(1)]
     result = await compact_messages(messages, policies.keep_last())
     assert result.messages is messages
-    assert (result.changed, result.round, result.decisions) == (False, 0, ())
+    assert (result.changed, result.compaction_number, result.decisions) == (False, 0, ())
     assert result.before_tokens == result.after_tokens > 0
 
 
@@ -74,7 +74,7 @@ async def test_the_newest_messages_stay_as_they_were_given() -> None:
     summary = next(m for m in result.messages if "Session Summary" in m["content"])
     assert summary["content"].startswith("## Session Summary (Round 1)")
     assert summary["role"] == "assistant"
-    assert (result.round, [taken.kind for taken in result.decisions]) == (1, ["compacted"])
+    assert (result.compaction_number, [taken.kind for taken in result.decisions]) == (1, ["compacted"])
     assert result.after_tokens < result.before_tokens
 
 
@@ -86,10 +86,10 @@ async def test_three_chained_rounds_integrate_each_other() -> None:
     for number in range(1, 4):
         result = await compact_messages([*messages, *long(9_000)], policy, summarizer=scribe)
         messages = result.messages
-        assert result.round == number
+        assert result.compaction_number == number
         assert sum("Session Summary" in str(m["content"]) for m in messages) == 1
     assert [request.previous for request in scribe.asked] == [None, "First.", "First, second."]
-    assert [request.round for request in scribe.asked] == [1, 2, 3]
+    assert [request.compaction_number for request in scribe.asked] == [1, 2, 3]
     assert any(m["content"] == "## Session Summary (Round 3)\n\nFirst, second, third." for m in messages)
 
 
@@ -147,7 +147,7 @@ def test_a_summary_is_known_by_its_form(messages: list[Any], body: str, round_: 
     read = read_messages([*messages, *behind], wire="openai_chat", names=[str(n) for n in range(len(messages) + 2)])
     found = earlier_summary(read, policies.none().form)
     assert found is not None
-    assert (found.body, found.round) == (body, round_)
+    assert (found.body, found.compaction_number) == (body, round_)
     assert [block.text for blocks in found.rest for block in blocks] == [message["content"] for message in behind]
 
 
@@ -214,5 +214,5 @@ def test_the_blocking_twin_gives_the_same() -> None:
     """From a program without an event loop."""
     messages = [SYSTEM, *long(9_000)]
     result = sync.compact_messages(messages, policies.keep_last(max_tokens=20_000), now=AT)
-    assert result.round == 1
+    assert result.compaction_number == 1
     assert len(result.messages) < len(messages)

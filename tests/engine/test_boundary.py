@@ -64,7 +64,7 @@ async def test_the_session_start_says_where_it_comes_from() -> None:
 
     timeline = await compacted(MemoryStore(), hooks=Hooks(on_session_start=started))
     [facts] = told
-    assert (facts["source"], facts["conversation"], facts["round"]) == ("compact", "c", 1)
+    assert (facts["source"], facts["conversation"], facts["compaction_number"]) == ("compact", "c", 1)
     assert facts["after_tokens"] < facts["before_tokens"]
     assert (await timeline.read(facts["summary"])).type == "conv.range.summary"
 

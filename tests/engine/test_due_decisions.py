@@ -284,10 +284,10 @@ async def test_the_notice_is_no_system_message_on_the_wire() -> None:
 # Folding when cold
 
 
-async def test_a_policy_may_fold_when_cold() -> None:
+async def test_a_policy_may_compact_when_cold() -> None:
     """Above its share of the limit; the prefix is rewritten anyway."""
     store = MemoryStore()
-    timeline = await opened(store, policy=policy(fold_when_cold=0.35), summarizer=Scribe())
+    timeline = await opened(store, policy=policy(compact_when_cold=0.35), summarizer=Scribe())
     await timeline.append(*turn(800), *turn(700), prompt(), *rounds(5, 100))
     await called(timeline)
     assert (await timeline.render(now=after(COLD - 1))).decisions == ()
@@ -297,9 +297,9 @@ async def test_a_policy_may_fold_when_cold() -> None:
     assert (await timeline.verify()).ok
 
 
-async def test_a_policy_that_never_hides_may_fold_when_cold() -> None:
+async def test_a_policy_that_never_hides_may_compact_when_cold() -> None:
     """The cache clock runs all the same."""
-    never_hides = small_policy(max_tokens=4_000, hiding=None, fold_when_cold=0.35)
+    never_hides = small_policy(max_tokens=4_000, hiding=None, compact_when_cold=0.35)
     timeline = await opened(MemoryStore(), policy=never_hides, summarizer=Scribe())
     await timeline.append(*turn(800), *turn(700), prompt(), *rounds(5, 100))
     await called(timeline)
@@ -310,7 +310,7 @@ async def test_a_policy_that_never_hides_may_fold_when_cold() -> None:
 async def test_below_its_share_a_cold_context_is_not_folded() -> None:
     """Nor without a share at all."""
     for share in (0.6, None):
-        timeline = await opened(MemoryStore(), policy=policy(fold_when_cold=share), summarizer=Scribe())
+        timeline = await opened(MemoryStore(), policy=policy(compact_when_cold=share), summarizer=Scribe())
         await timeline.append(*turn(800), *turn(700))
         await called(timeline)
         assert (await timeline.render(now=after(COLD))).decisions == ()
@@ -319,7 +319,7 @@ async def test_below_its_share_a_cold_context_is_not_folded() -> None:
 async def test_a_cold_fold_that_cannot_reach_its_share_is_made_once_and_is_no_refusal() -> None:
     """The prefix is new by then: until the cache was used and went cold again, no other fold is due."""
     store = MemoryStore()
-    timeline = await opened(store, policy=policy(fold_when_cold=0.1, keep_recent_tokens=1_500), summarizer=Scribe())
+    timeline = await opened(store, policy=policy(compact_when_cold=0.1, keep_recent_tokens=1_500), summarizer=Scribe())
     await timeline.append(*turn(800), *turn(400), *turn(1_000))
     await called(timeline)
     assert kinds(await timeline.render(now=after(COLD))) == [("compacted", "cold")]

@@ -204,7 +204,7 @@ async def test_what_a_dry_run_would_do_is_told_under_a_name_of_its_own(caplog: p
     caplog.set_level(logging.INFO, logger="timeline")
     timeline = await due(UNCHANGED, Scribe(), talk(20, 480))
     await timeline.render(record=False)
-    assert [record.name for record in caplog.records] == ["timeline.dry"]
+    assert [record.name for record in caplog.records] == ["timeline.dry_run"]
 
 
 # What never makes a compaction due (seed 004)

@@ -21,10 +21,10 @@ async def test_a_policy_that_is_put_in_force_is_recorded_with_its_text() -> None
     policy = policies.keep_last(max_tokens=20_000)
     await timeline.use_policy(policy)
     await timeline.use_policy(policy)
-    assert [p.policy for p in await payloads_of(store, "policy.changed")] == [policy.digest()]
-    assert await store.values([policy.digest()]) == {policy.digest(): policy.canonical()}
+    assert [p.policy for p in await payloads_of(store, "policy.changed")] == [policy.hash()]
+    assert await store.values([policy.hash()]) == {policy.hash(): policy.canonical()}
     assert timeline.policy == policy
-    assert timeline.window.policy == policy.digest()
+    assert timeline.window.policy == policy.hash()
 
 
 async def test_whoever_opens_the_conversation_without_a_policy_gets_the_one_in_force() -> None:

@@ -237,7 +237,7 @@ async def test_every_round_is_told_what_the_conversation_began_with() -> None:
         await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
         await timeline.compact()
     assert [request.original_task for request in scribe.asked] == ["Build a flashcard app"] * 3
-    assert [request.round for request in scribe.asked] == [1, 2, 3]
+    assert [request.compaction_number for request in scribe.asked] == [1, 2, 3]
 
 
 @pytest.mark.shows("001-43", "R-001-21")
@@ -488,7 +488,7 @@ async def test_a_compaction_says_what_it_did() -> None:
     """The compaction's number, the tokens before and after, the compacted tokens, and the summary's path."""
     timeline = await talking(policies.prune_then_summarize(counter="chars4"), *large_outputs())
     [taken] = [taken for taken in await timeline.compact() if taken.kind == "compacted"]
-    assert set(taken.facts) >= {"round", "before_tokens", "after_tokens", "compacted_tokens", "summary"}
+    assert set(taken.facts) >= {"compaction_number", "before_tokens", "after_tokens", "compacted_tokens", "summary"}
     assert taken.facts["after_tokens"] == (await timeline.render()).account.messages
     assert (await timeline.read(str(taken.facts["summary"]))).type == "conv.range.summary"
 

@@ -244,7 +244,7 @@ async def test_a_context_that_cannot_be_made_smaller_is_not_sent_again() -> None
 
 
 async def test_an_oversize_newest_result_is_previewed() -> None:
-    """Where a cut alone does not reach the target, the newest group spills."""
+    """Where a cut alone does not reach the target, the newest group is shown as previews."""
     timeline, model = await filled(rounds=4), Model(2_000)
     await timeline.append(*exchange("big", 5_000))
     assert await timeline.retry_with_compaction(model) == "Done."

@@ -86,7 +86,7 @@ async def test_every_round_is_asked_with_its_number_the_task_and_the_whole_summa
     for number in range(1, 4):
         await timeline.append(*work(number))
         await timeline.compact()
-    assert [asked.round for asked in scribe.asked] == [1, 2, 3]
+    assert [asked.compaction_number for asked in scribe.asked] == [1, 2, 3]
     assert {asked.original_task for asked in scribe.asked} == {TASK}
     assert [asked.previous for asked in scribe.asked] == [None, "history 1", "history 2"]
     assert {asked.prompt for asked in scribe.asked} == {"sections"}

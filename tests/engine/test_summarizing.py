@@ -102,7 +102,7 @@ async def test_nothing_to_summarise_makes_no_request() -> None:
     assert scribe.kinds == ["turn_prefix"]
 
 
-async def test_spilling_alone_makes_no_request() -> None:
+async def test_previews_alone_make_no_request() -> None:
     """A pasted prompt becomes a preview without any summary."""
     store, scribe = MemoryStore(), Scribe()
     timeline = await opened(store, policy=POLICY, summarizer=scribe)

@@ -22,7 +22,7 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.state import Lease, Touch
 from timeline.usage import CACHE_SECONDS, LONG_CACHE_SECONDS, Usage
 
-POLICY = small_policy().digest()
+POLICY = small_policy().hash()
 RENDERED = ContextRendered(version=3, projection=1, fingerprint="f", policy="p")
 
 
@@ -189,8 +189,8 @@ def test_a_copy_for_another_conversation_has_its_name() -> None:
 def test_a_block_says_which_decision_hid_it_and_a_reveal_forgets_that() -> None:
     """Reason and figures stand with the item, as long as it is hidden."""
     fold = fold_of(*turn())
-    stand_ins = (Replacement(version=2, text="x", tokens=1), Replacement(version=3, text="y", tokens=1))
-    version = take(fold, BlocksHidden(reason="cold", blocks=stand_ins, facts={"idle_seconds": 400}))
+    replacements = (Replacement(version=2, text="x", tokens=1), Replacement(version=3, text="y", tokens=1))
+    version = take(fold, BlocksHidden(reason="cold", blocks=replacements, facts={"idle_seconds": 400}))
     for item in fold.window.items:
         assert item.hide is not None
         assert (item.hide.version, item.hide.reason, item.hide.facts) == (version, "cold", {"idle_seconds": 400})

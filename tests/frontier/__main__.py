@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.frontier.points import replays
-from tests.frontier.settings import LONGER, PRESETS, PUBLISHED, SETTINGS, named
+from tests.frontier.settings import DESIGNS_AND_PEERS, LONGER, PRESETS, SETTINGS, named
 from tests.frontier.tables import DATA, PAGE, as_json, tables, with_summary
 from timeline.lab.cache_files import Kept
 
@@ -49,7 +49,7 @@ def _options() -> argparse.Namespace:
 
 
 def _replays(options: argparse.Namespace) -> Replays:
-    makers: dict[str, Callable[[int], Policy]] = {name: named(name) for name in ("none", *PUBLISHED)}
+    makers: dict[str, Callable[[int], Policy]] = {name: named(name) for name in ("none", *DESIGNS_AND_PEERS)}
     makers |= {**SETTINGS, **PRESETS}
     makers |= {name: make for forms in LONGER.values() for name, make in forms.items()}
     whole = len(options.recordings) * len(makers) * len(options.limits)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import policies
 from timeline.lab.library import lab_policy, peers
-from timeline.policy.presets import SEEDS
+from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ class Setting(NamedTuple):
         return policies.balanced(
             max_tokens=limit,
             keep_recent=self.keep,
-            fold_when_cold=self.cache.cold,
+            compact_when_cold=self.cache.cold,
             trigger=self.line.trigger,
             target=self.line.target,
             hiding=hiding,
@@ -132,12 +132,12 @@ SETTINGS: Final = {setting.name: setting.policy for setting in (*LATTICE, *LOW)}
 """What is searched."""
 PRESETS: Final = {name: named(name) for name in ("balanced", "gentle", "economical")}
 """Ours that were searched before, on the same recordings: they are told, and answer nothing."""
-_SEEDS: Final = tuple(name for name in SEEDS if name != "cut_point")
-DESIGNS: Final = (*_SEEDS, "seed-002-first")
+_PUBLISHED: Final = tuple(name for name in PUBLISHED if name != "cut_point")
+DESIGNS: Final = (*_PUBLISHED, "seed-002-first")
 """The five published designs; 002 as it was first shipped."""
-PUBLISHED: Final = (*_SEEDS, *peers())
+DESIGNS_AND_PEERS: Final = (*_PUBLISHED, *peers())
 """They, and what agents and frameworks publish as their defaults."""
 LONGER: Final[dict[str, dict[str, Callable[[int], Policy]]]] = {
-    name: {longer(name, kept): named(name, kept) for kept in (FIXED_PART, EVERYTHING)} for name in PUBLISHED
+    name: {longer(name, kept): named(name, kept) for kept in (FIXED_PART, EVERYTHING)} for name in DESIGNS_AND_PEERS
 }
 """Published defaults that ask for an hour: the same contexts, save where one hides by the cache's own clock."""

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tests.frontier.carrying import carried, halves, held, share
 from tests.frontier.points import answers, frontier
-from tests.frontier.settings import DESIGNS, EVERYTHING, FIXED_PART, LONGER, PRESETS, PUBLISHED, SETTINGS, longer
+from tests.frontier.settings import (
+    DESIGNS,
+    DESIGNS_AND_PEERS,
+    EVERYTHING,
+    FIXED_PART,
+    LONGER,
+    PRESETS,
+    SETTINGS,
+    longer,
+)
 from tests.project.sources import ROOT
 
 if TYPE_CHECKING:
@@ -135,7 +144,7 @@ def _answers(found: Sequence[Point], settings: Collection[str]) -> list[Row]:
             "ours": None if answer.ours is None else _point(answer.ours),
             "ratio": None if answer.ratio is None else round(answer.ratio, 3),
         }
-        for answer in answers(_of(found, PUBLISHED), _of(found, settings))
+        for answer in answers(_of(found, DESIGNS_AND_PEERS), _of(found, settings))
     ]
 
 
@@ -165,7 +174,7 @@ def _any_half(points: Points, limit: int, files: Sequence[str]) -> Row:
 def _held(points: Points, limit: int, searched: Sequence[str], others: Sequence[str]) -> Row:
     sides = points(limit, searched), points(limit, others)
     longer_too = [*SETTINGS, *(form for forms in LONGER.values() for form in forms)]
-    by_setting, by_any = (held(*sides, ours, PUBLISHED) for ours in (SETTINGS, longer_too))
+    by_setting, by_any = (held(*sides, ours, DESIGNS_AND_PEERS) for ours in (SETTINGS, longer_too))
     counts = (sum(ratio <= BAR for ratio in ratios) for ratios in (by_setting, by_any))
     return {"limit": limit, **dict(zip(("by_setting", "by_setting_or_own"), counts, strict=True)), "of": len(by_any)}
 
@@ -176,7 +185,7 @@ def _for_an_hour(points: Points, limit: int, searched: Sequence[str], others: Se
         half: {point.policy: point for point in points(limit, files)}
         for half, files in ((SEARCHED, searched), (OTHERS, others))
     }
-    for name in PUBLISHED:
+    for name in DESIGNS_AND_PEERS:
         if all(side[name].sound for side in sides.values()):
             yield {
                 "limit": limit,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.frontier.points import Point
-from tests.frontier.settings import LONGER, PRESETS, PUBLISHED, SETTINGS
+from tests.frontier.settings import DESIGNS_AND_PEERS, LONGER, PRESETS, SETTINGS
 from tests.frontier.tables import DATA, PAGE, SUMMARY, as_json, tables, with_summary
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def points(limit: int, files: Sequence[str]) -> list[Point]:
     shown = 10_000.0 * len(files)
     default = Point("", limit, 0.6, shown, 0.2, sound=True)
     return [
-        *(default._replace(policy=name, sound=name != "opencode") for name in PUBLISHED),
+        *(default._replace(policy=name, sound=name != "opencode") for name in DESIGNS_AND_PEERS),
         *(default._replace(policy=name) for name in PRESETS),
         *(default._replace(policy=name, cost=0.45) for name in FORMS),
         *(default._replace(policy=name, cost=0.54 if name == BEST else 0.9) for name in SETTINGS),
@@ -41,7 +41,7 @@ def found() -> dict[str, Any]:
 def test_a_default_is_answered_by_the_cheapest_setting_on_either_half(found: dict[str, Any]) -> None:
     """A default that refuses compares with nothing, and is in no row."""
     assert [row["policy"] for row in found["frontier"]] == [BEST]
-    assert {row["published"]["policy"] for row in found["published"]} == {*PUBLISHED} - {"opencode"}
+    assert {row["published"]["policy"] for row in found["published"]} == {*DESIGNS_AND_PEERS} - {"opencode"}
     assert {(row["half"], row["ours"]["policy"], row["ratio"]) for row in found["published"]} == {
         ("searched", BEST, 0.9),
         ("others", BEST, 0.9),
@@ -57,7 +57,7 @@ def test_a_preset_is_held_against_the_cheapest_design(found: dict[str, Any]) -> 
 
 def test_a_search_is_repeated_on_each_half_of_the_recordings(found: dict[str, Any]) -> None:
     """Of four recordings there are six ways to take two."""
-    sound = len(PUBLISHED) - 1
+    sound = len(DESIGNS_AND_PEERS) - 1
     assert [(row["by_found"], row["by_own"], row["published"]) for row in found["one_half_searched"]] == [
         (sound, sound, sound)
     ] * 2
@@ -71,7 +71,9 @@ def test_a_search_is_repeated_on_each_half_of_the_recordings(found: dict[str, An
 
 def test_an_hour_is_a_share_of_the_default_without_it(found: dict[str, Any]) -> None:
     """For the fixed part and for everything, on both halves."""
-    assert [row["published"] for row in found["for_an_hour"]] == [name for name in PUBLISHED if name != "opencode"]
+    assert [row["published"] for row in found["for_an_hour"]] == [
+        name for name in DESIGNS_AND_PEERS if name != "opencode"
+    ]
     assert found["for_an_hour"][0]["fixed_part"] == found["for_an_hour"][0]["everything"]
     assert found["for_an_hour"][0]["everything"] == {"searched": 0.75, "others": 0.75}
 

@@ -115,9 +115,9 @@ class Cutter:
             return []
         turn = items[at].block.turn
         prompts = [item for item in items[:at] if item.block.kind == "prompt" and item.block.turn == turn]
-        spilled = total(prompts) > CARRIED * self.settings.limit
+        previewed = total(prompts) > CARRIED * self.settings.limit
         return [
-            replace(item, form="carried", size=min(item.size, PREVIEW if spilled else item.size)) for item in prompts
+            replace(item, form="carried", size=min(item.size, PREVIEW if previewed else item.size)) for item in prompts
         ]
 
     def _summarise(self, folded: list[Item], *, split: int | None) -> Asked:

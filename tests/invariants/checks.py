@@ -13,7 +13,7 @@ from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.groups import atomic_groups
 from timeline.fold.states import block_states
-from timeline.planning.account import FixedPart, account, preview_cap
+from timeline.planning.account import FixedPart, account_of, preview_cap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.policy.model import Policy
 
-SPILLABLE: Final = {
+PREVIEWABLE: Final = {
     "react.tool.call",
     "react.tool.result",
     "user.prompt",
@@ -57,7 +57,7 @@ def check_window(window: Window, lines: Sequence[LogLine]) -> None:
     groups = [{window.items[i].version for i in group.indices} for group in atomic_groups(window.items)]
     assert sorted(groups, key=min) == sorted(reference.groups(log), key=min)
     for item in window.items:
-        assert item.replacement == reference.stand_in(log, item.version)
+        assert item.replacement == reference.replacement(log, item.version)
         if item.state != "redacted":
             assert item.block == blocks[item.version]
             assert item.revealed == reference.is_revealed(log, item.version)
@@ -104,9 +104,9 @@ def check_compactions(log: Sequence[LogLine], policy_at: Callable[[int], Policy]
             if payload.source == "engine":
                 _check_groups(before, payload)
             if payload.source == "engine" and not _is_forked_at(log, index):
-                spilled = index + 1 < len(log) and _is_with_it(log[index + 1].payload)
-                _check_progress(before, log[: index + 1 + spilled], policy)
-                _check_carried_share(log[: index + 1 + spilled], policy)
+                previewed = index + 1 < len(log) and _is_with_it(log[index + 1].payload)
+                _check_progress(before, log[: index + 1 + previewed], policy)
+                _check_carried_share(log[: index + 1 + previewed], policy)
 
 
 def _check_covers(
@@ -146,7 +146,7 @@ def _check_progress(before: Sequence[LogLine], after: Sequence[LogLine], policy:
 def _check_carried_share(after: Sequence[LogLine], policy: Policy) -> None:
     """Beyond their share of the limit, carried blocks are shown as previews; small ones and the model's own stay."""
     carried = [item for item in folded(after).window.items if item.carried]
-    whole = [item for item in carried if item.state == "carried" and item.block.type in SPILLABLE]
+    whole = [item for item in carried if item.state == "carried" and item.block.type in PREVIEWABLE]
     if sum(item.shown_tokens for item in carried) > policy.carried_share * policy.max_tokens:
         assert all(item.shown_tokens <= preview_cap(policy, policy.max_tokens) + FRAME for item in whole)
 
@@ -156,18 +156,18 @@ def _is_forked_at(log: Sequence[LogLine], index: int) -> bool:
     return any(isinstance(line.payload, ConversationOpened) for line in log[index + 1 : index + 2])
 
 
-def _is_spill(payload: Payload) -> bool:
+def _is_preview(payload: Payload) -> bool:
     return isinstance(payload, BlocksHidden) and payload.reason == "spill"
 
 
 def _is_with_it(payload: Payload) -> bool:
     """Say whether previews behind a compaction were made along with it; previews alone tell what they cleared."""
-    return _is_spill(payload) and isinstance(payload, BlocksHidden) and payload.pruned is None
+    return _is_preview(payload) and isinstance(payload, BlocksHidden) and payload.pruned is None
 
 
 def messages(log: Sequence[LogLine], policy: Policy) -> int:
     """Count what a log shows, by the context's own account."""
-    return account(folded(log).window.items, FixedPart(), policy).messages
+    return account_of(folded(log).window.items, FixedPart(), policy).messages
 
 
 def folded(log: Sequence[LogLine]) -> Fold:
@@ -182,11 +182,11 @@ def check_figures(log: Sequence[LogLine], policy: Policy) -> None:
     """The sizes that a compaction records are what the context's account says before and after it."""
     for index, (_version, payload, _at) in enumerate(log):
         if isinstance(payload, CompactionCompleted) and payload.source == "engine" and not _is_forked_at(log, index):
-            spilled = [line.payload for line in log[index + 1 : index + 2] if _is_with_it(line.payload)]
+            previewed = [line.payload for line in log[index + 1 : index + 2] if _is_with_it(line.payload)]
             assert payload.before_tokens == messages(log[:index], policy)
-            after = messages(log[: index + 1 + len(spilled)], policy)
+            after = messages(log[: index + 1 + len(previewed)], policy)
             # A margin is rounded up block by block, with the wire's label or without it: one token a preview.
-            previews = sum(len(hidden.blocks) for hidden in spilled if isinstance(hidden, BlocksHidden))
+            previews = sum(len(hidden.blocks) for hidden in previewed if isinstance(hidden, BlocksHidden))
             tolerance = previews if policy.margin else 0
             assert abs(payload.after_tokens - after) <= tolerance, (
                 f"{payload.after_tokens} is recorded, {after} are left"
@@ -199,7 +199,7 @@ def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
     for index, (version, payload, _) in enumerate(log):
         automatic = (
             isinstance(payload, CompactionFailed)
-            or _is_spill(payload)  # previews alone are a try, too
+            or _is_preview(payload)  # previews alone are a try, too
             or (isinstance(payload, CompactionCompleted) and payload.reason in {"over_trigger", "cold"})
         )
         if automatic and wait_until is not None:
@@ -208,5 +208,5 @@ def check_refusals(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:
             assert over or tokens >= wait_until, f"version {version}: tried again at {tokens}, before {wait_until}"
         if isinstance(payload, CompactionFailed):
             wait_until = payload.visible_tokens + payload.retry_after
-        elif _is_spill(payload) or isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
+        elif _is_preview(payload) or isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
             wait_until = None

@@ -39,8 +39,8 @@ def check_untouched(log: Sequence[LogLine]) -> None:
         prompts = [v for v in live if isinstance(blocks[v], UserPrompt)]
         spared = {*prompts[-1:], *reference.open_calls(before)}
         assert batch.mode == "replace"
-        for stand_in in batch.blocks:
-            version = stand_in.version
+        for replacement in batch.blocks:
+            version = replacement.version
             assert states[version] in {"visible", "carried"}, f"version {version} is {states[version]} already"
             assert not isinstance(blocks[version], NEVER)
             assert not reference.is_pinned(before, version), f"version {version} is pinned"
@@ -78,14 +78,14 @@ def check_batches(log: Sequence[LogLine], policy: Policy) -> None:
         assert freed >= int(share * policy.max_tokens)
         assert freed > 0
         live, blocks = reference.standing(before), reference.blocks_of(before)
-        for stand_in in batch.blocks:
-            assert age(live, stand_in.version, hiding) >= hiding.intact
-            _check_stand_in(stand_in, blocks[stand_in.version].path)
+        for replacement in batch.blocks:
+            assert age(live, replacement.version, hiding) >= hiding.intact
+            _check_replacement(replacement, blocks[replacement.version].path)
 
 
-def _check_stand_in(stand_in: Replacement, path: str) -> None:
+def _check_replacement(replacement: Replacement, path: str) -> None:
     """A replacement ends with the path, save that of a thought, which shows nothing."""
-    shown = stand_in.text or str(stand_in.arguments or path)
+    shown = replacement.text or str(replacement.arguments or path)
     assert path in shown
 
 

@@ -200,8 +200,8 @@ async def _decide(store: EventStore, timeline: Timeline, step: Decide, now: date
 def _decision(timeline: Timeline, kind: DecisionKind, chosen: dict[int, Block | None]) -> Payload:
     match kind:
         case "hide" | "omit":
-            stand_ins = tuple(_stand_in(v, block, timeline) for v, block in chosen.items() if block)
-            return BlocksHidden(mode="omit" if kind == "omit" else "replace", reason="test", blocks=stand_ins)
+            replacements = tuple(_replacement(v, block, timeline) for v, block in chosen.items() if block)
+            return BlocksHidden(mode="omit" if kind == "omit" else "replace", reason="test", blocks=replacements)
         case "reveal":
             return BlocksRevealed(versions=tuple(chosen))
         case "pin":
@@ -212,7 +212,7 @@ def _decision(timeline: Timeline, kind: DecisionKind, chosen: dict[int, Block | 
             return BlockRedacted(version=next(iter(chosen)))
 
 
-def _stand_in(version: int, block: Block, timeline: Timeline) -> Replacement:
+def _replacement(version: int, block: Block, timeline: Timeline) -> Replacement:
     if isinstance(block, ToolCall):
         return Replacement(version=version, arguments={"_hidden": block.path}, tokens=20)
     text = f"[hidden: {block.path}]"

@@ -116,7 +116,7 @@ def hidden_as(log: Sequence[LogLine], version: int) -> BlocksHidden | None:
     return hide
 
 
-def stand_in(log: Sequence[LogLine], version: int) -> Replacement | None:
+def replacement(log: Sequence[LogLine], version: int) -> Replacement | None:
     """Return what is shown instead of a hidden block, as it was recorded; None when nothing is."""
     hide = hidden_as(log, version)
     if hide is None or hide.mode == "omit" or _is_redacted(log, version):

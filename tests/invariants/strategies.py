@@ -350,6 +350,6 @@ POLICIES: Final = st.builds(
     carried_share=st.sampled_from([0.15, 0.5]),
     attempts=st.sampled_from([3, 1]),
     hiding=st.one_of(HIDINGS, HIDINGS, st.none()),
-    fold_when_cold=st.sampled_from([None, 0.35]),
+    compact_when_cold=st.sampled_from([None, 0.35]),
 )
 """Policies with small limits."""

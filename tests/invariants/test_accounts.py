@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from tests.invariants.playing import AT, play, run, search
 from tests.invariants.strategies import LOGS, Step, small
-from timeline.planning.account import CATEGORIES, INTERRUPTED_TOKENS, LOOSE_TOKENS, FixedPart, Ledger, costs, scaled
+from timeline.planning.account import (
+    CATEGORIES,
+    INTERRUPTED_TOKENS,
+    LOOSE_TOKENS,
+    AccountCache,
+    FixedPart,
+    costs,
+    scaled,
+)
 from timeline.planning.messages import messages
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.project import Projector
@@ -64,17 +72,17 @@ def test_an_account_that_is_carried_on_is_that_of_the_whole_window(
     async def story() -> None:
         store = MemoryStore()
         timeline = await Timeline.open(store, "c", policy=policy, now=AT)
-        ledger, now = Ledger(), AT
+        accounts, now = AccountCache(), AT
         for number, step in enumerate(steps):
             now = await play(timeline, store, [step], now)
             if not looks[number % len(looks)]:
                 continue
             items = timeline.window.items
-            bill = ledger.account(items, FixedPart(system=7), policy)
+            account = accounts.account(items, FixedPart(system=7), policy)
             expected = reference_costs(items, policy)
             assert costs(items, policy) == expected
-            assert [*bill.by_category.items()] == [*reference_categories(items, expected).items()]
-            assert bill.messages == sum(expected)
+            assert [*account.by_category.items()] == [*reference_categories(items, expected).items()]
+            assert account.messages == sum(expected)
 
     run(story())
 

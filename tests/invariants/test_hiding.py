@@ -78,7 +78,7 @@ def test_once_the_cache_is_cold_all_old_tool_output_is_hidden_in_one_batch(steps
         await watched.play(Wait(10_000))
         await watched.render()
         made = batches(await read_log(watched.store, "c"))
-        hidden = {stand_in.version for _, batch in made for stand_in in batch.blocks}
+        hidden = {replacement.version for _, batch in made for replacement in batch.blocks}
         assert due <= hidden
         assert len(made) <= 1
         assert not any(isinstance(blocks[v], UserPrompt | Attachment) for v in hidden if age(log, v, hiding) == 0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants import reference, seed_rules
-from tests.invariants.checks import FRAME, SPILLABLE
+from tests.invariants.checks import FRAME, PREVIEWABLE
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from timeline.blocks import UserPrompt
@@ -45,7 +45,7 @@ def least_context(timeline: Timeline, log: list[LogLine], policy: Policy) -> int
         if item.version not in kept and not own:
             continue
         cap = preview_cap(policy, policy.max_tokens) + FRAME
-        total += LABEL + min(item.shown_tokens, cap if item.block.type in SPILLABLE else item.shown_tokens)
+        total += LABEL + min(item.shown_tokens, cap if item.block.type in PREVIEWABLE else item.shown_tokens)
     return total + policy.max_tokens // 4 + 120
 
 

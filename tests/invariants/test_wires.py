@@ -45,7 +45,7 @@ def test_every_wire_gives_back_the_texts_calls_and_results_of_any_log(steps: lis
 @search(15)
 @given(LOGS, DESIGNS)
 def test_every_sdk_takes_what_a_design_shows_of_any_log(steps: list[Step], policy: Policy) -> None:
-    """Summaries, replacements and spilled results are no exception."""
+    """Summaries, replacements and previewed results are no exception."""
 
     async def story() -> None:
         store = MemoryStore()

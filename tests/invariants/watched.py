@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.wire.neutral import Entry, NeutralContext
 
 PROBES: Final = (
@@ -185,7 +185,7 @@ def check_same(dry: Outcome, wet: Outcome) -> None:
         assert (dry.account, dry.largest_blocks) == (wet.account, wet.largest_blocks)
 
 
-def _decisions(context: RenderedContext) -> list[Taken]:
+def _decisions(context: RenderedContext) -> list[TakenDecision]:
     """Return what was decided; a version is told by its distance: another writer's events may have come before it."""
     return [taken.model_copy(update={"facts": _from(context.version, taken.facts)}) for taken in context.decisions]
 
@@ -210,7 +210,7 @@ def _bytes(fold: Fold) -> list[str]:
 
 def check_limit(context: RenderedContext, timeline: Timeline) -> None:
     """What is sent is within the limit, counted again from the entries themselves; save after an undo."""
-    if timeline.window.is_held_under(timeline.policy.digest()):
+    if timeline.window.is_held_under(timeline.policy.hash()):
         assert context.overflow == (context.account.total > context.account.trigger)
         return
     counted = sum(timeline.counter.count(sent_text(entry)) for entry in context.neutral.entries)

@@ -98,7 +98,7 @@ async def test_each_compaction_is_a_step_with_its_figures() -> None:
     assert [step["summary"] for step in run.steps] == [payload.block.path for payload in completed]
     first = run.steps[0]
     assert first["before_tokens"] - first["after_tokens"] == completed[0].before_tokens - completed[0].after_tokens
-    assert (first["reason"], first["round"], first["split_turn_id"]) == ("over_trigger", 1, "turn_1")
+    assert (first["reason"], first["compaction_number"], first["split_turn_id"]) == ("over_trigger", 1, "turn_1")
     assert (first["carried"], first["written_by"]) == (1, "scribe")
 
 

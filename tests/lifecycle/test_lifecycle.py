@@ -452,7 +452,7 @@ async def test_a_slow_reader_holds_nothing() -> None:
 
 
 async def test_leaving_the_stream_leaves_nothing_behind() -> None:
-    """Closed, dropped or cancelled, whether it waits or not: no task, no sleeper."""
+    """Closed, dropped or cancelled, whether it waits or not: no task, no waiter."""
     timeline = await talk(small_policy(max_tokens=4_000), *FULL)
     await timeline.render()
     async for _ in timeline.lifecycle(after=0, interval=LONG):

@@ -7,7 +7,7 @@ import asyncio
 import anyio
 import pytest
 
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 
 
 async def work(begun: asyncio.Event, done: list[str]) -> str:
@@ -25,15 +25,15 @@ async def test_shielded_work_gives_its_result_and_its_errors() -> None:
     async def failing() -> None:
         raise LookupError("nothing there")
 
-    assert await shielded(work(asyncio.Event(), [])) == "result"
+    assert await run_uncancelled(work(asyncio.Event(), [])) == "result"
     with pytest.raises(LookupError, match="nothing there"):
-        await shielded(failing())
+        await run_uncancelled(failing())
 
 
 async def test_a_cancelled_task_waits_for_its_shielded_work() -> None:
     """However often a task is cancelled, the work is done before the cancellation comes through."""
     begun, done = asyncio.Event(), list[str]()
-    task = asyncio.create_task(shielded(work(begun, done)))
+    task = asyncio.create_task(run_uncancelled(work(begun, done)))
     await begun.wait()
     task.cancel()
     await anyio.lowlevel.checkpoint()
@@ -48,7 +48,7 @@ async def test_a_timeout_around_shielded_work_is_still_a_timeout() -> None:
     begun, done = asyncio.Event(), list[str]()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await shielded(work(begun, done))
+            await run_uncancelled(work(begun, done))
     assert done == ["done"]
 
 
@@ -57,7 +57,7 @@ async def test_a_cancelled_scope_waits_for_its_shielded_work() -> None:
     results = []
     with anyio.CancelScope() as scope:
         scope.cancel()
-        results.append(await shielded(work(asyncio.Event(), [])))
+        results.append(await run_uncancelled(work(asyncio.Event(), [])))
         await anyio.lowlevel.checkpoint()
         results.append("not reached")
     assert results == ["result"]
@@ -72,7 +72,7 @@ async def test_what_the_work_raised_is_the_cause_of_the_cancellation() -> None:
         await anyio.lowlevel.checkpoint()
         raise LookupError("nothing there")
 
-    task = asyncio.create_task(shielded(failing()))
+    task = asyncio.create_task(run_uncancelled(failing()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as cancelled:

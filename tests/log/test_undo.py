@@ -84,7 +84,7 @@ async def test_an_undo_is_an_event_and_the_log_keeps_the_compaction() -> None:
     await timeline.undo_compaction(now=AT)
     [reverted] = await payloads_of(store, "compaction.reverted")
     assert reverted.versions == tuple(await made(store))
-    assert reverted.policy == POLICY.digest()
+    assert reverted.policy == POLICY.hash()
     assert (await timeline.read(summary)).path == summary
 
 
@@ -296,7 +296,7 @@ async def test_a_refused_compaction_leaves_the_hold() -> None:
         with pytest.raises(CompactionRefused):
             await timeline.compact(now=AT)
         await timeline.undo_compaction(now=AT)
-    assert timeline.window.hold == POLICY.digest()
+    assert timeline.window.hold == POLICY.hash()
 
 
 async def test_hiding_goes_on_during_a_hold() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.scenes import apply, call, compact_fold, fold_of, prompt, result, small_policy, turn, window_of
 from timeline.blocks import Attachment, Note, Reasoning, TurnHeader
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import Account, FixedPart, account, keep_recent, least_progress, preview_cap, scaled
+from timeline.planning.account import Account, FixedPart, account_of, keep_recent, least_progress, preview_cap, scaled
 from timeline.policy.steps import CutPoint
 
 
@@ -30,8 +30,8 @@ def test_the_account_sums_what_is_shown_by_category() -> None:
     )
     compact_fold(fold, 3, tokens=7)
     apply(fold, fold.version + 1, BlocksHidden(reason="ttl", blocks=(Replacement(version=12, text="x", tokens=2),)))
-    bill = account(fold.window.items, FixedPart(), small_policy())
-    assert bill.by_category == {
+    account = account_of(fold.window.items, FixedPart(), small_policy())
+    assert account.by_category == {
         "summaries": 7,
         "prompts": 2 + 5 + 3,
         "reasoning": 4,
@@ -40,38 +40,38 @@ def test_the_account_sums_what_is_shown_by_category() -> None:
         "other": 10,
         "hidden": 2,
     }
-    assert bill.messages == sum(bill.by_category.values()) == fold.window.tokens
+    assert account.messages == sum(account.by_category.values()) == fold.window.tokens
 
 
 @pytest.mark.shows("004-34")
 def test_reserves_count_towards_the_trigger_and_not_towards_the_request() -> None:
     """What is kept free for the answer is held against the trigger; the request itself does not hold it."""
-    bill = account(
+    account = account_of(
         window_of(prompt(100)).items, FixedPart(system=10, tools=20, ephemeral=3, reserved=50), small_policy()
     )
-    assert (bill.total, bill.sent, bill.available) == (183, 133, 80_000 - 183)
+    assert (account.total, account.sent, account.available) == (183, 133, 80_000 - 183)
 
 
 @pytest.mark.shows("003-15", "004-34", "R-003-3")
 def test_available_may_be_negative() -> None:
     """A context above the limit says by how much."""
-    bill = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=200), messages=900)
-    assert bill.available == -100
-    assert bill.utilization == 900 / 800
+    account = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=200), messages=900)
+    assert account.available == -100
+    assert account.utilization == 900 / 800
 
 
 def test_utilization_is_infinite_without_room() -> None:
     """No division by nothing."""
-    bill = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=1_000), messages=1)
-    assert bill.utilization == math.inf
+    account = Account(limit=1_000, trigger=900, target=700, fixed=FixedPart(system=1_000), messages=1)
+    assert account.utilization == math.inf
 
 
 @pytest.mark.shows("002-3")
 @pytest.mark.parametrize(("messages", "over"), [(71_900, False), (71_990, False), (71_991, True)])
 def test_compaction_is_due_strictly_above_the_trigger(messages: int, over: bool) -> None:  # noqa: FBT001 - a table
     """``system + blocks > 0.9 * max_tokens`` (seed 002)."""
-    bill = account(window_of(prompt(messages)).items, FixedPart(system=10), small_policy())
-    assert bill.over_trigger is over
+    account = account_of(window_of(prompt(messages)).items, FixedPart(system=10), small_policy())
+    assert account.over_trigger is over
 
 
 def test_a_calibrated_policy_counts_as_the_provider_does() -> None:
@@ -88,15 +88,15 @@ def test_the_margin_is_added_to_every_count_and_rounded_up() -> None:
     """A policy for a model with another tokenizer adds its tenth to each block."""
     policy = small_policy(margin=0.1)
     assert [scaled(n, policy) for n in (0, 1, 10, 15)] == [0, 2, 11, 17]
-    assert account(window_of(*turn(15, asked=10)).items, FixedPart(), policy).messages == 11 + 17
+    assert account_of(window_of(*turn(15, asked=10)).items, FixedPart(), policy).messages == 11 + 17
     assert scaled(15, small_policy()) == 15
 
 
 def test_the_keep_is_a_fifth_of_what_the_fixed_part_leaves() -> None:
     """0.2 of (max_tokens - fixed part), or the tokens that the policy names."""
-    bill = account((), FixedPart(system=9_000, tools=1_000), small_policy())
-    assert keep_recent(CutPoint(), bill) == 14_000
-    assert keep_recent(CutPoint(keep_recent_tokens=5_000), bill) == 5_000
+    account = account_of((), FixedPart(system=9_000, tools=1_000), small_policy())
+    assert keep_recent(CutPoint(), account) == 14_000
+    assert keep_recent(CutPoint(keep_recent_tokens=5_000), account) == 5_000
 
 
 def test_the_least_progress_is_a_tenth_or_256() -> None:
@@ -107,7 +107,7 @@ def test_the_least_progress_is_a_tenth_or_256() -> None:
 
 def test_the_facts_are_flat_figures() -> None:
     """Errors and reports show the account as one mapping of numbers."""
-    facts = account(window_of(prompt(100)).items, FixedPart(system=10, reserved=5), small_policy()).facts()
+    facts = account_of(window_of(prompt(100)).items, FixedPart(system=10, reserved=5), small_policy()).facts()
     assert facts == {
         "limit": 80_000,
         "trigger": 72_000,

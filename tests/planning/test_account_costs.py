@@ -1,10 +1,18 @@
-"""Costs and the ledger: what the wire adds to an item, and what later items change of it."""
+"""Costs and the cache of accounts: what the wire adds to an item, and what later items change of it."""
 
 from __future__ import annotations
 
 from tests.scenes import apply, call, compact_fold, exchange, fold_of, grow, prompt, result, small_policy, turn
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.account import INTERRUPTED_TOKENS, LOOSE_TOKENS, Costs, FixedPart, Ledger, account, costs
+from timeline.planning.account import (
+    INTERRUPTED_TOKENS,
+    LOOSE_TOKENS,
+    AccountCache,
+    Costs,
+    FixedPart,
+    account_of,
+    costs,
+)
 
 POLICY = small_policy()
 
@@ -36,27 +44,27 @@ def test_an_answer_that_is_taken_in_later_takes_the_stand_in_back() -> None:
             assert sum(carried_on.by_category.values()) == sum(carried_on.tokens)
 
 
-def test_a_ledger_costs_only_what_is_new_in_a_window_that_goes_on() -> None:
+def test_an_account_cache_costs_only_what_is_new_in_a_window_that_goes_on() -> None:
     """The first account takes in all of it, the next one the blocks behind."""
-    fold, ledger = fold_of(*turn(), *exchange("a")), Ledger()
-    before = ledger.account(fold.window.items, FixedPart(), POLICY)
-    kept = ledger._costs
+    fold, accounts = fold_of(*turn(), *exchange("a")), AccountCache()
+    before = accounts.account(fold.window.items, FixedPart(), POLICY)
+    kept = accounts._costs
     grow(fold, *turn())
-    after = ledger.account(fold.window.items, FixedPart(), POLICY)
-    assert ledger._costs is kept
+    after = accounts.account(fold.window.items, FixedPart(), POLICY)
+    assert accounts._costs is kept
     assert after.messages == before.messages + 10
-    assert after == account(fold.window.items, FixedPart(), POLICY)
+    assert after == account_of(fold.window.items, FixedPart(), POLICY)
 
 
-def test_a_ledger_begins_anew_where_the_window_does_or_the_policy_is_another() -> None:
+def test_an_account_cache_begins_anew_where_the_window_does_or_the_policy_is_another() -> None:
     """A hide, a summary, an earlier window and another margin are each costed by themselves."""
-    fold, ledger = fold_of(*turn(), *turn(), *exchange("a")), Ledger()
+    fold, accounts = fold_of(*turn(), *turn(), *exchange("a")), AccountCache()
     earlier = fold.window.items
-    ledger.account(earlier, FixedPart(), POLICY)
+    accounts.account(earlier, FixedPart(), POLICY)
     apply(fold, 8, BlocksHidden(reason="ttl", blocks=(Replacement(version=3, text="x", tokens=1),)))
     hidden = fold.window.items
     compact_fold(fold, 5)
     for items in (hidden, fold.window.items, earlier, earlier[:3]):
         for policy in (POLICY, small_policy(margin=0.1)):
             fixed = FixedPart(system=3)
-            assert ledger.account(items, fixed, policy) == account(items, fixed, policy)
+            assert accounts.account(items, fixed, policy) == account_of(items, fixed, policy)

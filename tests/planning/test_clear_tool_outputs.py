@@ -28,7 +28,7 @@ from timeline.policy.steps import ClearToolOutputs
 if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.fold.window import Window
-    from timeline.planning.plans import Hides
+    from timeline.planning.plans import HideDecision
 
 POLICY: Final = policies.prune_then_summarize(counter="chars4")
 STEP: Final = ClearToolOutputs(protect=400, minimum=200, keep_turns=2)
@@ -40,16 +40,16 @@ def turns(*outputs: int, last: int = 2) -> list[Block]:
     return [*worked, *(block for _ in range(last) for block in (prompt(), answer()))]
 
 
-def cleared(window: Window, step: ClearToolOutputs = STEP) -> Hides | None:
+def cleared(window: Window, step: ClearToolOutputs = STEP) -> HideDecision | None:
     """Plan one step."""
     return plan_clear(window, POLICY, COUNTER, step)
 
 
 def calls_cleared(window: Window, step: ClearToolOutputs = STEP) -> list[str]:
     """Return the ids of the calls whose results are cleared, oldest first."""
-    hides = cleared(window, step)
+    hide = cleared(window, step)
     by_version = {item.version: item.block.call_id for item in window.items}
-    return [] if hides is None else [str(by_version[stand_in.version]) for stand_in in hides.event.blocks]
+    return [] if hide is None else [str(by_version[replacement.version]) for replacement in hide.event.blocks]
 
 
 @pytest.mark.shows("004-41", "004-51", "004-52")
@@ -121,9 +121,9 @@ def test_an_output_that_is_shorter_than_its_placeholder_stays() -> None:
 def test_there_is_one_placeholder_and_it_says_the_path() -> None:
     """Of the seed's four texts one; the full output can be read back."""
     window = window_of(*turns(900, 300))
-    hides = cleared(window)
-    assert hides is not None
-    assert [stand_in.text for stand_in in hides.event.blocks] == [f"{CLEARED} tc:turn_1.c0.result"]
+    hide = cleared(window)
+    assert hide is not None
+    assert [replacement.text for replacement in hide.event.blocks] == [f"{CLEARED} tc:turn_1.c0.result"]
     assert CLEARED == "[Tool output cleared - see conversation summary]"
 
 
@@ -131,12 +131,12 @@ def test_the_event_says_how_many_and_how_much() -> None:
     """The figures are those of the account."""
     fold = fold_of(*turns(900, 300, 300))
     before = sum(costs(fold.window.items, POLICY))
-    hides = cleared(fold.window)
-    assert hides is not None
-    assert hides.event.reason == "tool_output"
-    assert hides.event.facts == {"blocks": 2, "freed_tokens": hides.freed, "least_tokens": 200}
-    apply(fold, fold.version + 1, hides.event)
-    assert before - sum(costs(fold.window.items, POLICY)) == hides.freed
+    hide = cleared(fold.window)
+    assert hide is not None
+    assert hide.event.reason == "tool_output"
+    assert hide.event.facts == {"blocks": 2, "freed_tokens": hide.freed, "least_tokens": 200}
+    apply(fold, fold.version + 1, hide.event)
+    assert before - sum(costs(fold.window.items, POLICY)) == hide.freed
     assert cleared(fold.window) is None
 
 
@@ -145,8 +145,8 @@ def test_pinned_revealed_and_cleared_outputs_are_left_alone() -> None:
     """Decisions of the application stand, and nothing is cleared twice."""
     fold = fold_of(*turns(900, 900, 900, 300))
     apply(fold, fold.version + 1, BlocksPinned(versions=(4,)))
-    stand_in = Replacement(version=7, text="[x]", tokens=1)
-    apply(fold, fold.version + 1, BlocksHidden(reason="application", blocks=(stand_in,)))
+    replacement = Replacement(version=7, text="[x]", tokens=1)
+    apply(fold, fold.version + 1, BlocksHidden(reason="application", blocks=(replacement,)))
     apply(fold, fold.version + 1, BlocksRevealed(versions=(7,)))
     assert calls_cleared(fold.window) == ["c2"]
 
@@ -170,11 +170,11 @@ def test_whatever_is_cleared_frees_the_minimum_and_keeps_what_is_protected(
     """The newest outputs behind the kept turns stay up to the protected figure, and every call stays."""
     step = ClearToolOutputs(protect=protect, minimum=minimum, keep_turns=keep)
     window = window_of(*turns(*sizes, last=1))
-    hides = cleared(window, step)
-    if hides is None:
+    hide = cleared(window, step)
+    if hide is None:
         return
-    gone = {stand_in.version for stand_in in hides.event.blocks}
-    assert hides.freed >= minimum
+    gone = {replacement.version for replacement in hide.event.blocks}
+    assert hide.freed >= minimum
     assert {type(item.block) for item in window.items if item.version in gone} == {ToolResult}
     assert not gone & {item.version for item in window.items if isinstance(item.block, ToolCall)}
     outputs = old_outputs(window, step)

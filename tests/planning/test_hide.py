@@ -27,7 +27,7 @@ from tests.scenes import (
 from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
-from timeline.planning.account import FixedPart, account
+from timeline.planning.account import FixedPart, account_of
 from timeline.planning.hide import NOTICE_KEY, HidePlan, ages, is_notice, needs_notice, owes_notice, plan_hide
 from timeline.policy.model import Hiding
 
@@ -235,9 +235,9 @@ def test_a_window_with_nothing_old_has_no_plan() -> None:
 
 def test_a_replacement_that_would_not_halve_a_block_is_not_made() -> None:
     """The model loses content; that has to be worth something."""
-    stand_in = hidden_tokens()
-    assert hidden(window_of(prompt(), call("x"), result("x", 2 * stand_in), *rounds(2, 5))) == ["x.result"]
-    assert hidden(window_of(prompt(), call("x"), result("x", 2 * stand_in - 1), *rounds(2, 5))) == []
+    replacement = hidden_tokens()
+    assert hidden(window_of(prompt(), call("x"), result("x", 2 * replacement), *rounds(2, 5))) == ["x.result"]
+    assert hidden(window_of(prompt(), call("x"), result("x", 2 * replacement - 1), *rounds(2, 5))) == []
 
 
 def hidden_tokens() -> int:
@@ -259,9 +259,9 @@ def test_what_is_freed_is_what_the_account_falls_by() -> None:
     policy = small_policy(margin=0.1)
     made = plan_hide(fold.window, policy, HIDING, COUNTER, least=0)
     assert made is not None
-    before = account(fold.window.items, FixedPart(), policy)
+    before = account_of(fold.window.items, FixedPart(), policy)
     apply(fold, fold.version + 1, BlocksHidden(reason="cold", blocks=made.replacements))
-    assert made.freed == before.messages - account(fold.window.items, FixedPart(), policy).messages
+    assert made.freed == before.messages - account_of(fold.window.items, FixedPart(), policy).messages
 
 
 # The notice
@@ -359,16 +359,16 @@ def test_a_batch_keeps_every_rule(kinds: list[str], tokens: int, hiding: Hiding,
     of = dict(zip((item.version for item in window.items), ages(window.items, hiding.unit), strict=True))
     items = {item.version: item for item in window.items}
     open_calls = {item.version for item in window.open_calls()}
-    for stand_in in made.replacements:
-        item = items[stand_in.version]
+    for replacement in made.replacements:
+        item = items[replacement.version]
         assert of[item.version] >= hiding.intact
         assert item.block.type not in {"turn.header", "conv.range.summary", "note", "stage.digest"}
         assert item.version not in open_calls
-        assert 2 * stand_in.tokens <= item.tokens
-        assert stand_in.tokens <= hiding.replacement_tokens
+        assert 2 * replacement.tokens <= item.tokens
+        assert replacement.tokens <= hiding.replacement_tokens
     prompts = [item.version for item in window.items if item.block.type == "user.prompt"]
     assert prompts[-1] not in {r.version for r in made.replacements}
     apply(fold, fold.version + 1, BlocksHidden(reason="cold", blocks=made.replacements))
-    before, after = (account(items, FixedPart(), policy).messages for items in (window.items, fold.window.items))
+    before, after = (account_of(items, FixedPart(), policy).messages for items in (window.items, fold.window.items))
     assert before - after == made.freed >= max(1, least)
     assert plan(fold.window, hiding) is None

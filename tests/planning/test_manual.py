@@ -71,9 +71,9 @@ def test_a_text_of_the_callers_own_is_shown_as_it_is() -> None:
 def test_a_text_for_a_call_becomes_its_one_argument() -> None:
     """Arguments stay an object."""
     fold = parallel()
-    [stand_in] = hide_at(fold, 5, text="gone").blocks
-    assert stand_in.arguments == {"_hidden": "gone"}
-    assert stand_in.tokens == COUNTER.count('run{"_hidden":"gone"}')
+    [replacement] = hide_at(fold, 5, text="gone").blocks
+    assert replacement.arguments == {"_hidden": "gone"}
+    assert replacement.tokens == COUNTER.count('run{"_hidden":"gone"}')
 
 
 def test_what_is_omitted_takes_its_group_along() -> None:

@@ -227,63 +227,63 @@ def test_a_conversation_that_is_one_turn_is_cut_inside_it() -> None:
     assert not plan.target_missed
 
 
-def test_an_oversize_prompt_alone_is_spilled() -> None:
+def test_an_oversize_prompt_alone_is_previewed() -> None:
     """With no cut to make, a pasted prompt is shown as a preview of at most 400 tokens with its path."""
     window = window_of(prompt(90_000))
     plan = planned(window, small_policy())
     assert plan.covers is None
-    [spill] = plan.spills
-    assert spill.version == 2
-    assert spill.tokens <= 400
-    assert "ar:turn_1.user.prompt" in spill.text
+    [preview] = plan.previews
+    assert preview.version == 2
+    assert preview.tokens <= 400
+    assert "ar:turn_1.user.prompt" in preview.text
 
 
-def test_an_oversize_newest_group_is_spilled_and_the_rest_covered() -> None:
+def test_an_oversize_newest_group_is_previewed_and_the_rest_covered() -> None:
     """The newest group stays, its results shrink, and what is before it is summarised."""
     parallel = [call("a"), call("b"), call("d"), result("a", 3_000), result("b", 4_000), result("d", 100)]
     window = window_of(*turn(500), prompt(), *parallel)
     plan = planned(window, small_policy(max_tokens=5_000))
     assert cut_at(window, plan) == "tc:turn_2.a.call"
-    assert {s.version for s in plan.spills} == {8, 9}
+    assert {s.version for s in plan.previews} == {8, 9}
     assert plan.expected_tokens <= 3_500
 
 
-def test_the_largest_blocks_are_spilled_first_and_no_more_than_needed() -> None:
-    """Spilling stops when the target is met."""
+def test_the_largest_blocks_are_previewed_first_and_no_more_than_needed() -> None:
+    """It stops when the target is met."""
     parallel = [call("a"), call("b"), call("d"), result("a", 600), result("b", 4_000), result("d", 700)]
     plan = planned(window_of(prompt(), *parallel), small_policy(max_tokens=5_000))
-    assert [s.version for s in plan.spills] == [7]
+    assert [s.version for s in plan.previews] == [7]
 
 
-def test_nothing_is_spilled_while_the_kept_part_is_at_or_below_the_trigger() -> None:
+def test_nothing_is_previewed_while_the_kept_part_is_at_or_below_the_trigger() -> None:
     """A context that misses the target but holds the trigger is left whole."""
     window = window_of(*turn(4_000), prompt(), call("a"), result("a", 3_000))
     plan = planned(window, small_policy(max_tokens=5_000))
-    assert plan.spills == ()
+    assert plan.previews == ()
     assert plan.target_missed
     assert 3_500 < plan.expected_tokens <= 4_500
 
 
-def test_oversize_arguments_are_spilled_too() -> None:
+def test_oversize_arguments_are_previewed_too() -> None:
     """A call that writes a huge file is shown with shortened arguments, still a JSON object."""
     window = window_of(
         *turn(500), prompt(), call("w", arguments={"path": "a.py", "content": words(8_000)}), result("w")
     )
     plan = planned(window, small_policy(max_tokens=5_000))
-    [spill] = plan.spills
-    assert spill.arguments is not None
-    assert spill.arguments["path"] == "a.py"
-    assert spill.tokens <= 400
+    [preview] = plan.previews
+    assert preview.arguments is not None
+    assert preview.arguments["path"] == "a.py"
+    assert preview.tokens <= 400
 
 
-def test_carried_blocks_beyond_their_share_are_spilled() -> None:
+def test_carried_blocks_beyond_their_share_are_previewed() -> None:
     """Together beyond 15 % of the limit they show previews with a path, the largest first."""
     notes = [Note(text=words(n)) for n in (1_500, 100, 100)]
     window = window_of(*notes, *turn(2_000), *turn(2_000), *turn(500))
     plan = planned(window, small_policy(max_tokens=5_000, keep_recent_tokens=500))
     assert plan.carried == (2, 3, 4, 9)
-    assert [s.version for s in plan.spills] == [2]
-    assert "bl:turn_0.note" in plan.spills[0].text
+    assert [s.version for s in plan.previews] == [2]
+    assert "bl:turn_0.note" in plan.previews[0].text
     assert plan.expected_tokens <= 5_000 * 0.7
 
 
@@ -330,12 +330,12 @@ def test_whole_turn_moves_the_cut_to_the_start_of_a_turn() -> None:
     assert cut_at(window, whole) == "ar:turn_3.user.prompt"
 
 
-def test_whole_turn_spills_where_the_only_turn_is_too_large() -> None:
+def test_whole_turn_shows_previews_where_the_only_turn_is_too_large() -> None:
     """A single turn has no legal cut then; its results shrink instead."""
     window = window_of(prompt(), *exchange("a", 2_000), *exchange("b", 2_500))
     plan = planned(window, small_policy(max_tokens=4_000, on_split="whole_turn"))
     assert plan.covers is None
-    assert [s.version for s in plan.spills] == [6]
+    assert [s.version for s in plan.previews] == [6]
 
 
 # Caps of the summary
@@ -392,7 +392,7 @@ def test_an_empty_window_has_nothing_to_cover() -> None:
 
 
 def test_a_single_group_has_nothing_to_cover() -> None:
-    """One round below the trigger cannot be cut and need not be spilled."""
+    """One round below the trigger cannot be cut and needs no previews."""
     assert refused(window_of(prompt(500)), small_policy()).reason == "nothing_to_cover"
     assert (
         refused(window_of(TurnHeader(), prompt(500), Attachment(text="x")), small_policy()).reason == "nothing_to_cover"

@@ -26,8 +26,8 @@ STEP: Final = StripChitchat()
 
 def stripped(window: Window, step: StripChitchat = STEP) -> list[str]:
     """Return the texts that are stripped, oldest first."""
-    hides = plan_chitchat(window, POLICY, step)
-    chosen = set() if hides is None else {stand_in.version for stand_in in hides.event.blocks}
+    hide = plan_chitchat(window, POLICY, step)
+    chosen = set() if hide is None else {replacement.version for replacement in hide.event.blocks}
     return [item.block.text for item in window.items if item.version in chosen]
 
 
@@ -123,11 +123,11 @@ def test_what_is_freed_is_what_the_account_says() -> None:
     """And a second look finds nothing."""
     fold = fold_of(*talk("ok", "lanjut"))
     before = sum(costs(fold.window.items, POLICY))
-    hides = plan_chitchat(fold.window, POLICY, STEP)
-    assert hides is not None
-    assert (hides.event.mode, hides.event.reason) == ("omit", "chitchat")
-    apply(fold, fold.version + 1, hides.event)
-    assert before - sum(costs(fold.window.items, POLICY)) == hides.freed > 0
+    hide = plan_chitchat(fold.window, POLICY, STEP)
+    assert hide is not None
+    assert (hide.event.mode, hide.event.reason) == ("omit", "chitchat")
+    apply(fold, fold.version + 1, hide.event)
+    assert before - sum(costs(fold.window.items, POLICY)) == hide.freed > 0
     assert plan_chitchat(fold.window, POLICY, STEP) is None
 
 
@@ -136,10 +136,10 @@ def test_a_message_that_its_attachment_still_makes_up_is_not_freed() -> None:
     policy = POLICY.model_copy(update={"message_tokens": 4})
     fold = fold_of(UserPrompt(text="ok"), Attachment(text="a"), answer(), prompt())
     before = sum(costs(fold.window.items, policy))
-    hides = plan_chitchat(fold.window, policy, STEP)
-    assert hides is not None
-    apply(fold, fold.version + 1, hides.event)
-    assert before - sum(costs(fold.window.items, policy)) == hides.freed > 0
+    hide = plan_chitchat(fold.window, policy, STEP)
+    assert hide is not None
+    apply(fold, fold.version + 1, hide.event)
+    assert before - sum(costs(fold.window.items, policy)) == hide.freed > 0
 
 
 @given(texts=st.lists(st.text(max_size=60), max_size=8))

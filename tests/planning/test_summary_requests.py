@@ -44,7 +44,7 @@ def test_a_request_has_its_shape_language_round_and_original_task() -> None:
     wanted = Wanted(prompt="bullets", language="Indonesian", original_task="Build it", instructions="be brief")
     asked = history(window_of(*turn(1_200), *turn(1_200), *turn()), wanted)
     assert (asked.prompt, asked.language, asked.original_task) == ("bullets", "Indonesian", "Build it")
-    assert (asked.instructions, asked.round) == ("be brief", 1)
+    assert (asked.instructions, asked.compaction_number) == ("be brief", 1)
 
 
 # Failed responses (seed 004, gap 1)
@@ -96,8 +96,8 @@ def test_a_response_that_did_not_fail_stays_whatever_it_holds() -> None:
 def test_a_hidden_block_is_marked_as_such() -> None:
     """So that a record can say that a result was cleared; the stored block has no such mark."""
     fold = fold_of(prompt(), call("a"), result("a", 50, meta={"k": 1}))
-    stand_in = Replacement(version=4, text="[cleared]", tokens=3)
-    apply(fold, 5, BlocksHidden(reason="tool_output", blocks=(stand_in,)))
+    replacement = Replacement(version=4, text="[cleared]", tokens=3)
+    apply(fold, 5, BlocksHidden(reason="tool_output", blocks=(replacement,)))
     item = fold.window.items[-1]
     shown = shown_block(item)
     assert shown is not None
@@ -121,7 +121,7 @@ def test_an_earlier_summary_is_known_by_its_heading(before: list[Block]) -> None
     assert asked.history is not None
     assert asked.history.previous == "### Original Task\nBuild it"
     assert all("Session Summary" not in block.text for block in asked.history.blocks)
-    assert (asked.round, asked.history.round) == (3, 3)
+    assert (asked.compaction_number, asked.history.compaction_number) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def test_an_earlier_summary_is_known_by_its_heading(before: list[Block]) -> None
 )
 def test_the_heading_may_be_written_in_several_ways(heading: str, number: int) -> None:
     """Without a number it is the first round's."""
-    assert requests(window_of(*told(f"{heading}\n\nWe built it."))).round == number
+    assert requests(window_of(*told(f"{heading}\n\nWe built it."))).compaction_number == number
 
 
 def test_a_heading_in_the_middle_of_a_conversation_is_no_earlier_summary() -> None:
     """Only at the beginning, and only where the design looks for it."""
     window = window_of(*turn(1_500), *told("## Session Summary (Round 2)\n\nWe built it."))
-    assert (history(window).previous, requests(window).round) == (None, 1)
+    assert (history(window).previous, requests(window).compaction_number) == (None, 1)
     first = window_of(*told("## Session Summary (Round 2)\n\nWe built it."))
-    assert requests(first, Wanted(prompt="generic")).round == 1
+    assert requests(first, Wanted(prompt="generic")).compaction_number == 1
 
 
 # Headings in answers

@@ -30,7 +30,7 @@ CHANGES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "trigger": st.one_of(st.just("never"), st.floats(min_value=0.01, max_value=1)),
         "hiding": st.one_of(st.none(), st.builds(Hiding, ttl=st.one_of(st.none(), st.integers(1, 9_999)))),
         "form": st.fixed_dictionaries({"heading": st.text(), "question": st.text(), "record": st.booleans()}),
-        "fold_when_cold": st.one_of(st.none(), st.floats(min_value=0.01, max_value=1)),
+        "compact_when_cold": st.one_of(st.none(), st.floats(min_value=0.01, max_value=1)),
         "steps": st.lists(
             st.one_of(
                 st.builds(DropOldest, keep_last=st.integers(1, 99)),
@@ -114,7 +114,7 @@ def test_a_file_holds_a_whole_policy() -> None:
 
 def test_false_switches_a_part_off() -> None:
     """TOML has no word for nothing."""
-    assert parse_policy('preset = "cut_point"\nhiding = false\nfold_when_cold = false').hiding is None
+    assert parse_policy('preset = "cut_point"\nhiding = false\ncompact_when_cold = false').hiding is None
 
 
 def test_another_kind_of_part_replaces_the_presets() -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from timeline import policies
 from timeline.errors import InvalidPolicy
 from timeline.frozen import sha256_hex
-from timeline.planning.account import FixedPart, lines
+from timeline.planning.account import FixedPart, limits_of_policy
 from timeline.policy.model import CachePointRule, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import CutPoint, Summarize
@@ -21,7 +21,7 @@ from timeline.policy.steps import CutPoint, Summarize
 def test_the_defaults_are_the_designs_numbers() -> None:
     """What the table of section 6 says."""
     policy = Policy()
-    assert lines(policy, FixedPart()) == (80_000, 72_000, 56_000)
+    assert limits_of_policy(policy, FixedPart()) == (80_000, 72_000, 56_000)
     assert policy.steps == (Summarize(cut=CutPoint(keep_recent=0.2, halvings=4, on_split="split")),)
     assert (policy.summary_tokens, policy.turn_prefix_tokens, policy.digest_tokens) == (800, 400, 300)
     assert (policy.preview_tokens, policy.carried_share) == (400, 0.15)
@@ -32,7 +32,11 @@ def test_the_defaults_are_the_designs_numbers() -> None:
 
 def test_the_target_is_never_above_the_trigger() -> None:
     """A policy that compacts early folds down to its trigger at the most."""
-    assert lines(Policy.model_validate({"trigger": 0.5, "target": 0.7}), FixedPart()) == (80_000, 40_000, 40_000)
+    assert limits_of_policy(Policy.model_validate({"trigger": 0.5, "target": 0.7}), FixedPart()) == (
+        80_000,
+        40_000,
+        40_000,
+    )
 
 
 def test_the_canonical_text_reads_back() -> None:
@@ -52,11 +56,22 @@ def test_a_recorded_policy_that_says_it_as_before_reads_back(said: str, meant: s
             Policy.parse(text.replace(f'"kept_long":"{meant}"', wrong))
 
 
-def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
-    """Equal policies have one digest; any changed figure another."""
+def test_a_policy_is_stored_and_hashed_under_the_names_of_older_logs() -> None:
+    """A log names its policy by the hash of that text: under another name an undo would not bind it any more."""
+    policy = Policy(compact_when_cold=0.25)
+    stored = policy.canonical()
+    assert json.loads(stored)["fold_when_cold"] == 0.25
+    assert "compact_when_cold" not in stored
+    assert Policy.parse(stored) == policy
+    with pytest.raises(InvalidPolicy, match="fold_when_cold"):
+        Policy.parse(stored.replace("{", '{"compact_when_cold":0.5,', 1))
+
+
+def test_the_hash_is_that_of_the_canonical_text() -> None:
+    """Equal policies have one hash; any changed figure another."""
     policy = policies.cut_point(max_tokens=9_000)
-    assert policy.digest() == sha256_hex(policy.canonical()) == policies.cut_point(max_tokens=9_000).digest()
-    assert policies.cut_point(max_tokens=9_001).digest() != policy.digest()
+    assert policy.hash() == sha256_hex(policy.canonical()) == policies.cut_point(max_tokens=9_000).hash()
+    assert policies.cut_point(max_tokens=9_001).hash() != policy.hash()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.scenes import COUNTER, call, prompt, result, turn, window_of, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
-from timeline.planning.account import FixedPart, account, costs, fixed_part, lines
+from timeline.planning.account import FixedPart, account_of, costs, fixed_part, limits_of_policy
 from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import (
@@ -36,7 +36,7 @@ LITERAL: Final = ("priority_chain", "keep_last", "keep_ratio", "prune_then_summa
 def due(policy: Policy, messages: int, fixed: FixedPart | None = None) -> bool:
     """Say whether a context with so many tokens of messages is compacted under a policy."""
     held = fixed or fixed_part(policy, COUNTER.count)
-    _, trigger, _ = lines(policy, held)
+    _, trigger, _ = limits_of_policy(policy, held)
     return held.tokens + messages > trigger
 
 
@@ -165,11 +165,16 @@ def test_keep_ratio_counts_as_seed_003_does() -> None:
     policy = policies.keep_ratio(max_tokens=20_000)
     items = window_of(*turn(1_000, asked=100)).items
     fixed = fixed_part(policy, COUNTER.count, system=words(500))
-    bill = account(items, fixed, policy)
-    assert (bill.limit, bill.fixed.system, bill.messages, bill.fixed.reserved) == (20_000, 500, 1_108, 16_384)
-    assert bill.available == 20_000 - 500 - 1_108 - 16_384
-    assert bill.utilization == pytest.approx(1_108 / (20_000 - 500 - 16_384))
-    assert account(items, fixed, policies.keep_ratio(max_tokens=17_000)).available == -992
+    account = account_of(items, fixed, policy)
+    assert (account.limit, account.fixed.system, account.messages, account.fixed.reserved) == (
+        20_000,
+        500,
+        1_108,
+        16_384,
+    )
+    assert account.available == 20_000 - 500 - 1_108 - 16_384
+    assert account.utilization == pytest.approx(1_108 / (20_000 - 500 - 16_384))
+    assert account_of(items, fixed, policies.keep_ratio(max_tokens=17_000)).available == -992
 
 
 # Seed 004

@@ -9,7 +9,7 @@ from tests.project.sources import ROOT
 from timeline.cli.picture import picture
 from timeline.cli.policies import said_in_words
 from timeline.planning.outline import outline
-from timeline.policy.presets import PRESETS, SEEDS
+from timeline.policy.presets import PRESETS, PUBLISHED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ TABLE: Final = re.compile(r"(?<=<!-- presets -->\n).*?(?=<!-- /presets -->)", re
 def pictures() -> dict[Path, str]:
     """Return the picture of each preset by its file."""
     return {
-        PICTURES / f"{name}.svg": picture(outline(preset()), seed=SEEDS.get(name, ""))
+        PICTURES / f"{name}.svg": picture(outline(preset()), seed=PUBLISHED.get(name, ""))
         for name, preset in PRESETS.items()
     }
 
@@ -40,7 +40,7 @@ def table() -> str:
         steps = "<br>".join(f"{n}. {step.title}: {step.does}" for n, step in enumerate(brief.steps, start=1))
         shows = "<br>".join(said_in_words(said) for said in brief.shows)
         failure = brief.on_failure if brief.steps else ""
-        cells = (f"`{name}`", SEEDS.get(name, ""), f"{brief.limit:,}", due, steps, shows, failure)
+        cells = (f"`{name}`", PUBLISHED.get(name, ""), f"{brief.limit:,}", due, steps, shows, failure)
         lines.append(f"| {' | '.join(cell or '-' for cell in cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -150,7 +150,7 @@ async def test_the_policy_that_made_a_context_is_part_of_its_fingerprint() -> No
     timeline = await opened(MemoryStore())
     await timeline.append(*turn())
     before = await timeline.render(system=SYSTEM)
-    assert before.neutral.policy == timeline.policy.digest()
+    assert before.neutral.policy == timeline.policy.hash()
     await timeline.use_policy(small_policy(max_tokens=9_000))
     after = await timeline.render(system=SYSTEM)
     assert after.fingerprint != before.fingerprint

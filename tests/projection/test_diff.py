@@ -30,7 +30,7 @@ from timeline import policies
 from timeline.blocks import Reasoning
 from timeline.errors import InvalidPolicy
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
-from timeline.planning.account import account, fixed_part
+from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import diff
 from timeline.projection.project import PROJECTION, Projector
@@ -62,7 +62,7 @@ def seen(fold: Fold, **given_: Any) -> RenderedContext:
         window=window,
         policy=POLICY,
         neutral=Projector().project(window, POLICY.cache_points, **fixed),
-        account=account(window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
+        account=account_of(window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
     )
 
 
@@ -74,8 +74,8 @@ def apply(fold: Fold, payload: Payload) -> int:
 
 def hide(fold: Fold, *versions: int, mode: Any = "replace") -> int:
     """Hide blocks; return the version of the decision."""
-    stand_ins = tuple(Replacement(version=v, text=f"[gone {v}]", tokens=2) for v in versions)
-    return apply(fold, BlocksHidden(mode=mode, reason="cold", blocks=stand_ins))
+    replacements = tuple(Replacement(version=v, text=f"[gone {v}]", tokens=2) for v in versions)
+    return apply(fold, BlocksHidden(mode=mode, reason="cold", blocks=replacements))
 
 
 def conversation() -> Fold:

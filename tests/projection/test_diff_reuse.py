@@ -10,7 +10,7 @@ from tests.scenes import AT, COUNTER, Scribe, answer, exchange, fold_of, grow, o
 from timeline import policies
 from timeline.events import BlocksHidden, Replacement
 from timeline.frozen import canonical_json
-from timeline.planning.account import account, fixed_part
+from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
 from timeline.projection.diff import Reuse, reuse
 from timeline.projection.project import PROJECTION, Projector
@@ -43,7 +43,7 @@ def seen(fold: Fold, **changes: Any) -> RenderedContext:
         window=fold.window,
         policy=POLICY,
         neutral=Projector().project(fold.window, POLICY.cache_points, **fixed),
-        account=account(fold.window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
+        account=account_of(fold.window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
     )
 
 

@@ -53,7 +53,7 @@ async def test_every_state_has_its_rule_with_figures() -> None:
     assert rules["bl:turn_0.note"] == (
         "carried",
         "pinned",
-        "pinned; inside versions 2 to 4, which su:turn_2.conv.range.summary covers (round 1)",
+        "pinned; inside versions 2 to 4, which su:turn_2.conv.range.summary covers (compaction 1)",
     )
     assert rules["tc:turn_2.a.result"] == ("hidden", "ttl", "ttl; replaced 100 tokens by 5, decided at version 15")
     assert blocks["tc:turn_2.a.result"].facts == {"decided_at": 15}
@@ -83,7 +83,7 @@ async def test_what_a_compaction_carries_says_why() -> None:
     assert {block.facts["summary"] for block in carried.values()} == {"su:turn_1.conv.range.summary"}
 
 
-async def test_a_spilled_block_names_the_decision_that_replaced_it() -> None:
+async def test_a_previewed_block_names_the_decision_that_replaced_it() -> None:
     """The preview of an oversize result says its size and the version of the event."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
     await timeline.append(prompt(5), *exchange("a", 3_000))

@@ -40,7 +40,7 @@ from timeline.blocks import (
 from timeline.events import BlockRedacted, BlocksHidden, Replacement
 from timeline.planning.summary_block import HEADING
 from timeline.policy.model import CachePointRule
-from timeline.projection.project import Projector, role_of
+from timeline.projection.project import Projector, said_as
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def test_a_summary_speaks_as_the_user() -> None:
     fold = fold_of(*[prompt(), answer()], prompt())
     compact_fold(fold, 3)
     assert entries(fold.window)[0].role == "user"
-    assert role_of(fold.window.items[0].block) == "user"
+    assert said_as(fold.window.items[0].block) == "user"
 
 
 def test_blocks_of_a_response_share_their_group() -> None:

@@ -60,8 +60,8 @@ async def test_a_render_that_did_nothing_says_so() -> None:
 @pytest.mark.shows("004-19", "004-40", "004-78", "R-004-7")
 def test_an_overflow_check_is_never_below_zero() -> None:
     """What is missing is the account's to say."""
-    bill = Account(limit=1_000, trigger=1_000, target=1_000, fixed=FixedPart(system=100, reserved=200), messages=900)
-    check = overflow_check(bill)
+    account = Account(limit=1_000, trigger=1_000, target=1_000, fixed=FixedPart(system=100, reserved=200), messages=900)
+    check = overflow_check(account)
     assert check.model_dump() == {
         "is_overflow": True,
         "current_tokens": 1_000,
@@ -69,7 +69,7 @@ def test_an_overflow_check_is_never_below_zero() -> None:
         "model_limit": 1_000,
         "output_reserve": 200,
     }
-    assert bill.available == -200
+    assert account.available == -200
 
 
 @pytest.mark.shows("004-126", "R-004-6")
@@ -85,6 +85,6 @@ def test_an_overflow_check_is_never_below_zero() -> None:
 )
 def test_the_usage_has_two_marks(messages: int, percent: float, level: str) -> None:
     """A warning above 80 %, critical above 95 %, and never more than 100 % to show."""
-    bill = Account(limit=1_000, trigger=900, target=700, messages=messages)
-    assert bill.percent_used == pytest.approx(percent)
-    assert bill.level == level
+    account = Account(limit=1_000, trigger=900, target=700, messages=messages)
+    assert account.percent_used == pytest.approx(percent)
+    assert account.level == level

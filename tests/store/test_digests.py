@@ -70,7 +70,7 @@ FILTERS = st.fixed_dictionaries(
         "path_glob": GLOBS.map("".join),
         "command": st.sampled_from(["pytest", "t", "%", "ï"]),
         "error": st.booleans() | st.sampled_from(["file", "make", "_"]),
-        "round": st.integers(0, 3) | st.builds(range, st.integers(0, 2), st.integers(3, 5)),
+        "compaction_number": st.integers(0, 3) | st.builds(range, st.integers(0, 2), st.integers(3, 5)),
         "reverted": st.booleans() | st.none(),
     },
 )
@@ -144,7 +144,7 @@ def _naive(e: Event, log: list[Event], filters: dict[str, Any]) -> bool:
         and e.version in other.payload.versions
         for other in log
     )
-    rounds, error, reverted = filters.get("round"), filters.get("error"), filters.get("reverted", False)
+    rounds, error, reverted = filters.get("compaction_number"), filters.get("error"), filters.get("reverted", False)
     return all(
         [
             filters.get("conversation") in {None, e.conversation},

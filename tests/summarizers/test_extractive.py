@@ -360,13 +360,13 @@ def test_every_request_gets_one_answer_within_its_cap(  # noqa: PLR0917 - Hypoth
 ) -> None:
     """Arbitrary blocks are summarised without an error, within the cap, not emptily, and twice alike."""
     plain = _request(blocks, previous=previous, task=task, kind=kind, max_tokens=max_tokens, counter=counter)
-    request = replace(plain, prompt=prompt, round=2, original_task=task)
+    request = replace(plain, prompt=prompt, compaction_number=2, original_task=task)
     text = extract(request)
     used: TokenCounter = request.counter
     assert used.count(text) <= max_tokens
     assert text.strip()
     assert extract(request) == text
-    again = extract(replace(request, previous=text, round=3))
+    again = extract(replace(request, previous=text, compaction_number=3))
     assert used.count(again) <= max_tokens
 
 

@@ -48,7 +48,7 @@ def test_the_log_says_it_or_the_summary_before(changes: dict[str, Any], task: st
 
 def test_the_extractive_summarizer_keeps_the_task_of_the_summary_before() -> None:
     """Word for word, and not the first prompt of what is summarised now."""
-    summary = extract(replace(REQUEST, previous=EARLIER, round=2))
+    summary = extract(replace(REQUEST, previous=EARLIER, compaction_number=2))
     assert summary.startswith(f"### Original Task\n{TASK}\n")
 
 
@@ -70,5 +70,5 @@ async def test_a_list_of_messages_keeps_its_task_over_its_rounds() -> None:
             messages, policies.keep_last(messages=4, max_tokens=18_000), summarizer=CallableSummarizer(model)
         )
         messages = done.messages
-    assert done.round == len(prompts) == 3
+    assert done.compaction_number == len(prompts) == 3
     assert all("## Original User Task\nBuild a flashcard app\n" in prompt for prompt in prompts)

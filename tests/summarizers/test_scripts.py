@@ -125,7 +125,7 @@ async def test_the_prompt_for_sections_has_seed_001s_headings_and_columns() -> N
 @pytest.mark.shows("001-37", "R-001-14")
 async def test_from_the_second_round_on_the_prompt_asks_for_the_line_about_the_rounds() -> None:
     """N - 1 previous rounds, and the whole previous summary to integrate."""
-    prompt = await asked(replace(REQUEST, round=3, previous="### Original Task\nBuild a flashcard app"))
+    prompt = await asked(replace(REQUEST, compaction_number=3, previous="### Original Task\nBuild a flashcard app"))
     assert "This summary incorporates context from 2 previous compaction rounds." in prompt
     assert "## Previous Summary\n### Original Task\nBuild a flashcard app" in prompt
     assert "## Session Summary (Round 3)" in prompt

@@ -127,13 +127,13 @@ def test_an_error_that_was_overcome_has_its_resolution() -> None:
 def test_the_first_round_incorporates_nothing_and_the_third_two() -> None:
     """The line is there from the second round on."""
     assert "incorporates" not in extract(request(FIRST))
-    assert extract(request(FIRST, round=3)).endswith(CHAINED.format(2))
+    assert extract(request(FIRST, compaction_number=3)).endswith(CHAINED.format(2))
 
 
 def test_the_next_round_integrates_the_summary_before_it_without_repeating_it() -> None:
     """One row a file with what was done since the beginning, all decisions, what is settled is settled."""
     before = extract(request(FIRST))
-    summary = extract(request(SECOND, previous=before, round=2))
+    summary = extract(request(SECOND, previous=before, compaction_number=2))
     assert under(summary, "### Completed Work")[2:] == [
         "| src/db.ts | Created | Created src/db.ts with the schema of flashcards. |",
         "| src/sm2.ts | Created | Added the SM-2 algorithm in src/sm2.ts. |",
@@ -184,7 +184,7 @@ def test_a_models_summary_of_these_sections_is_read_back() -> None:
         "\n### Key Technical Decisions\n- Using UUID for flashcard IDs\n"
         "\n### Pending Work\n- [ ] Review session CLI command\n"
     )
-    summary = extract(request(SECOND[2:4], previous=before, round=2))
+    summary = extract(request(SECOND[2:4], previous=before, compaction_number=2))
     assert "| package.json | Modified | Added drizzle-orm |" in under(summary, "### Completed Work")
     assert "- Using UUID for flashcard IDs" in under(summary, "### Key Technical Decisions")
     assert under(summary, "### Pending Work")[0] == "- [ ] Review session CLI command"
@@ -224,7 +224,7 @@ def test_the_next_summary_to_continue_from_keeps_what_was_wished_and_rejected() 
     """Preferences, files and errors of the summary before are found under their headings again."""
     blocks = [UserPrompt(text="Never use red."), *FIRST]
     before = extract(request(blocks, "continuation"))
-    summary = extract(request(SECOND[2:], "continuation", previous=before, round=2))
+    summary = extract(request(SECOND[2:], "continuation", previous=before, compaction_number=2))
     assert "- Rejected: Never use red." in under(summary, "## User Preferences (Critical)")
     assert "- File: src/db.ts" in under(summary, "## What Was Accomplished")
     assert "- Error: Bash bun install (exit 1): error: network down" in under(summary, "## Technical Context")
@@ -289,7 +289,7 @@ def test_junk_is_borne_in_every_shape(text: str, prompt: PromptName) -> None:
         call("a", "Write", file_path=text),
         result("a", text),
     ]
-    summary = extract(request(blocks, prompt, original_task=text, previous=text, round=2))
+    summary = extract(request(blocks, prompt, original_task=text, previous=text, compaction_number=2))
     assert summary.strip()
     assert get_counter("o200k_base").count(summary) <= CAPS[prompt]
 
@@ -298,6 +298,6 @@ def test_junk_is_borne_in_every_shape(text: str, prompt: PromptName) -> None:
 def test_a_small_cap_is_kept_in_every_shape(prompt: PromptName) -> None:
     """Headings with nothing under them go first; something is always said."""
     for most in (1, 8, 20, 64, 120):
-        summary = extract(request([*FIRST, *SECOND], prompt, max_tokens=most, round=2))
+        summary = extract(request([*FIRST, *SECOND], prompt, max_tokens=most, compaction_number=2))
         assert summary.strip()
         assert get_counter("o200k_base").count(summary) <= most

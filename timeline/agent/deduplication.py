@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 
-def signature(block: Block) -> str:
+def content_key(block: Block) -> str:
     """Return a hash of a block's content: a model reads two blocks of the same signature as the same.
 
     White space at the end of an answer does not count: frameworks strip it, and so do some wires.
@@ -34,20 +34,20 @@ def signature(block: Block) -> str:
     return sha256_hex(canonical_json(said))
 
 
-def signatures(blocks: Iterable[Block]) -> Iterator[str]:
-    """Return the signatures of a log's blocks in order, without summaries, but with calls that were cut off."""
+def content_keys(blocks: Iterable[Block]) -> Iterator[str]:
+    """Return the content keys of a log's blocks in order, without summaries, but with calls that were cut off."""
     cut: list[Block] = []
     response: str | None = None
     for block in blocks:
         if isinstance(block, RangeSummary):
             continue
         if block.response_id != response:
-            yield from map(signature, cut)
+            yield from map(content_key, cut)
             cut, response = [], block.response_id
         if not isinstance(block, AssistantCompletion) or block.text:
-            yield signature(block)
+            yield content_key(block)
         cut += _cut_calls(block)
-    yield from map(signature, cut)
+    yield from map(content_key, cut)
 
 
 def _cut_calls(block: Block) -> list[Block]:
@@ -59,18 +59,18 @@ def _cut_calls(block: Block) -> list[Block]:
     ]
 
 
-class Places:
+class Positions:
     """A sequence to walk through once, looking for the next occurrence of a value; values may repeat."""
 
     def __init__(self, things: Iterable[Hashable]) -> None:
-        self._places: defaultdict[Hashable, list[int]] = defaultdict(list)
-        for place, thing in enumerate(things):
-            self._places[thing].append(place)
+        self._positions: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for position, thing in enumerate(things):
+            self._positions[thing].append(position)
         self._behind = 0
 
     def next(self, thing: Hashable) -> int | None:
         """Move to the next place of a thing and return it; return None, and stay, if there is none ahead."""
-        own = self._places.get(thing, [])
+        own = self._positions.get(thing, [])
         found = bisect_left(own, self._behind)
         if found == len(own):
             return None
@@ -78,14 +78,14 @@ class Places:
         return own[found]
 
 
-def unknown(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
+def new_messages(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> list[list[Block]]:
     """Return the blocks that are not in the log, message by message; messages without any are left out.
 
     Args:
         messages: the blocks of each message, in order.
-        known: signatures of the log's blocks, in its order. A block is known if its signature comes behind that of the
-            last known block before it.
+        known: content keys of the log's blocks, in its order. A block is known if its content key comes behind that of
+            the last known block before it.
     """
-    places = Places(known)
-    new = [[block for block in blocks if places.next(signature(block)) is None] for blocks in messages]
+    positions = Positions(known)
+    new = [[block for block in blocks if positions.next(content_key(block)) is None] for blocks in messages]
     return [blocks for blocks in new if blocks]

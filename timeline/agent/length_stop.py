@@ -18,7 +18,7 @@ from timeline.wire.responses import OUT_OF_ROOM
 if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.planning.account import Account
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.wire.responses import ModelResponse
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."
@@ -42,7 +42,7 @@ class LengthStop:
     blocks: tuple[Block, ...]
     discarded: tuple[dict[str, Any], ...]
     account: Account
-    decisions: tuple[Taken, ...] = ()
+    decisions: tuple[TakenDecision, ...] = ()
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from timeline.agent.deduplication import signatures, unknown
+from timeline.agent.deduplication import content_keys, new_messages
 from timeline.agent.recording import append_in_turns
 from timeline.checks import moment
 from timeline.events import appended_block
@@ -40,7 +40,7 @@ class ListFollower:
         """Append the blocks of a list that the log does not hold; return them.
 
         The list is the framework's whole history or any later part of it, in order. A block is known by its content
-        (`timeline.agent.deduplication.signature`), also if `Timeline.record` or another process appended it.
+        (`timeline.agent.deduplication.content_key`), also if `Timeline.record` or another process appended it.
 
         Args:
             messages: the blocks of each message, in order.
@@ -58,7 +58,7 @@ class ListFollower:
                     self._blocks.append(block)
             said = own_words(self._conversation.window)
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
-            new = unknown(news, signatures(self._blocks))
+            new = new_messages(news, content_keys(self._blocks))
             return await append_in_turns(self._conversation, new, at)
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from timeline.agent.deduplication import signature, signatures, unknown
+from timeline.agent.deduplication import content_key, content_keys, new_messages
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import append_in_turns, record_response
 from timeline.checks import moment
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.engine.conversation import Conversation
     from timeline.projection.context import RenderedContext
 
-    Signatures = list[tuple[str, ...]]
+    ContentKeys = list[tuple[str, ...]]
 
 
 class Render(Protocol):
@@ -65,7 +65,7 @@ class StepHook:
         self._wire = wire
         self._system = system
         self._tools = tools
-        self._seen: list[Signatures] = []
+        self._seen: list[ContentKeys] = []
         """The list that the last call got, and the list that it returned."""
         self._version = 0
         """Version of the log when the last step was prepared."""
@@ -97,7 +97,7 @@ class StepHook:
         at = moment(now, self._conversation.clock)
         system, said = read_system(messages)
         read = self._read(said, at)
-        came = [tuple(map(signature, blocks)) for blocks in read]
+        came = [tuple(map(content_key, blocks)) for blocks in read]
         if self._began is None:
             self._began = self._conversation.version
         new = await self._new(read, came)
@@ -107,7 +107,7 @@ class StepHook:
         )
         prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
         self._version = self._conversation.version
-        self._seen = [came, [tuple(map(signature, blocks)) for blocks in self._decoded(prepared)]]
+        self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared)]]
         return {"messages": prepared}
 
     async def on_step_finish(self, response: Any, *, now: datetime | None = None) -> list[Block]:
@@ -127,23 +127,23 @@ class StepHook:
         if not isinstance(messages, list | tuple):
             reply = read_response(response, unnamed=str(event_id(at)))
             return await record_response(self._conversation, reply, None, at)
-        new = unknown(self._read(messages, at), await self._appended(self._began or 0))
+        new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
         return await append_in_turns(self._conversation, new, at)
 
-    async def _new(self, read: Sequence[Sequence[Block]], came: Signatures) -> list[list[Block]]:
+    async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
-            return unknown(read[len(known) :], await self._appended(self._version))
+            return new_messages(read[len(known) :], await self._appended(self._version))
         if self._is_ours(read):
             shown = (block for blocks in self._decoded(self._shown()) for block in blocks)
-            return unknown(read, map(signature, shown))
-        return unknown(read, await self._appended(0))
+            return new_messages(read, map(content_key, shown))
+        return new_messages(read, await self._appended(0))
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""
         blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
-        return list(signatures(block for block in blocks if block is not None))
+        return list(content_keys(block for block in blocks if block is not None))
 
     def _is_ours(self, read: Sequence[Sequence[Block]]) -> bool:
         """Return whether a list begins with a summary of this timeline, so that its covered messages are not in it."""

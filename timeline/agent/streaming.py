@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from timeline.errors import TimelineError, UnknownResponse
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 from timeline.wire.streams import StreamReader
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class StreamRecording:
     ) -> None:
         """Record the events that arrived, however the stream ended; a cancellation waits for that."""
         if error is None:
-            await shielded(self.save())
+            await run_uncancelled(self.save())
         elif self._reader.began:
             try:
-                await shielded(self.save())
+                await run_uncancelled(self.save())
             except TimelineError as problem:
                 # The caller must see the error that ended the stream, above all a cancellation.
                 error.add_note(f"What had arrived of the stream was not recorded: {problem}")

@@ -16,7 +16,7 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
 from timeline.log.history import fold_history
-from timeline.planning.account import account, fixed_part, scaled
+from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.policy.model import Policy
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -163,7 +163,7 @@ def _context(
         window=window,
         policy=policy,
         neutral=neutral,
-        account=account(window.items, fixed, policy),
+        account=account_of(window.items, fixed, policy),
         overflow=rendered.overflow,
     )
 

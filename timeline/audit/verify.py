@@ -153,9 +153,9 @@ class _Check:
         if isinstance(payload, CompactionBoundary) and payload.compaction not in self.compacted_at:
             self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
         if isinstance(payload, BlocksHidden):
-            for stand_in in payload.blocks:
-                if stand_in.version not in self.blocks:
-                    self.problem("recall", f"a replacement names version {stand_in.version}, which holds no block")
+            for replacement in payload.blocks:
+                if replacement.version not in self.blocks:
+                    self.problem("recall", f"a replacement names version {replacement.version}, which holds no block")
 
     def _compaction(self, before: Window, payload: CompactionCompleted) -> None:
         """Check coverage and progress of one compaction (design: Invariants, 1 and 3)."""

@@ -295,8 +295,8 @@ def digests(
     error_text: Annotated[
         str | None, typer.Option("--error-text", metavar="TEXT", help="Only where an error's text contains this.")
     ] = None,
-    round_: Annotated[
-        str | None, typer.Option("--round", metavar="N", help="Only a conversation's N-th compaction, or 2-4.")
+    compaction_number: Annotated[
+        str | None, typer.Option("--compaction", metavar="N", help="Only a conversation's N-th compaction, or 2-4.")
     ] = None,
     reverted: Annotated[bool, typer.Option("--reverted", help="Only compactions that were undone.")] = False,
     db: Db = DEFAULT_DATABASE,
@@ -310,7 +310,7 @@ def digests(
     from timeline.cli import questions
 
     span = questions.Span(conversation, since, until)
-    wanted = questions.Wanted(span, tool, path, command, error, error_text, round_, reverted)
+    wanted = questions.Wanted(span, tool, path, command, error, error_text, compaction_number, reverted)
     _run(questions.digests(wanted, db, as_json=as_json))
 
 

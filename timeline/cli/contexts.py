@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import Summarizer
     from timeline.projection.context import RenderedContext
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
 
 
 class _Provider(NamedTuple):
@@ -192,7 +192,7 @@ def _print_context(context: RenderedContext, *, recorded: bool) -> None:
     write("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
 
 
-def _print_decisions(decisions: Iterable[Taken]) -> None:
+def _print_decisions(decisions: Iterable[TakenDecision]) -> None:
     for taken in decisions:
         write(output.plain(decision_in_words(taken)))
 

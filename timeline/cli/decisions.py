@@ -136,9 +136,9 @@ def _tell(timeline: Timeline, decision: str, before: tuple[Item, ...], *, as_jso
         tokens = f"{item.tokens:,} tokens" if item.state == "visible" else f"{item.tokens:,} -> {item.shown_tokens:,}"
         state = paint(item.state, state_colour(item.state)) + (", pinned" if item.pinned else "")
         write(f"{state}  {tokens}  {output.plain(item.block.path)}")
-        stand_in = item.replacement
-        if stand_in is not None:
-            said = stand_in.text if stand_in.arguments is None else output.to_json(stand_in.arguments)
+        replacement = item.replacement
+        if replacement is not None:
+            said = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)
             write(f"  {output.plain(said)}")
     if not changed:
         write("nothing changed")

@@ -10,7 +10,7 @@ from timeline.cli.output import paint, write
 from timeline.cli.picture import picture
 from timeline.planning.outline import outline
 from timeline.policy.compare import compare_policies, diff_policies, flat, shown
-from timeline.policy.presets import PRESETS, SEEDS
+from timeline.policy.presets import PRESETS, PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def list_policies(*, as_json: bool) -> None:
         [
             (
                 o.name,
-                SEEDS.get(o.name, "-"),
+                PUBLISHED.get(o.name, "-"),
                 f"{o.limit:,}",
                 "never" if o.trigger is None else f"{o.trigger:,}",
                 "-" if o.target is None else f"{o.target:,}",
@@ -81,7 +81,7 @@ def _show_one(policy: Policy, form: str | None) -> None:
         case "toml":
             output.send(policy.to_toml())
         case "svg":
-            output.send(picture(outline(policy), seed=SEEDS.get(policy.name, "")))
+            output.send(picture(outline(policy), seed=PUBLISHED.get(policy.name, "")))
         case _:
             _print_policy(policy)
 

@@ -78,7 +78,7 @@ class Wanted:
             "path_glob": self.path,
             "command": self.command,
             "error": self.error_text if self.error_text is not None else self.failed or None,
-            "round": None if self.rounds is None else _rounds(self.rounds),
+            "compaction_number": None if self.rounds is None else _rounds(self.rounds),
             "reverted": self.reverted,
         }
 
@@ -94,7 +94,7 @@ def _rounds(text: str) -> range:
     match = _ROUNDS.fullmatch(text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
-        raise UsageProblem(f"--round {text!r} is not the number of a compaction. Write 3, or 2-4 for a range.")
+        raise UsageProblem(f"--compaction {text!r} is not the number of a compaction. Write 3, or 2-4 for a range.")
     return range(first, last + 1)
 
 
@@ -126,7 +126,7 @@ async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[
             "conversation": digest.conversation,
             "version": digest.version,
             "at": instant_text(digest.at),
-            "round": digest.round,
+            "compaction_number": digest.compaction_number,
             "summary": digest.summary,
             "covers": digest.covers.model_dump(mode="json"),
             "digest": digest.digest.dump(),
@@ -149,7 +149,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     write(
         paint(output.plain(row["conversation"]), bold=True)
-        + f"  compaction {row['round']}, {row['at'][:16]}{_taken_back(row)}"
+        + f"  compaction {row['compaction_number']}, {row['at'][:16]}{_taken_back(row)}"
     )
     write(f"  {output.plain(row['summary'])} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))

@@ -147,9 +147,9 @@ def _show_live(row: Row, item: Item | None) -> None:
     if item is None:
         return
     row.shown, row.order = item.shown_tokens, item.order
-    stand_in = item.replacement
-    if stand_in is not None:
-        said = stand_in.text or ", ".join(f"{name}={value}" for name, value in (stand_in.arguments or {}).items())
+    replacement = item.replacement
+    if replacement is not None:
+        said = replacement.text or ", ".join(f"{name}={value}" for name, value in (replacement.arguments or {}).items())
         row.about = brief(f"(of {item.tokens:,}) {said}", _ABOUT)
     elif item.redacted:
         row.about = brief(item.block.text, _ABOUT)
@@ -190,7 +190,7 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
         case PrefixChanged() | ToolsChanged():
             return f"{(payload.before or 'none')[:12]} -> {(payload.after or 'none')[:12]}"
         case BlocksHidden():
-            return f"{payload.reason}: {', '.join(str(stand_in.version) for stand_in in payload.blocks)}"
+            return f"{payload.reason}: {', '.join(str(replacement.version) for replacement in payload.blocks)}"
         case BlocksRevealed() | BlocksPinned() | BlocksUnpinned() | CompactionReverted():
             return ", ".join(map(str, payload.versions))
         case BlockRedacted():

@@ -165,7 +165,7 @@ class DigestRow(TypedDict):
     conversation: str
     version: int
     at: str
-    round: int
+    compaction_number: int
     summary: str
     covers: dict[str, Any]
     digest: dict[str, Any]

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import RangeSummary, stem
-from timeline.engine.hooks import BEFORE, Announced, call_hook
+from timeline.engine.hooks import BEFORE, CompactionHooks, call_hook
 from timeline.engine.lease import begin, holds, release, take_turn, within
-from timeline.engine.summarizing import Asked, ask
+from timeline.engine.summarizing import SummaryRequestLog, request_summary
 from timeline.errors import CompactionRefused, CompactionSuperseded, SummarizerFailed, VersionConflict
 from timeline.events import (
     FORCED,
@@ -38,7 +38,7 @@ from timeline.events.other_payloads import (
 )
 from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
-from timeline.planning.account import account, retry_growth
+from timeline.planning.account import account_of, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
 from timeline.planning.plan_step import plan_step
@@ -47,7 +47,7 @@ from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip
-from timeline.projection.reports import Taken
+from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +94,7 @@ async def still_valid(log: Log, plan: Plan) -> bool:
 
 
 _LOGGER: Final = logging.getLogger("timeline")
-_DRY_LOGGER: Final = logging.getLogger("timeline.dry")
+_DRY_RUN_LOGGER: Final = logging.getLogger("timeline.dry_run")
 _PLANS: Final = 2
 """How many plans a compaction makes: one more after the range of the first one changed (design: Commit)."""
 
@@ -110,9 +110,9 @@ class Compactor:
     observer: Observer = field(default_factory=Observer)
     logger: logging.Logger = _LOGGER
 
-    def dry(self) -> Compactor:
+    def dry_run(self) -> Compactor:
         """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry``."""
-        return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_LOGGER)
+        return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_RUN_LOGGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,14 @@ class Pressure:
 
     def account(self) -> Account:
         """Draw up the account of the window as it is now, with ``most`` as its limit where that is given."""
-        return account(self.window.items, self.fixed, self.policy, most=self.most)
+        return account_of(self.window.items, self.fixed, self.policy, most=self.most)
 
     def plan(self, step: CoveringStep) -> Plan | Refusal:
         """Plan a covering step from the window as it is now."""
         return plan_step(step, self.window, self.fixed, self.policy, self.compactor.counter, most=self.most)
 
 
-async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[Taken]:
+async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[TakenDecision]:
     """Carry out one covering step of the policy: usually, replace the oldest blocks by a summary.
 
     Args:
@@ -190,7 +190,7 @@ async def set_back(
     *,
     lease: int | None = None,
     cause: Cause | None = None,
-    asked: Asked | None = None,
+    asked: SummaryRequestLog | None = None,
 ) -> None:
     """Record a refusal or failure, unless the same one is on record already.
 
@@ -203,17 +203,17 @@ async def set_back(
     repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
         reason,
         window.tokens + growth,
-        policy.digest(),
+        policy.hash(),
     )
     if repeated and lease is None:
         return
     failed = CompactionFailed(
         reason=reason,
         detail=detail,
-        policy=policy.digest(),
+        policy=policy.hash(),
         visible_tokens=window.tokens,
         retry_after=growth,
-        over_limit=account(window.items, pressure.fixed, policy).available < 0,
+        over_limit=account_of(window.items, pressure.fixed, policy).available < 0,
         lease=lease,
         cause=cause,
         usage=None if asked is None else asked.spent,
@@ -245,7 +245,7 @@ class _Compaction:
     own_summary: str = ""
     committed: int = 0
     before: Window | None = None
-    asked: Asked = field(default_factory=Asked)
+    asked: SummaryRequestLog = field(default_factory=SummaryRequestLog)
 
     @property
     def log(self) -> Log:
@@ -255,7 +255,7 @@ class _Compaction:
     def compactor(self) -> Compactor:
         return self.pressure.compactor
 
-    async def run(self) -> list[Taken]:
+    async def run(self) -> list[TakenDecision]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted.
 
         The lease comes before the hook and the summary, which take time: no other writer pays for a second summary of
@@ -287,7 +287,7 @@ class _Compaction:
 
     def _is_called_off(self) -> bool:
         """Return whether another writer took the compaction over, or an undo holds this policy since then."""
-        held = self.pressure.window.is_held_under(self.pressure.policy.digest())
+        held = self.pressure.window.is_held_under(self.pressure.policy.hash())
         return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
     async def _begin(self) -> Plan:
@@ -377,33 +377,33 @@ class _Compaction:
             # Planned anew, it covers nothing: end the lease, so that no writer waits for a summary.
             detail = "only previews were left to make"
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
-        if plan.spills:
+        if plan.previews:
             pruned = None if plan.covers is not None else self._previews(plan)
-            payloads.append(BlocksHidden(reason="spill", blocks=plan.spills, pruned=pruned))
+            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned))
         return payloads
 
     def _previews(self, plan: Plan) -> Pruned:
         """Return the figures of previews that come without a summary; a summary's own figures include its previews."""
         pruned = Pruned(reason=self.pressure.reason, before_tokens=plan.before_tokens, limit=self.pressure.limit)
-        return as_pruned(pruned, plan.spills, self.pressure.window, plan.before_tokens - plan.expected_tokens)
+        return as_pruned(pruned, plan.previews, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:
         """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
         requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
-            parts, who = await ask(self.compactor.summarizer, requests, self.asked)
+            parts, who = await request_summary(self.compactor.summarizer, requests, self.asked)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
                 who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.asked.spent)
-                return notice, who, requests.round
+                return notice, who, requests.compaction_number
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
-        return parts, who.model_copy(update={"usage": self.asked.spent}), requests.round
+        return parts, who.model_copy(update={"usage": self.asked.spent}), requests.compaction_number
 
     def _warn(self, problem: str) -> None:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
@@ -435,25 +435,27 @@ class _Compaction:
         except VersionConflict:
             return False
 
-    async def _report(self, payloads: Sequence[Payload]) -> list[Taken]:
+    async def _report(self, payloads: Sequence[Payload]) -> list[TakenDecision]:
         """Report the committed events to the observer and the hooks; return them as decisions."""
-        taken: list[Taken] = []
+        taken: list[TakenDecision] = []
         for payload in payloads:
             if isinstance(payload, CompactionCompleted):
                 if self.before is not None:
                     self.observed(payload, self.before, self.pressure.window)
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
-                taken.append(Taken(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)}))
+                taken.append(
+                    TakenDecision(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)})
+                )
         return taken
 
-    async def _announce(self, done: CompactionCompleted) -> Taken:
+    async def _announce(self, done: CompactionCompleted) -> TakenDecision:
         """Log a line, call the hooks, then append the boundary event where the policy wants one."""
         self.compactor.logger.info(
             "conversation %s: compaction %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
-        announced = Announced(done, self.committed, self.log, self.pressure.now)
+        announced = CompactionHooks(done, self.committed, self.log, self.pressure.now)
         await announced.tell(self.compactor.hooks)
         boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)

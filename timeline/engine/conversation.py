@@ -49,7 +49,7 @@ class ConversationView:
         self.log = log
         self.clock = clock
         self.equipment = equipment
-        self.compactor: Compactor = equipment.under(policy)
+        self.compactor: Compactor = equipment.compactor(policy)
 
     @property
     def id(self) -> str:
@@ -93,17 +93,17 @@ class Conversation(ConversationView):
         if known != self._known_policy:
             policy = await policy_in_force(self.store, known)
             self._known_policy = known
-            self.compactor = self.compactor if policy is None else self.equipment.under(policy)
+            self.compactor = self.compactor if policy is None else self.equipment.compactor(policy)
 
     async def use_policy(self, policy: Policy, at: datetime) -> None:
         """Put a policy in force and record it, unless it is the one in force already."""
         await self.catch_up()
-        hash_ = policy.digest()
+        hash_ = policy.hash()
         if self._known_policy != hash_:
             await self.log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
         # Only now: a store that refuses leaves the old policy in force.
         self._known_policy = hash_
-        self.compactor = self.equipment.under(policy)
+        self.compactor = self.equipment.compactor(policy)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""

@@ -1,6 +1,6 @@
 """Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
-1. The cache is cold: hide; a policy with ``fold_when_cold`` may compact at once, too.
+1. The cache is cold: hide; a policy with ``compact_when_cold`` may compact at once, too.
 2. Above the trigger: hide with a warm cache, where the policy allows it and it frees enough.
 3. Still too large: compact.
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import SystemMessage, instant_text
 from timeline.engine.compactor import set_back
-from timeline.engine.hiding import Course, hidden_by
+from timeline.engine.hiding import CompactionProgress, describe_hide
 from timeline.engine.lease import take_turn
 from timeline.engine.policy_steps import run_steps
 from timeline.errors import (
@@ -29,8 +29,8 @@ from timeline.events import BlocksHidden
 from timeline.log.stored import addressed_block
 from timeline.planning.cache_clock import coldness
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, owes_notice, plan_hide
-from timeline.planning.plans import Hides
-from timeline.projection.reports import Taken
+from timeline.planning.plans import HideDecision
+from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from timeline.events import CompactReason, Payload
     from timeline.fold.state import Setback
     from timeline.fold.window import Window
-    from timeline.planning.account import Account, Ledger
+    from timeline.planning.account import Account, AccountCache
     from timeline.planning.cache_clock import Cold
     from timeline.policy.model import Hiding
 
 
-async def relieve(pressure: Pressure, ledger: Ledger) -> list[Taken]:
+async def take_due_decisions(pressure: Pressure, accounts: AccountCache) -> list[TakenDecision]:
     """Hide and compact as far as it is due; return the decisions. Refusals and failures are recorded, not raised.
 
     Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded: the
@@ -52,38 +52,38 @@ async def relieve(pressure: Pressure, ledger: Ledger) -> list[Taken]:
 
     Args:
         pressure: the log of the render; the reason is set here.
-        ledger: draws up the accounts.
+        accounts: draws up the accounts.
     """
-    relief = _Relief(pressure, ledger)
-    if relief.policy.hiding is not None:
-        await relief.hide(relief.policy.hiding)
-    await relief.fold()
-    return relief.taken
+    decisions = _DueDecisions(pressure, accounts)
+    if decisions.policy.hiding is not None:
+        await decisions.hide(decisions.policy.hiding)
+    await decisions.compact()
+    return decisions.taken
 
 
-class _Relief:
+class _DueDecisions:
     """One pass under way.
 
     ``pressed`` says that blocks were hidden with a warm cache. A compaction then follows down to the target.
     """
 
-    def __init__(self, pressure: Pressure, ledger: Ledger) -> None:
-        self.pressure, self.ledger = pressure, ledger
+    def __init__(self, pressure: Pressure, accounts: AccountCache) -> None:
+        self.pressure, self.accounts = pressure, accounts
         self.log, self.policy, self.counter = pressure.log, pressure.policy, pressure.compactor.counter
-        self.taken: list[Taken] = []
+        self.taken: list[TakenDecision] = []
         self.cold: Cold | None = coldness(pressure.window, self.policy, pressure.now)
         self.pressed = False
 
     @property
     def account(self) -> Account:
         """The account of the window as it is now."""
-        return self.ledger.account(self.pressure.window.items, self.pressure.fixed, self.policy)
+        return self.accounts.account(self.pressure.window.items, self.pressure.fixed, self.policy)
 
     @property
     def _setback(self) -> Setback | None:
         """The refusal or failure on record, if it is this policy's."""
         setback = self.pressure.window.setback
-        return setback if setback is not None and setback.policy == self.policy.digest() else None
+        return setback if setback is not None and setback.policy == self.policy.hash() else None
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.
@@ -99,8 +99,8 @@ class _Relief:
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
         least = int(share * self.policy.max_tokens)
-        chosen: list[tuple[Hides, Window]] = []
-        course = Course(replace(self.pressure, reason="cold" if reason == "cold" else "over_trigger"))
+        chosen: list[tuple[HideDecision, Window]] = []
+        progress = CompactionProgress(replace(self.pressure, reason="cold" if reason == "cold" else "over_trigger"))
 
         async def choose() -> Sequence[Payload]:
             chosen.clear()
@@ -110,13 +110,13 @@ class _Relief:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
-            hides = course.told(Hides(hidden, plan.freed), window)
-            chosen.append((hides, window))
-            return [hides.event, await self._notice()] if needs_notice(window) else [hides.event]
+            hide = progress.annotated(HideDecision(hidden, plan.freed), window)
+            chosen.append((hide, window))
+            return [hide.event, await self._notice()] if needs_notice(window) else [hide.event]
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.now):
-                self.taken += [hidden_by(hides, window, self.pressure) for hides, window in chosen]
+                self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
                 return True
         return False
 
@@ -128,14 +128,14 @@ class _Relief:
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.now):
-                self.taken.append(Taken(kind="told", reason="hidden"))
+                self.taken.append(TakenDecision(kind="told", reason="hidden"))
 
     async def _notice(self) -> Payload:
         """Return the notice for the model: content is hidden, and how to read it back."""
         message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
         return await addressed_block(self.log, message, self.pressure.now, self.counter)
 
-    async def fold(self) -> None:
+    async def compact(self) -> None:
         """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
 
         It waits for another writer's compaction before its own, since that may leave nothing to do.
@@ -158,14 +158,19 @@ class _Relief:
         """Return the reason for a compaction; None if none is due."""
         if not self.policy.automatic:
             return None
-        due, share = self.account, self.policy.fold_when_cold
+        due, share = self.account, self.policy.compact_when_cold
         if due.over_trigger or (self.pressed and due.total > due.target):
             return "over_trigger"
-        if self.cold is not None and share is not None and due.total > share * due.limit and not self._folded():
+        if (
+            self.cold is not None
+            and share is not None
+            and due.total > share * due.limit
+            and not self._compacted_since_last_use()
+        ):
             return "cold"
         return None
 
-    def _folded(self) -> bool:
+    def _compacted_since_last_use(self) -> bool:
         """Return whether a summary was written since the cache was last used: one is enough each time it goes cold."""
         summary, touch = self.pressure.window.summary, self.pressure.window.touch
         written = None if summary is None else summary.block.at
@@ -178,9 +183,9 @@ class _Relief:
         limit, only until a block is new or shown differently, since without a compaction the render fails.
         """
         window, due = self.pressure.window, self.account
-        if window.is_held_under(self.policy.digest()):
+        if window.is_held_under(self.policy.hash()):
             facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
-            self.taken.append(Taken(kind="held", reason="undone", facts=facts))
+            self.taken.append(TakenDecision(kind="held", reason="undone", facts=facts))
             return True
         setback = self._setback
         if setback is None:
@@ -190,7 +195,9 @@ class _Relief:
         else:
             stands = all(max(item.version, item.changed_at) <= setback.version for item in window.items)
         if stands:
-            self.taken.append(Taken(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at}))
+            self.taken.append(
+                TakenDecision(kind="refused", reason=setback.reason, facts={"retry_at": setback.retry_at})
+            )
         return stands
 
     async def _others(self) -> bool:
@@ -213,9 +220,9 @@ class _Relief:
         match done.failure:
             case CompactionInProgress() as busy:
                 facts: dict[str, int | str] = {"lease": busy.version, "expires_at": instant_text(busy.expires_at)}
-                self.taken.append(Taken(kind="refused", reason="in_progress", facts=facts))
+                self.taken.append(TakenDecision(kind="refused", reason="in_progress", facts=facts))
             case CompactionRefused() as refusal:
-                self.taken.append(Taken(kind="refused", reason=refusal.reason, facts=refusal.facts))
+                self.taken.append(TakenDecision(kind="refused", reason=refusal.reason, facts=refusal.facts))
             case CompactionSuperseded() | SummarizerFailed() as failure:
-                self.taken.append(Taken(kind="failed", reason=str(failure)))
+                self.taken.append(TakenDecision(kind="failed", reason=str(failure)))
         return done.done

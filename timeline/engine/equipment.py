@@ -40,7 +40,7 @@ class Equipment:
     observer: Observer = field(default_factory=Observer)
     summary_timeout: float = SUMMARY_TIMEOUT
 
-    def under(self, policy: Policy) -> Compactor:
+    def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
         return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)

@@ -15,7 +15,7 @@ from timeline.events import Pruned
 from timeline.planning.account import costs
 from timeline.planning.plan_step import plan_hides
 from timeline.planning.plans import as_pruned, named, tools_of
-from timeline.projection.reports import Taken
+from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Pressure
     from timeline.events import Payload
     from timeline.fold.window import Window
-    from timeline.planning.plans import Hides
+    from timeline.planning.plans import HideDecision
     from timeline.policy.steps import HidingStep
 
 
@@ -33,7 +33,7 @@ def _enough(freed: int) -> bool:
 
 
 @dataclass(slots=True)
-class Course:
+class CompactionProgress:
     """The figures of one compaction that may go from hiding to a summary.
 
     Batches and summary are separate events; with these figures a reader of the log sees them as one compaction, with
@@ -47,7 +47,7 @@ class Course:
     pressure: Pressure
     begun_with: int | None = None
 
-    def told(self, hides: Hides, window: Window, goes_on: Callable[[int], bool] = _enough) -> Hides:
+    def annotated(self, hide: HideDecision, window: Window, goes_on: Callable[[int], bool] = _enough) -> HideDecision:
         """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
         before = sum(costs(window.items, self.pressure.policy))
         pruned = Pruned(
@@ -56,67 +56,69 @@ class Course:
             after_tokens=before,
             limit=self.pressure.limit,
             continues=self.begun_with is not None,
-            goes_on=goes_on(hides.freed),
+            goes_on=goes_on(hide.freed),
         )
-        filled = as_pruned(pruned, hides.event.blocks, window, hides.freed)
-        return replace(hides, event=hides.event.model_copy(update={"pruned": filled}))
+        filled = as_pruned(pruned, hide.event.blocks, window, hide.freed)
+        return replace(hide, event=hide.event.model_copy(update={"pruned": filled}))
 
     def follow(self, pruned: Pruned | None) -> None:
         """Take in an appended batch: the compaction goes on with its figures, or is over."""
         self.begun_with = pruned.before_tokens if pruned is not None and pruned.goes_on else None
 
 
-async def hide_by_step(step: HidingStep, course: Course, *, goes_on: Callable[[int], bool] = _enough) -> list[Taken]:
+async def hide_by_step(
+    step: HidingStep, progress: CompactionProgress, *, goes_on: Callable[[int], bool] = _enough
+) -> list[TakenDecision]:
     """Carry out a step that hides blocks; return the decision, or nothing if there is nothing to hide.
 
     Args:
         step: the step.
-        course: the compaction that the batch belongs to.
+        progress: the compaction that the batch belongs to.
         goes_on: gets the freed tokens and returns whether a summary follows.
     """
-    pressure = course.pressure
-    chosen: list[tuple[Hides, Window]] = []
+    pressure = progress.pressure
+    chosen: list[tuple[HideDecision, Window]] = []
 
     async def choose() -> Sequence[Payload]:
         chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
         window = pressure.window
-        hides = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
-        if hides is None:
+        hide = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
+        if hide is None:
             return ()
-        hides = course.told(hides, window, goes_on)
-        chosen.append((hides, window))
-        return [hides.event]
+        hide = progress.annotated(hide, window, goes_on)
+        chosen.append((hide, window))
+        return [hide.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
         if await pressure.log.decide(choose, at=pressure.now):
-            taken = [hidden_by(hides, window, pressure) for hides, window in chosen]
-            course.follow(chosen[-1][0].event.pruned)
+            taken = [describe_hide(hide, window, pressure) for hide, window in chosen]
+            progress.follow(chosen[-1][0].event.pruned)
             return taken
     return []
 
 
-def hidden_by(hides: Hides, window: Window, pressure: Pressure) -> Taken:
+def describe_hide(hide: HideDecision, window: Window, pressure: Pressure) -> TakenDecision:
     """Report an appended batch to the observer, and return it as a decision.
 
     Its facts are the event's own, the messages' tokens before and after, and the tools whose outputs were hidden.
 
     Args:
-        hides: the appended batch.
+        hide: the appended batch.
         window: the window that it was planned from.
         pressure: the policy that it was planned under, and its log.
     """
-    event = hides.event
+    event = hide.event
     if event.pruned is not None:
         pressure.compactor.observer.pruned(pressure.log.fold.conversation, event.pruned)
-    tools = tools_of({stand_in.version for stand_in in event.blocks}, window)
+    tools = tools_of({replacement.version for replacement in event.blocks}, window)
     before = sum(costs(window.items, pressure.policy))
     facts: dict[str, int | str] = {
         **event.facts,
         "before_tokens": before,
-        "after_tokens": before - hides.freed,
+        "after_tokens": before - hide.freed,
     }
     if tools:
         facts["outputs"] = len(tools)
     if names := named(tools):
         facts["tools"] = ", ".join(names)
-    return Taken(kind="hidden", reason=event.reason, facts=facts)
+    return TakenDecision(kind="hidden", reason=event.reason, facts=facts)

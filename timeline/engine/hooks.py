@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import described
 from timeline.events.other_payloads import CompactionBoundary, HookFailed
-from timeline.projection.reports import Taken
+from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class CompactionHooks:
     """A committed compaction to announce: to the hooks first, then by the boundary in the log (003).
 
     In this order whatever a hook appends comes before the boundary, which ends the compaction.
@@ -72,7 +72,7 @@ class Announced:
             "source": "compact",
             "conversation": self.log.fold.conversation,
             "summary": done.block.path,
-            "round": done.round,
+            "compaction_number": done.round,
             **sizes,
         }
         await call_hook(hooks.on_session_start, "on_session_start", session, self.log, self.now)
@@ -87,16 +87,20 @@ class Announced:
         )
         return await self.log.commit([boundary], at=self.now)
 
-    def taken(self, boundary: int | None) -> Taken:
+    def taken(self, boundary: int | None) -> TakenDecision:
         """Return the decision for a render's report; ``boundary`` is the boundary event's version, if any."""
         done = self.done
-        detail: dict[str, int | str] = {"round": done.round, **self._sizes(), "compacted_tokens": done.compacted_tokens}
+        detail: dict[str, int | str] = {
+            "compaction_number": done.round,
+            **self._sizes(),
+            "compacted_tokens": done.compacted_tokens,
+        }
         detail |= {"messages": done.messages, "summary": done.block.path}
         if done.split_turn_id is not None:
             detail["split_turn_id"] = done.split_turn_id
         if boundary is not None:
             detail["boundary"] = boundary
-        return Taken(kind="compacted", reason=done.reason, facts=detail)
+        return TakenDecision(kind="compacted", reason=done.reason, facts=detail)
 
     def _sizes(self) -> dict[str, int]:
         return {"before_tokens": self.done.before_tokens, "after_tokens": self.done.after_tokens}

@@ -17,13 +17,13 @@ import anyio
 
 from timeline.errors import CompactionInProgress, StoreError, described
 from timeline.events.other_payloads import CompactionFailed
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from timeline.engine.summarizing import Asked
+    from timeline.engine.summarizing import SummaryRequestLog
     from timeline.events.other_payloads import CompactionStarted
     from timeline.log.protocol import Log
 
@@ -94,7 +94,7 @@ async def begin(log: Log, at: datetime, started: Callable[[datetime], Compaction
         versions.append(await log.commit([started(at + LEASE)], at=at))
 
     try:
-        await shielded(ask())
+        await run_uncancelled(ask())
     except anyio.get_cancelled_exc_class() as cancelled:
         for version in versions:
             await release(log, version, cancelled, at)
@@ -109,7 +109,7 @@ def holds(log: Log, lease: int | None) -> bool:
 
 
 async def release(
-    log: Log, lease: int | None, error: BaseException, now: datetime, *, asked: Asked | None = None
+    log: Log, lease: int | None, error: BaseException, now: datetime, *, asked: SummaryRequestLog | None = None
 ) -> None:
     """Give a lease back after an error or a cancellation, shielded from that cancellation.
 
@@ -135,7 +135,7 @@ async def release(
     )
 
     try:
-        await shielded(_tell(log, failed, now))
+        await run_uncancelled(_tell(log, failed, now))
     except StoreError:
         _UNTOLD[log] = failed
 

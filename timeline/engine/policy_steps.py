@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.engine.compactor import compact, set_back
-from timeline.engine.hiding import Course, hide_by_step
+from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.errors import (
     CompactionError,
     CompactionInProgress,
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Pressure
     from timeline.policy.steps import Step
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
 
 
 @dataclass(slots=True)
-class Pass:
+class StepsOutcome:
     """The result of one pass: the decisions, and the error that kept the last step from doing anything.
 
     Attributes:
@@ -44,7 +44,7 @@ class Pass:
     """
 
     pressure: Pressure
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[TakenDecision] = field(default_factory=list)
     failure: CompactionError | None = None
 
     @property
@@ -53,28 +53,28 @@ class Pass:
         return bool(self.taken)
 
 
-async def run_steps(pressure: Pressure) -> Pass:
+async def run_steps(pressure: Pressure) -> StepsOutcome:
     """Go through the policy's steps until the context is small enough.
 
     A step that can do nothing leaves it to the next one; if none did anything, the last refusal is recorded. A policy
     without steps, when a compaction is forced, summarises as the cut-point design does [cut_point].
     """
-    return await _Chain(Pass(pressure), Course(pressure)).run()
+    return await _Run(StepsOutcome(pressure), CompactionProgress(pressure)).run()
 
 
 @dataclass(slots=True)
-class _Chain:
+class _Run:
     """One pass under way; ``covered`` says that a step covered something, which a forced pass has to."""
 
-    done: Pass
-    course: Course
+    done: StepsOutcome
+    progress: CompactionProgress
     covered: bool = False
 
     @property
     def pressure(self) -> Pressure:
         return self.done.pressure
 
-    async def run(self) -> Pass:
+    async def run(self) -> StepsOutcome:
         steps = self.pressure.policy.steps or (Summarize(),)
         refusal: Refusal | None = None
         for number, step in enumerate(steps, start=1):
@@ -82,7 +82,7 @@ class _Chain:
                 return self.done
             if isinstance(step, StripChitchat | ClearToolOutputs):
                 more = partial(self._goes_on, steps[number:])
-                self.done.taken += await hide_by_step(step, self.course, goes_on=more)
+                self.done.taken += await hide_by_step(step, self.progress, goes_on=more)
                 continue
             # Planned first where another step follows: a refusal goes on record only if no step did anything.
             refused = self._refusal_of(step) if number < len(steps) else None
@@ -129,7 +129,7 @@ class _Chain:
         """
         told = self._told_of_stages()
         try:
-            self.done.taken += await compact(self.pressure, step, begun_with=self.course.begun_with)
+            self.done.taken += await compact(self.pressure, step, begun_with=self.progress.begun_with)
         except CompactionRefused as refused:
             self.done.failure = refused
             return refused.reason == "vetoed"
@@ -139,7 +139,7 @@ class _Chain:
         except (CompactionInProgress, CompactionSuperseded) as failed:
             self.done.failure = failed
             return True
-        self.covered, self.done.failure, self.course.begun_with = True, None, None
+        self.covered, self.done.failure, self.progress.begun_with = True, None, None
         left = max(0, self.pressure.fixed.ephemeral - told + self._told_of_stages())
         fixed = self.pressure.fixed.model_copy(update={"ephemeral": left})
         self.done.pressure = replace(self.pressure, fixed=fixed)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
 from timeline.engine.compactor import Pressure
-from timeline.engine.due_decisions import relieve
+from timeline.engine.due_decisions import take_due_decisions
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
-from timeline.planning.account import Ledger, account, fixed_part, scaled
+from timeline.planning.account import AccountCache, account_of, fixed_part, scaled
 from timeline.planning.collapse_stages import stage_data
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.planning.account import Account, FixedPart
     from timeline.policy.model import Policy
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.wire.neutral import NeutralContext
 
 _MOST_KEPT_COUNTS: Final = 200
@@ -40,11 +40,11 @@ class Renderer:
     """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
     Attributes:
-        ledger: draws up the accounts.
+        accounts: draws up the accounts.
     """
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.accounts = AccountCache()
         self._projector = Projector()
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -70,19 +70,19 @@ class Renderer:
         system = joined_system(system, policy.system_parts)
         tail = _tail(log.fold.window, policy, ephemeral)
         fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
-        empty = account((), fixed, policy)
+        empty = account_of((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
-        decisions = await relieve(Pressure(compactor, log, fixed, now), self.ledger)
+        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now), self.accounts)
         if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
         window = log.fold.window
         neutral = self._projector.project(
-            window, policy.cache_points, policy=policy.digest(), system=system, tools=tools, ephemeral=tail
+            window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail
         )
-        bill = self.ledger.account(window.items, fixed, policy)
-        context = _context(window, policy, neutral, bill, decisions)
+        account = self.accounts.account(window.items, fixed, policy)
+        context = _context(window, policy, neutral, account, decisions)
         held = window.is_held_under(context.neutral.policy)  # after an undo: reported, not compacted again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
@@ -101,7 +101,7 @@ class Renderer:
         system, tools, _ = prepared(system, tools, ())
         system = joined_system(system, policy.system_parts)
         fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
-        return self.ledger.account(window.items, fixed, policy)
+        return self.accounts.account(window.items, fixed, policy)
 
     def fixed(
         self,
@@ -126,7 +126,7 @@ class Renderer:
 
 
 def _context(
-    window: Window, policy: Policy, neutral: NeutralContext, bill: Account, decisions: Sequence[Taken]
+    window: Window, policy: Policy, neutral: NeutralContext, account: Account, decisions: Sequence[TakenDecision]
 ) -> RenderedContext:
     return RenderedContext(
         conversation=window.conversation,
@@ -135,9 +135,9 @@ def _context(
         window=window,
         policy=policy,
         neutral=neutral,
-        account=bill,
+        account=account,
         decisions=tuple(decisions),
-        overflow=bill.over_trigger,
+        overflow=account.over_trigger,
     )
 
 

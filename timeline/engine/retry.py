@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Pressure
     from timeline.projection.context import RenderedContext
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit
 
 T = TypeVar("T")
@@ -87,6 +87,6 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
     return tried
 
 
-def _told(taken: Taken) -> str:
+def _told(taken: TakenDecision) -> str:
     figures = ", ".join(f"{name} {value}" for name, value in taken.facts.items() if isinstance(value, int))
     return f"{taken.kind} ({figures})" if figures else taken.kind

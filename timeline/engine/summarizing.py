@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Asked:
+class SummaryRequestLog:
     """The usage of one compaction's requests so far; a compaction that is broken off records it, too.
 
     Attributes:
@@ -42,7 +42,9 @@ class Asked:
         self.unanswered -= 1
 
 
-async def ask(summarizer: Summarizer, requests: Requests, asked: Asked) -> tuple[SummaryParts, WrittenBy]:
+async def request_summary(
+    summarizer: Summarizer, requests: Requests, asked: SummaryRequestLog
+) -> tuple[SummaryParts, WrittenBy]:
     """Ask for the parts of a summary; return them with their author.
 
     Args:

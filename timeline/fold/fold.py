@@ -250,17 +250,17 @@ class Fold:
             self._put(item)
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
-        stand_ins = {stand_in.version: stand_in for stand_in in payload.blocks}
+        replacements = {replacement.version: replacement for replacement in payload.blocks}
         omitted = payload.mode == "omit"
         why = Hide(version, payload.reason, payload.facts)
 
         def hide(item: Item) -> Item:
             if item.redacted:
                 return item
-            shown = None if omitted else stand_ins[item.version]
+            shown = None if omitted else replacements[item.version]
             return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
 
-        self._change(stand_ins, hide)
+        self._change(replacements, hide)
 
     def _change(self, versions: Iterable[int], change: Callable[[Item], Item]) -> None:
         """Change live items. A covered or unknown version is skipped: the decision came too late for it."""

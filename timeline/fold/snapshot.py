@@ -105,9 +105,9 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
                 f"the snapshot names version {fields['version']}, which holds no block; run `timeline verify`"
             )
         replacement = fields.get("replacement")
-        stand_in = None if replacement is None else Replacement.model_validate(replacement)
-        hide = hides.get(fields.get("changed_at")) if stand_in is not None or fields.get("omitted") else None
-        item = Item(**{**fields, "block": block, "replacement": stand_in, "hide": hide})
+        replacement = None if replacement is None else Replacement.model_validate(replacement)
+        hide = hides.get(fields.get("changed_at")) if replacement is not None or fields.get("omitted") else None
+        item = Item(**{**fields, "block": block, "replacement": replacement, "hide": hide})
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)

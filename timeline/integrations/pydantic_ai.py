@@ -22,7 +22,7 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 from timeline.usage import Usage
 
 with needs("pydantic-ai-slim", "pydantic-ai"):
@@ -179,7 +179,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         finally:
             self._attempts.pop(_run(ctx), None)
             history = parted(self._histories.pop(_run(ctx), ctx.messages))
-            await shielded(self._conversations.carry_out_async(self._caught_up(self._id(ctx), history)))
+            await run_uncancelled(self._conversations.carry_out_async(self._caught_up(self._id(ctx), history)))
 
     def _rendered(
         self, conversation: str, history: Parted, system: JsonValue, tools: Sequence[JsonValue]

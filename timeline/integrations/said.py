@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from timeline.agent.deduplication import Places
+from timeline.agent.deduplication import Positions
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire.groups import Placed, Response, gather, is_call
@@ -113,6 +113,6 @@ def originals(made: Sequence[Sayings], given: Sequence[Sayings]) -> list[int | N
     newer one is shown.
     """
     last = len(given) - 1
-    places = Places(says or None for says in reversed(given))
+    places = Positions(says or None for says in reversed(given))
     found = [places.next(says) if says else None for says in reversed(made)]
     return [None if place is None else last - place for place in reversed(found)]

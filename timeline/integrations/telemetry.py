@@ -22,7 +22,7 @@ from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed, needs
 from timeline.frozen import compact_json
 from timeline.lifecycle.observer import Observer
-from timeline.planning.messages import role_of
+from timeline.planning.messages import message_role
 from timeline.ports import name_of
 
 with needs("opentelemetry-api", "otel"):
@@ -66,7 +66,7 @@ def context_content(context: RenderedContext) -> dict[str, str]:
 def request_content(request: SummaryRequest) -> dict[str, str]:
     """Return what a summarizer is to summarise, by attribute: the summary to integrate first."""
     earlier = [("user", {"type": "compaction", "content": request.previous})] if request.previous else []
-    own = [(str(role_of(block)), _block_part(block)) for block in request.blocks]
+    own = [(str(message_role(block)), _block_part(block)) for block in request.blocks]
     return {"gen_ai.input.messages": _messages([*earlier, *own])}
 
 
@@ -361,13 +361,13 @@ def usage_attributes(usage: Usage) -> dict[str, int]:
 
 
 def _render_figures(context: RenderedContext) -> dict[str, int | float | bool]:
-    bill = context.account
+    account = context.account
     return {
         f"{_RENDER}version": context.version,
         f"{_RENDER}blocks": len(context.window.items),
-        f"{_RENDER}tokens": bill.total,
-        f"{_RENDER}limit": bill.limit,
-        f"{_RENDER}percent_used": bill.percent_used,
+        f"{_RENDER}tokens": account.total,
+        f"{_RENDER}limit": account.limit,
+        f"{_RENDER}percent_used": account.percent_used,
         f"{_RENDER}over_trigger": context.overflow,
         f"{_RENDER}decisions": len(context.decisions),
     }

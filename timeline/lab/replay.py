@@ -90,7 +90,7 @@ async def replay(
         conversation=measured.recording.id,
         subagent=measured.recording.parent is not None,
         policy=name or policy.name,
-        digest=policy.digest(),
+        digest=policy.hash(),
         max_tokens=policy.max_tokens,
         fixed=run.fixed,
         measured_fixed=measured.fixed,
@@ -145,7 +145,7 @@ class _Run:
         self.price_of = price_of
         self.kept_long = "everything" if measured.long else policy.cache_points.kept_long
         self.counter = ProviderCounter(get_counter(VOCABULARY), measured.ratio, self.fixed)
-        compactor = Equipment(summarizer, counter=self.counter).under(as_replayed(policy))
+        compactor = Equipment(summarizer, counter=self.counter).compactor(as_replayed(policy))
         self.metered = Metered(compactor.summarizer, self.counter)
         self.compactor = replace(compactor, summarizer=self.metered)
         self.renderer, self.segmenter = Renderer(), Segmenter()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _REASONING: Final = "assistant.reasoning"
 SYSTEM: Final = 1
 """Segments in front of the messages: tools and system prompt, whose bytes no recording holds, are one."""
-_STAND_IN: Final = Segment(hash(("result", INTERRUPTED)), INTERRUPTED_TOKENS)
+_MISSING_RESULT: Final = Segment(hash(("result", INTERRUPTED)), INTERRUPTED_TOKENS)
 """What the wire sends for a call without a result."""
 
 
@@ -74,7 +74,7 @@ class Segmenter:
             whole = whole and (not isinstance(item, Response) or all(call.result for call in item.calls))
             for place, entry in _in_wire_order(item):
                 if entry is None:
-                    self._segments.append(_STAND_IN)
+                    self._segments.append(_MISSING_RESULT)
                 elif is_sent(entry, self._model):
                     tokens = sizes.pop(entry.path, 0) + (LOOSE_TOKENS if entry.loose else 0)
                     self._segments.append(Segment(_hash(entry), tokens))

@@ -185,7 +185,7 @@ async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> 
             printed |= dict.fromkeys((payload.block.path, *payload.digest.paths))
         elif isinstance(payload, BlocksHidden):
             result.hides += len(payload.blocks)
-            printed |= dict.fromkeys(addresses[stand_in.version] for stand_in in payload.blocks)
+            printed |= dict.fromkeys(addresses[replacement.version] for replacement in payload.blocks)
     result.dead_paths = await _dead_paths(timeline, printed)
 
 
@@ -194,7 +194,7 @@ def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
         "version": version,
         "summary": payload.block.path,
         "reason": payload.reason,
-        "round": payload.round,
+        "compaction_number": payload.round,
         "before_tokens": payload.before_tokens,
         "after_tokens": payload.after_tokens,
         "compacted_tokens": payload.compacted_tokens,

@@ -104,7 +104,7 @@ def key_of(work: Work) -> str:
     """
     facts = {
         "file": _digest(work.file),
-        "policy": work.policy.digest(),
+        "policy": work.policy.hash(),
         "options": work.options.model_dump(mode="json"),
         "prices": (work.options.prices or packaged_prices()).model_dump(mode="json"),
         "versions": [timeline.__version__, FORMAT, PROJECTION],

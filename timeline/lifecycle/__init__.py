@@ -23,7 +23,7 @@ from timeline.lifecycle.events import (
     LifecycleEvent,
     lifecycle_of,
 )
-from timeline.log.wakeups import sleeper
+from timeline.log.wakeups import waiting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -191,7 +191,7 @@ async def _follow(
 
 async def _later_end(store: EventStore, source: _Source, place: int, interval: float) -> int:
     """Return the end of the log, at once if it is behind a place, else the old one after a sleep or a wake-up."""
-    with sleeper(
+    with waiting(
         store, source.conversation, TYPES
     ) as here:  # before the look: an append right after it wakes the sleeper
         end = await source.end()

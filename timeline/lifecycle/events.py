@@ -144,7 +144,7 @@ class CompactionCompleteEvent(Happened):
         summary: the summary's text; None without one.
         summary_path: the summary's path; None without one.
         reason: why the compaction began.
-        round: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
+        compaction_number: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
     """
 
     type: Literal["compaction-complete"] = "compaction-complete"
@@ -157,7 +157,7 @@ class CompactionCompleteEvent(Happened):
     summary: str | None = None
     summary_path: str | None = None
     reason: LifecycleReason
-    round: int = 0
+    compaction_number: int = 0
 
     def line(self) -> str:
         """Return the event as one line of text."""
@@ -327,7 +327,7 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
         summary=completed.block.text,
         summary_path=completed.block.path,
         reason=_REASONS[completed.reason],
-        round=completed.round,
+        compaction_number=completed.round,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import TimelineError
-from timeline.log.uncancelled import shielded
+from timeline.log.uncancelled import run_uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ _MOST_TOGETHER: Final = 256
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _WaitingAppend:
     """An append that waits for its turn, and its result: blocks or an error."""
 
     drafts: Sequence[Draft]
@@ -55,7 +55,7 @@ class _Waiting:
         return self.blocks or []
 
 
-class Together:
+class AppendQueue:
     """The appends of one log.
 
     Args:
@@ -66,7 +66,7 @@ class Together:
     def __init__(self, write: Callable[[Sequence[Draft], str], Awaitable[list[Block]]], lock: anyio.Lock) -> None:
         self._write = write
         self._lock = lock
-        self._waiting: dict[_Waiting, None] = {}
+        self._waiting: dict[_WaitingAppend, None] = {}
         self._writing = False
 
     async def append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
@@ -75,7 +75,7 @@ class Together:
         Raises:
             TimelineError: the error of `write` for these drafts alone.
         """
-        own = _Waiting(drafts, counter)
+        own = _WaitingAppend(drafts, counter)
         try:
             while not own.done:
                 self._waiting[own] = None
@@ -89,10 +89,10 @@ class Together:
                 self._wake_next()
         return own.result()
 
-    async def _write_all(self, own: _Waiting) -> None:
+    async def _write_all(self, own: _WaitingAppend) -> None:
         """Write the waiting appends once the lock is free, then wake them; after an error they try again."""
         self._writing = True
-        together: list[_Waiting] = []
+        together: list[_WaitingAppend] = []
         try:
             async with self._lock:  # taken first: the queue grows until it is this append's turn
                 del self._waiting[own]
@@ -105,16 +105,16 @@ class Together:
             for each in together:
                 each.wake()
 
-    async def _write_for(self, together: Sequence[_Waiting]) -> None:
+    async def _write_for(self, together: Sequence[_WaitingAppend]) -> None:
         """Write appends in one transaction; if that is refused, each in its own, so that each gets its own error."""
         own = together[0]
         if len(together) == 1:
             own.blocks = await self._write(own.drafts, own.counter)
         else:
             # Shielded: the others must not lose their appends to the cancellation of the one that writes for all.
-            await shielded(self._at_once(together))
+            await run_uncancelled(self._at_once(together))
 
-    async def _at_once(self, together: Sequence[_Waiting]) -> None:
+    async def _at_once(self, together: Sequence[_WaitingAppend]) -> None:
         drafts = [draft for each in together for draft in each.drafts]
         try:
             blocks = iter(await self._write(drafts, together[0].counter))
@@ -125,7 +125,7 @@ class Together:
             for each in together:
                 each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
 
-    async def _alone(self, waiting: _Waiting) -> None:
+    async def _alone(self, waiting: _WaitingAppend) -> None:
         try:
             waiting.blocks = await self._write(waiting.drafts, waiting.counter)
         except TimelineError as error:

@@ -73,7 +73,7 @@ class FoldedLog:
         return bool(payloads)
 
 
-class DryLog(FoldedLog):
+class DryRunLog(FoldedLog):
     """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past."""
 
     def __init__(self, store: EventStore, fold: Fold) -> None:

@@ -1,6 +1,6 @@
 """The log as the engine sees it: the `Log` protocol, its drafts and its decisions.
 
-`StoredLog` writes to a store, `DryLog` only folds: a dry run goes through the same code, and decides the same.
+`StoredLog` writes to a store, `DryRunLog` only folds: a dry run goes through the same code, and decides the same.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, Versio
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
-from timeline.log.append_queue import Together
-from timeline.log.dry_run import DryLog
+from timeline.log.append_queue import AppendQueue
+from timeline.log.dry_run import DryRunLog
 from timeline.log.history import first_prompt, fold_history, load_fold
-from timeline.log.wakeups import announce
+from timeline.log.wakeups import notify
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StoredLog:
         self._store = store
         self._fold = fold
         self._lock = anyio.Lock()
-        self._together = Together(self._append, self._lock)
+        self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str) -> StoredLog:
@@ -75,9 +75,9 @@ class StoredLog:
         """The fold of the log, as far as it was read."""
         return self._fold
 
-    def dry(self) -> DryLog:
+    def dry_run(self) -> DryRunLog:
         """Return a log for a dry run, which goes on from here and writes nothing."""
-        return DryLog(self._store, self._fold.copy())
+        return DryRunLog(self._store, self._fold.copy())
 
     async def catch_up(self) -> None:
         """Fold the events that other writers appended."""
@@ -107,7 +107,7 @@ class StoredLog:
             PathTaken: a block came with a path of its own, which is in use.
             StoreError: the store refused; nothing was written.
         """
-        return await self._together.append(drafts, counter)
+        return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
         blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
@@ -127,7 +127,7 @@ class StoredLog:
                 avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
             else:
                 _apply(self._fold, events)
-                announce(self._store, self._fold.conversation, events)
+                notify(self._store, self._fold.conversation, events)
                 return addressed
         raise _busy(self._fold.conversation)
 
@@ -190,7 +190,7 @@ class StoredLog:
             self._fold.conversation, events, expected=expected, values=values, snapshot=ahead
         )
         _apply(self._fold, events)
-        announce(self._store, self._fold.conversation, events)
+        notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
     async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:

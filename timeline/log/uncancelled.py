@@ -1,4 +1,4 @@
-"""Run work to its end even if the caller is cancelled: `shielded`.
+"""Run work to its end even if the caller is cancelled: `run_uncancelled`.
 
 A shielded anyio scope holds back only the cancellations of anyio's scopes: `asyncio.timeout`, `asyncio.wait_for` and a
 task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). They do not reach work in a task of its own.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def shielded(work: Coroutine[Any, Any, T]) -> T:
+async def run_uncancelled(work: Coroutine[Any, Any, T]) -> T:
     """Run work to its end and return its result, also if the calling task is cancelled meanwhile.
 
     The cancelled task waits for the work. A cancellation of the task itself is raised when the work is done; that of an

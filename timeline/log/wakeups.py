@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Key = tuple[int, str | None]
 
 
-class Sleeper:
+class Waiter:
     """A follower that waits for events of a conversation, or of a whole store.
 
     Attributes:
@@ -53,15 +53,15 @@ class Sleeper:
                 self._loop.call_soon_threadsafe(self._woken.set)
 
 
-_ASLEEP: Final[dict[_Key, set[Sleeper]]] = {}
+_ASLEEP: Final[dict[_Key, set[Waiter]]] = {}
 _LOCK: Final = Lock()
 """Held around each change of the table: threads with event loops of their own have followers in it, too."""
 
 
 @contextmanager
-def sleeper(store: EventStore, conversation: str | None, types: Collection[str]) -> Iterator[Sleeper]:
+def waiting(store: EventStore, conversation: str | None, types: Collection[str]) -> Iterator[Waiter]:
     """Enter a sleeper for events of some types: of one conversation, or of the whole store if None."""
-    one, key = Sleeper(store, types), (id(store), conversation)
+    one, key = Waiter(store, types), (id(store), conversation)
     with _LOCK:
         _ASLEEP.setdefault(key, set()).add(one)
     try:
@@ -74,7 +74,7 @@ def sleeper(store: EventStore, conversation: str | None, types: Collection[str])
                 del _ASLEEP[key]
 
 
-def announce(store: EventStore, conversation: str, events: Sequence[NewEvent]) -> None:
+def notify(store: EventStore, conversation: str, events: Sequence[NewEvent]) -> None:
     """Wake the followers that wait for events of these types."""
     if not _ASLEEP:
         return

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.frozen import Frozen, begins_with, canonical_json
-from timeline.planning.messages import Starts, role_of
+from timeline.planning.messages import Starts, message_role
 from timeline.policy.model import Reserved
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ class Costs:
 
     def _of_message(self, first: Item) -> int:
         """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""
-        return self.policy.message_tokens + (self.policy.response_tokens if role_of(first.block) == "assistant" else 0)
+        return self.policy.message_tokens + (
+            self.policy.response_tokens if message_role(first.block) == "assistant" else 0
+        )
 
     def _answer(self, version: int, *, omitted: bool) -> None:
         """Mark a call as answered, and as not sent where its result is omitted; correct its cost."""
@@ -269,7 +271,7 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-class Ledger:
+class AccountCache:
     """Draws up the accounts of one conversation's windows, and remembers costs to save work.
 
     For a window that begins with the same item objects as the one before it, only the new items are counted. The
@@ -287,10 +289,10 @@ class Ledger:
             costs, self._items = Costs(policy), ()
         costs.take(items[len(self._items) :])
         self._items, self._costs = items, costs
-        return _drawn_up(costs, fixed, lines(policy, fixed))
+        return _drawn_up(costs, fixed, limits_of_policy(policy, fixed))
 
 
-def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
+def account_of(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
     """Draw up the account of a window.
 
     Args:
@@ -299,7 +301,7 @@ def account(items: Sequence[Item], fixed: FixedPart, policy: Policy, *, most: in
         policy: gives limit, trigger and target.
         most: use this figure for all three instead, for this one account.
     """
-    held_against = lines(policy, fixed) if most is None else (most, most, most)
+    held_against = limits_of_policy(policy, fixed) if most is None else (most, most, most)
     return _drawn_up(costs_of(items, policy), fixed, held_against)
 
 
@@ -315,7 +317,7 @@ def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]
     )
 
 
-def lines(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
+def limits_of_policy(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
     """Return limit, trigger and target of a policy, as totals in tokens."""
     held = Reserved(fixed=fixed.tokens, tools=fixed.tools, reserved=fixed.reserved)
     trigger = policy.trigger.line(policy.max_tokens, held)
@@ -323,11 +325,11 @@ def lines(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
     return policy.max_tokens, trigger, target
 
 
-def keep_recent(cut: CutPoint, bill: Account) -> int:
+def keep_recent(cut: CutPoint, account: Account) -> int:
     """Return how many tokens a cut keeps verbatim behind it, before any halving."""
     if cut.keep_recent_tokens is not None:
         return cut.keep_recent_tokens
-    return max(1, int(cut.keep_recent * (bill.limit - bill.fixed.tokens)))
+    return max(1, int(cut.keep_recent * (account.limit - account.fixed.tokens)))
 
 
 def preview_cap(policy: Policy, limit: int) -> int:

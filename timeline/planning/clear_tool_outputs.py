@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
-from timeline.planning.plans import Hides
+from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
@@ -25,7 +25,7 @@ CLEARED: Final = "[Tool output cleared - see conversation summary]"
 """The text shown for a cleared output, in front of its path: the pruner's, of the design's four such texts."""
 
 
-def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> Hides | None:
+def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> HideDecision | None:
     """Plan to clear the unprotected outputs; None where that frees too little."""
     outputs = old_outputs(window, step)
     if sum(item.tokens for item in outputs) <= step.protect + step.minimum:
@@ -45,7 +45,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         return None
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
     event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts)
-    return Hides(event, freed)
+    return HideDecision(event, freed)
 
 
 def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:

@@ -94,7 +94,7 @@ class _Run:
         prompts = (self.prompt,) if start <= self.prompt < end else ()
         parts = SummaryParts(history="\n".join(_entry(each) for each in taken))
         cut = ranges.stretch(start, end, prompts=prompts)
-        return ranges.plan(cut, ranges.spill_carried(cut), written=parts, written_by=COLLAPSED_BY)
+        return ranges.plan(cut, ranges.preview_carried(cut), written=parts, written_by=COLLAPSED_BY)
 
 
 class _Collapse:

@@ -130,7 +130,7 @@ _EXIT: Final = re.compile(r"^(?:Exit code|exit status|exited with code):? (\d+)"
 
 
 @dataclass(slots=True)
-class _Ledger:
+class _Collected:
     """The digest's entries so far, by file and by tool, in the order of the log."""
 
     artifacts: list[Artifact] = field(default_factory=list)
@@ -146,32 +146,32 @@ class _Ledger:
 
 def build_digest(covered: Sequence[Item]) -> Digest:
     """Return the digest of covered items. Deterministic; the lists keep the order of the log."""
-    ledger = _Ledger()
+    collected = _Collected()
     results = {i.answers: i for i in covered if i.answers is not None}
     names = {i.version: i.block.name for i in covered if isinstance(i.block, ToolCall)}
     for item in covered:
         block = item.block
         if item.replacement is not None:
-            ledger.hidden.append(HiddenBlock(path=block.path, replacement=item.replacement.text))
+            collected.hidden.append(HiddenBlock(path=block.path, replacement=item.replacement.text))
         if isinstance(block, ToolCall):
-            _enter_call(ledger, block, results.get(item.version))
+            _enter_call(collected, block, results.get(item.version))
         elif isinstance(block, ToolResult):
             name = block.name or names.get(item.answers or 0) or "unknown"
-            ledger.outputs.setdefault(name, []).append(item)
+            collected.outputs.setdefault(name, []).append(item)
         elif isinstance(block, Attachment) or "sources_used" in block.meta:
-            ledger.artifacts.append(_artifact(item))
+            collected.artifacts.append(_artifact(item))
         elif isinstance(block, StageDigest):
-            ledger.stages.append(block.text)
+            collected.stages.append(block.text)
     return Digest(
-        artifacts=tuple(ledger.artifacts),
-        tool_outputs=tuple(_outputs(name, items) for name, items in ledger.outputs.items()),
-        files_read=tuple(ledger.read.values()),
-        files_written=tuple(ledger.written.values()),
-        commands=tuple(ledger.commands),
-        searches=tuple(ledger.searches),
-        hidden=tuple(ledger.hidden),
-        errors=tuple(ledger.errors),
-        stages=tuple(ledger.stages),
+        artifacts=tuple(collected.artifacts),
+        tool_outputs=tuple(_outputs(name, items) for name, items in collected.outputs.items()),
+        files_read=tuple(collected.read.values()),
+        files_written=tuple(collected.written.values()),
+        commands=tuple(collected.commands),
+        searches=tuple(collected.searches),
+        hidden=tuple(collected.hidden),
+        errors=tuple(collected.errors),
+        stages=tuple(collected.stages),
     )
 
 
@@ -181,18 +181,18 @@ def _artifact(item: Item) -> Artifact:
     return Artifact(path=item.block.path, mime=item.block.mime, visibility=item.state, sources_used=used)
 
 
-def _enter_call(ledger: _Ledger, call: ToolCall, answer: Item | None) -> None:
+def _enter_call(collected: _Collected, call: ToolCall, answer: Item | None) -> None:
     result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
     failed = result is not None and _failed(result)
     use = tool_use(call)
     kind = use.kind if use is not None else None
     for subject in use.subjects if use is not None else ():
         if kind == "command":
-            ledger.commands.append(_command(subject, call, result, failed=failed))
+            collected.commands.append(_command(subject, call, result, failed=failed))
         elif kind == "search":
             hits = _HITS.search(result.text) if result is not None else None
             paths = tuple(dict.fromkeys(_HIT_PATH.findall(result.text)))[:10] if result is not None else ()
-            ledger.searches.append(
+            collected.searches.append(
                 Search(
                     query=subject,
                     tool=call.name,
@@ -202,11 +202,11 @@ def _enter_call(ledger: _Ledger, call: ToolCall, answer: Item | None) -> None:
                 )
             )
         else:
-            files = ledger.written if kind == "write" else ledger.read
+            files = collected.written if kind == "write" else collected.read
             times = files[subject].times + 1 if subject in files else 1
             files[subject] = FileUse(file=subject, tool=call.name, path=call.path, times=times)
     if failed and kind != "command" and result is not None:
-        ledger.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
+        collected.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
 
 
 def _failed(result: ToolResult) -> bool:

@@ -140,17 +140,17 @@ class _CutPoint:
         ranges = self.ranges
         after = cut.after if cut is not None else self.before.messages
         # Carried blocks first: their share has a cap of its own; the kept ones only where that does not free enough.
-        spills = ranges.spill_carried(cut)
-        after -= ranges.saved(spills)
+        previews = ranges.preview_carried(cut)
+        after -= ranges.saved(previews)
         vain = self.before.over_trigger and not ranges.frees_enough(after)
         if vain or ranges.total(after) > self.before.trigger:
-            spills += self._spill_kept(cut.end if cut is not None else 0, after)
-        return ranges.plan(cut, spills, keep=keep)
+            previews += self._preview_kept(cut.end if cut is not None else 0, after)
+        return ranges.plan(cut, previews, keep=keep)
 
-    def _spill_kept(self, position: int, after: int) -> tuple[Replacement, ...]:
+    def _preview_kept(self, position: int, after: int) -> tuple[Replacement, ...]:
         """Preview the largest of the kept blocks until the target is met and enough is freed."""
         over, due = self.ranges.total(after) - self.before.target, self.ranges.least - (self.before.messages - after)
-        return self.ranges.spill(range(position, len(self.items)), max(over, due))
+        return self.ranges.preview(range(position, len(self.items)), max(over, due))
 
     def _meets_target(self, after: int) -> bool:
         return self.ranges.total(after) <= self.before.target

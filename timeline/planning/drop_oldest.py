@@ -40,7 +40,7 @@ def plan_drop(ranges: Ranges, step: DropOldest) -> Plan | Refusal | None:
         return None
     cut = ranges.stretch(0, end)
     notice = truncation_notice([ranges.items[p] for p in cut.covered], cut.caps.history, ranges.counter)
-    return ranges.judged(ranges.plan(cut, ranges.spill_carried(cut), written=notice, written_by=NOTICE_BY))
+    return ranges.judged(ranges.plan(cut, ranges.preview_carried(cut), written=notice, written_by=NOTICE_BY))
 
 
 def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenCounter) -> SummaryParts:

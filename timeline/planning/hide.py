@@ -138,10 +138,10 @@ def plan_hide(window: Window, policy: Policy, hiding: Hiding, counter: TokenCoun
     changed: dict[int, Item] = {}
     for item in eligible:
         call = None if item.answers is None else calls.get(item.answers)
-        stand_in = replacement_of(item, call, hiding.replacement_tokens, counter)
-        if stand_in.tokens * _LEAST_GAIN <= item.tokens and stand_in.tokens < item.tokens:
-            chosen.append(stand_in)
-            changed[item.version] = item._replace(replacement=stand_in)
+        replacement = replacement_of(item, call, hiding.replacement_tokens, counter)
+        if replacement.tokens * _LEAST_GAIN <= item.tokens and replacement.tokens < item.tokens:
+            chosen.append(replacement)
+            changed[item.version] = item._replace(replacement=replacement)
     freed = freed_by(changed, window.items, policy)
     return HidePlan(tuple(chosen), freed) if chosen and freed >= least else None
 

@@ -33,7 +33,7 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
     if end is None:
         return None
     taken = ranges.stretch(start, end)
-    return ranges.judged(ranges.plan(taken, ranges.spill_carried(taken)))
+    return ranges.judged(ranges.plan(taken, ranges.preview_carried(taken)))
 
 
 def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:

@@ -57,13 +57,13 @@ def messages(items: Sequence[Item]) -> list[Message]:
         if item.omitted:
             continue
         if starts.at(item, position):
-            parts.append((role_of(item.block), [position]))
+            parts.append((message_role(item.block), [position]))
         else:
             parts[-1][1].append(position)
     return [Message(role, tuple(indices)) for role, indices in parts]
 
 
-def role_of(block: Block) -> Role:
+def message_role(block: Block) -> Role:
     """Return the role of the message that a block is part of."""
     if type(block) is ToolResult:
         return "tool"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.planning.account import FixedPart, lines
+from timeline.planning.account import FixedPart, limits_of_policy
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy
@@ -77,7 +77,7 @@ def outline(policy: Policy) -> Outline:
     """Return the outline of a policy."""
     reserves = (("answer", policy.output_reserve), ("safety buffer", policy.safety_buffer))
     reserved = policy.output_reserve + policy.safety_buffer
-    _, trigger, target = lines(policy, FixedPart(reserved=reserved))
+    _, trigger, target = limits_of_policy(policy, FixedPart(reserved=reserved))
     steps = tuple(_step(step) for step in policy.steps) if policy.automatic else ()
     covering = [step for step in steps if step.keeps]
     return Outline(
@@ -152,8 +152,8 @@ def _hides(policy: Policy) -> str:
     said = [] if hiding is None else [f"what is older than {hiding.intact} {hiding.unit}, files {hiding.files}"]
     if hiding is not None and hiding.pressure_minimum is not None:
         said.append(f"also when warm, {hiding.pressure_minimum:.0%} at once")
-    if policy.automatic and policy.fold_when_cold is not None:
-        said.append(f"then compacts above {policy.fold_when_cold:.0%}")
+    if policy.automatic and policy.compact_when_cold is not None:
+        said.append(f"then compacts above {policy.compact_when_cold:.0%}")
     return "; ".join(said) or "nothing"
 
 

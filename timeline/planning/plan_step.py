@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.planning.account import account
+from timeline.planning.account import account_of
 from timeline.planning.clear_tool_outputs import plan_clear
 from timeline.planning.collapse_stages import plan_collapse
 from timeline.planning.cut_point import plan_cut_point
@@ -18,7 +18,7 @@ from timeline.policy.steps import ClearToolOutputs, CollapseStages, CutPoint, Dr
 if TYPE_CHECKING:
     from timeline.fold.window import Window
     from timeline.planning.account import FixedPart
-    from timeline.planning.plans import Hides, Plan
+    from timeline.planning.plans import HideDecision, Plan
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep, HidingStep
     from timeline.ports import TokenCounter
@@ -43,7 +43,7 @@ def plan_step(
         counter: counts the texts that planning writes.
         most: bring the total down to this figure, instead of the policy's target.
     """
-    ranges = Ranges(window, account(window.items, fixed, policy, most=most), policy, counter)
+    ranges = Ranges(window, account_of(window.items, fixed, policy, most=most), policy, counter)
     return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 
@@ -58,7 +58,7 @@ def _plan(step: CoveringStep, ranges: Ranges) -> Plan | Refusal | None:
             return plan_drop(ranges, step)
 
 
-def plan_hides(step: HidingStep, window: Window, policy: Policy, counter: TokenCounter) -> Hides | None:
+def plan_hides(step: HidingStep, window: Window, policy: Policy, counter: TokenCounter) -> HideDecision | None:
     """Plan the hides of a step; None where there are none. The step's own figures decide when they free enough."""
     match step:
         case StripChitchat():

@@ -50,7 +50,7 @@ class Plan:
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
         prefix_turn_id: the same turn, where its beginning is summarised by a separate request, not with the history.
-        spills: previews, recorded together with the compaction.
+        previews: recorded together with the compaction.
         caps: of the summary's parts.
         least_progress: tokens that the compaction has to free.
         keep_recent_tokens: tokens that the cut was to keep.
@@ -71,7 +71,7 @@ class Plan:
     turn_id: str
     split_turn_id: str | None
     prefix_turn_id: str | None
-    spills: tuple[Replacement, ...]
+    previews: tuple[Replacement, ...]
     caps: Caps
     least_progress: int
     keep_recent_tokens: int
@@ -93,7 +93,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Hides:
+class HideDecision:
     """Planned hides as one event, and the tokens that they free in the account."""
 
     event: BlocksHidden
@@ -105,7 +105,7 @@ def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, fre
 
     Before this hide the messages had ``after_tokens``, if an earlier hide set it, else ``before_tokens``.
     """
-    tools = tools_of({stand_in.version for stand_in in blocks}, window)
+    tools = tools_of({replacement.version for replacement in blocks}, window)
     before = pruned.after_tokens or pruned.before_tokens
     figures = {"outputs": len(tools), "tools": named(tools), "saved_tokens": freed, "after_tokens": before - freed}
     return pruned.model_copy(update=figures)

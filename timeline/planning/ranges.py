@@ -15,7 +15,7 @@ from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.account import Account, costs, least_progress, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
-from timeline.planning.replacements import can_spill, spill
+from timeline.planning.replacements import can_preview, preview_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ class Ranges:
     def plan(
         self,
         cut: Range | None,
-        spills: Sequence[Replacement],
+        previews: Sequence[Replacement],
         *,
         keep: int = 0,
         written: SummaryParts | None = None,
@@ -98,13 +98,13 @@ class Ranges:
 
         Args:
             cut: the range to cover.
-            spills: previews to record with it.
+            previews: to record with it.
             keep: tokens that the cut was to keep.
             written: the summary, where it is known; its size counts instead of the caps.
             written_by: name of its author.
         """
         caps = Caps(0, 0, 0) if cut is None else cut.caps
-        after = (cut.after if cut is not None else self.before.messages) - self.saved(spills)
+        after = (cut.after if cut is not None else self.before.messages) - self.saved(previews)
         if cut is not None and written is not None:
             caps = self._size_of(written, cut.caps)
             after += scaled(caps.tokens, self.policy) - scaled(cut.caps.tokens, self.policy)
@@ -117,7 +117,7 @@ class Ranges:
             turn_id=self._turn_of(cut),
             split_turn_id=None if cut is None else cut.split_turn_id,
             prefix_turn_id=None if cut is None else cut.prefix_turn_id,
-            spills=tuple(spills),
+            previews=tuple(previews),
             caps=caps,
             least_progress=self.least,
             keep_recent_tokens=keep,
@@ -134,37 +134,37 @@ class Ranges:
         """Return the plan, or a refusal if it covers and previews nothing or frees too little (design: Invariants)."""
         messages, least = self.before.messages, self.least
         freed = messages - plan.expected_tokens
-        if not plan.covered and not plan.spills:
+        if not plan.covered and not plan.previews:
             return Refusal("nothing_to_cover", {"messages": messages, "groups": len(self.groups)})
         if freed < least:
             return Refusal("no_progress", {"messages": messages, "would_free": freed, "least": least})
         return plan
 
-    def spill_carried(self, cut: Range | None) -> tuple[Replacement, ...]:
+    def preview_carried(self, cut: Range | None) -> tuple[Replacement, ...]:
         """Preview the largest carried blocks until all of them are within the carried share (design: Invariants)."""
         carried = () if cut is None else cut.carried
         most = int(self.policy.carried_share * self.before.limit)
-        return self.spill(carried, sum(self.shown[p] for p in carried) - most)
+        return self.preview(carried, sum(self.shown[p] for p in carried) - most)
 
-    def spill(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
+    def preview(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
         """Preview the largest blocks at the positions until ``excess`` tokens are saved."""
         most = preview_cap(self.policy, self.before.limit)
-        candidates = [p for p in positions if can_spill(self.items[p], most)]
-        spills: list[Replacement] = []
+        candidates = [p for p in positions if can_preview(self.items[p], most)]
+        previews: list[Replacement] = []
         for position in sorted(candidates, key=lambda p: (-self.shown[p], p)):
             if excess <= 0:
                 break
-            stand_in = spill(self.items[position], most, self.counter)
-            saved = self._spares(position, stand_in)
+            replacement = preview_of(self.items[position], most, self.counter)
+            saved = self._spares(position, replacement)
             if saved > 0:
-                spills.append(stand_in)
+                previews.append(replacement)
                 excess -= saved
-        return tuple(spills)
+        return tuple(previews)
 
-    def saved(self, spills: Sequence[Replacement]) -> int:
+    def saved(self, previews: Sequence[Replacement]) -> int:
         """Return the tokens that previews save together."""
-        positions = {item.version: p for p, item in enumerate(self.items)} if spills else {}
-        return sum(self._spares(positions[stand_in.version], stand_in) for stand_in in spills)
+        positions = {item.version: p for p, item in enumerate(self.items)} if previews else {}
+        return sum(self._spares(positions[replacement.version], replacement) for replacement in previews)
 
     def _range(
         self, start: int, end: int, asked: set[int], split_turn_id: str | None, *, prefix_turn_id: str | None = None
@@ -265,7 +265,7 @@ class Ranges:
             return self.window.turn_id
         return self.items[cut.end].block.turn_id
 
-    def _spares(self, position: int, stand_in: Replacement) -> int:
+    def _spares(self, position: int, replacement: Replacement) -> int:
         """Return the tokens that a preview saves of the block's text; those that the wire adds stay."""
         own = self.items[position].shown_tokens
-        return scaled(own, self.policy) - scaled(stand_in.tokens, self.policy)
+        return scaled(own, self.policy) - scaled(replacement.tokens, self.policy)

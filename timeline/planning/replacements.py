@@ -236,30 +236,30 @@ def _is_small(value: Any, counter: TokenCounter) -> bool:
     return len(text) <= 4 * _SMALL_VALUE and counter.count(text) <= _SMALL_VALUE
 
 
-_SPILLABLE: Final = (ToolCall, ToolResult, UserPrompt, Attachment, CustomBlock, Note, SystemMessage)
+_PREVIEWABLE: Final = (ToolCall, ToolResult, UserPrompt, Attachment, CustomBlock, Note, SystemMessage)
 _TAIL_SHARE: Final = 0.3
 _FRAME_TOKENS: Final = 60
 """Tokens reserved for the line between head and tail: two figures and a path."""
 
 
-def can_spill(item: Item, preview_tokens: int) -> bool:
+def can_preview(item: Item, preview_tokens: int) -> bool:
     """Return whether an item is shown in full and larger than its preview would be."""
-    spillable = isinstance(item.block, _SPILLABLE) and not item.redacted
-    return spillable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
+    previewable = isinstance(item.block, _PREVIEWABLE) and not item.redacted
+    return previewable and item.replacement is None and not item.omitted and item.tokens > preview_tokens
 
 
-def spill(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement:
+def preview_of(item: Item, preview_tokens: int, counter: TokenCounter) -> Replacement:
     """Return the preview of an item, of at most ``preview_tokens`` unless its path alone is longer."""
     block = item.block
     if isinstance(block, ToolCall):
         arguments = _preview_arguments(block, preview_tokens, counter)
         tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
-    text = preview(block, item.tokens, preview_tokens, counter)
+    text = preview_text(block, item.tokens, preview_tokens, counter)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
 
 
-def preview(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter) -> str:
+def preview_text(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter) -> str:
     """Return head and tail of a block's text, and between them its size and the path of the whole."""
     pictures = image_count(block)
     what = f"{pictures} pictures and " if pictures else ""

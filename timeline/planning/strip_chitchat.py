@@ -9,7 +9,7 @@ from timeline.blocks import UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
 from timeline.planning.messages import messages
-from timeline.planning.plans import Hides
+from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
@@ -20,7 +20,7 @@ REASON: Final = "chitchat"
 _QUESTION: Final = "?"
 
 
-def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> Hides | None:
+def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDecision | None:
     """Plan to omit the chitchat of a window; None where there is none. The newest prompt always stays."""
     prompts = [item for item in window.items if type(item.block) is UserPrompt]
     asked = _asked_before(window)
@@ -40,7 +40,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> Hides 
         return None
     omitted = {item.version: item._replace(omitted=True) for item in chosen}
     event = BlocksHidden(mode="omit", reason=REASON, blocks=tuple(Replacement(version=item.version) for item in chosen))
-    return Hides(event, freed_by(omitted, window.items, policy))
+    return HideDecision(event, freed_by(omitted, window.items, policy))
 
 
 def is_chitchat(text: str, step: StripChitchat) -> bool:

@@ -107,9 +107,9 @@ def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy
     """Return the messages' tokens after a compaction, as the account of the plan's window will then count them."""
     covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
     place = covers.ranges[0][0] if covers.ranges else window.version
-    stand_ins = {stand_in.version: stand_in for stand_in in plan.spills}
+    replacements = {replacement.version: replacement for replacement in plan.previews}
     left = [
-        i._replace(carried=i.carried or i.version in carried, replacement=stand_ins.get(i.version, i.replacement))
+        i._replace(carried=i.carried or i.version in carried, replacement=replacements.get(i.version, i.replacement))
         for i in window.items
         if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are not saved
     ]

@@ -55,13 +55,13 @@ ANYTHING: Final = Wanted()
 class Requests:
     """The requests of a compaction, and the texts that need none.
 
-    A part without a request keeps its text in ``kept``. ``round`` is the number of the compaction.
+    A part without a request keeps its text in ``kept``. ``compaction_number`` counts from 1.
     """
 
     history: SummaryRequest | None
     turn_prefix: SummaryRequest | None
     kept: SummaryParts
-    round: int = 1
+    compaction_number: int = 1
 
 
 def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: Wanted = ANYTHING) -> Requests:
@@ -85,7 +85,7 @@ def summary_requests(window: Window, plan: Plan, counter: TokenCounter, wanted: 
         history=asking.request("history", about, before, _task(window, finished), plan.caps.history),
         turn_prefix=asking.request("turn_prefix", inside, prefix, _prompt_of(window, prefix_of), plan.caps.turn_prefix),
         kept=SummaryParts(history=before, turn_prefix=prefix),
-        round=number,
+        compaction_number=number,
     )
 
 
@@ -136,7 +136,7 @@ class _Asking:
 
     counter: TokenCounter
     wanted: Wanted
-    round: int
+    compaction_number: int
 
     def request(
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
@@ -155,7 +155,7 @@ class _Asking:
             instructions=self.wanted.instructions,
             prompt=self.wanted.prompt,
             language=self.wanted.language,
-            round=self.round,
+            compaction_number=self.compaction_number,
             original_task=self.wanted.original_task,
         )
 

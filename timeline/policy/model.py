@@ -117,6 +117,8 @@ _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of what our counter does."""
 _FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
 """Values of ``fixed_part``, the earlier name of ``kept_long``, as today's values."""
+_STORED_COLD: Final = "fold_when_cold"
+"""How stored policies name ``compact_when_cold``: their hashes are in logs, so the name stays in their text."""
 
 
 class CachePointRule(Frozen):
@@ -199,7 +201,7 @@ class Policy(Frozen):
         min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
         attempts: tries at one compaction before it is given up.
         hiding: when old content is hidden; None never hides.
-        fold_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
+        compact_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
         stage_data: how approved stages are shown in the uncached tail; None leaves them out of it.
@@ -232,11 +234,19 @@ class Policy(Frozen):
     min_progress_tokens: int = Field(default=256, ge=0)
     attempts: int = Field(default=3, ge=1, le=10)
     hiding: Hiding | None = None
-    fold_when_cold: float | None = Field(default=None, gt=0, le=1)
+    compact_when_cold: float | None = Field(default=None, gt=0, le=1)
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
     cache_points: CachePointRule = CachePointRule()
     system_parts: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compact_when_cold_named_before(cls, fields: Any) -> Any:
+        """Read the name that the stored text of a policy has."""
+        if not isinstance(fields, dict) or _STORED_COLD not in fields or "compact_when_cold" in fields:
+            return fields
+        return {("compact_when_cold" if key == _STORED_COLD else key): value for key, value in fields.items()}
 
     @property
     def automatic(self) -> bool:
@@ -253,9 +263,12 @@ class Policy(Frozen):
 
     def canonical(self) -> str:
         """Return the text that is stored and hashed."""
-        return canonical_json(self.model_dump(mode="json"))
+        fields = self.model_dump(mode="json")
+        return canonical_json(
+            {(_STORED_COLD if key == "compact_when_cold" else key): value for key, value in fields.items()}
+        )
 
-    def digest(self) -> str:
+    def hash(self) -> str:
         """Return the policy's hash: sha256 of the canonical text."""
         return sha256_hex(self.canonical())
 

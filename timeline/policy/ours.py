@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _GRACE: Final = 10
 """Recorded five-minute caches answered up to 301 seconds after the last call, and never from 310 seconds on."""
-_STAND_IN: Final = 40
+_REPLACEMENT_TOKENS: Final = 40
 """Tokens of a replacement, which has a path and a description; a long context holds hundreds of them."""
 _POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
@@ -52,8 +52,8 @@ def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> 
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    hiding = Hiding(files=240, old=96, grace=_GRACE, replacement_tokens=_STAND_IN)
-    fields = {"hiding": hiding, "fold_when_cold": 0.65}
+    hiding = Hiding(files=240, old=96, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS)
+    fields = {"hiding": hiding, "compact_when_cold": 0.65}
     return _folding(gentle, keep_recent, fields, changes, model)
 
 
@@ -76,8 +76,10 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
         assert policy.max_tokens == 80_000
         ```
     """
-    hiding = Hiding(intact=6, files=30, old=8, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_STAND_IN)
-    fields = {"hiding": hiding, "fold_when_cold": 0.1, "target": 0.8}
+    hiding = Hiding(
+        intact=6, files=30, old=8, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
+    )
+    fields = {"hiding": hiding, "compact_when_cold": 0.1, "target": 0.8}
     return _folding(balanced, keep_recent, fields, changes, model)
 
 
@@ -92,8 +94,10 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any)
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    hiding = Hiding(intact=1, files=20, old=3, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_STAND_IN)
-    fields = {"hiding": hiding, "fold_when_cold": 0.05, "target": 0.4}
+    hiding = Hiding(
+        intact=1, files=20, old=3, pressure_minimum=0.05, grace=_GRACE, replacement_tokens=_REPLACEMENT_TOKENS
+    )
+    fields = {"hiding": hiding, "compact_when_cold": 0.05, "target": 0.4}
     return _folding(economical, keep_recent, fields, changes, model)
 
 

@@ -28,7 +28,7 @@ PRESETS: Final[dict[str, Callable[..., Policy]]] = {
         prune_then_summarize,
     )
 }
-SEEDS: Final = {
+PUBLISHED: Final = {
     "cut_point": "002",
     "keep_last": "001",
     "keep_ratio": "003",

@@ -13,7 +13,7 @@ from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
 from timeline.projection.explanation_table import explanation_lines
-from timeline.projection.reports import Taken, overflow_check, preparation, prune_result
+from timeline.projection.reports import TakenDecision, overflow_check, preparation, prune_result
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
@@ -44,7 +44,7 @@ class RenderedContext(Frozen):
     policy: Policy = Field(repr=False, exclude=True)
     neutral: NeutralContext
     account: Account
-    decisions: tuple[Taken, ...] = ()
+    decisions: tuple[TakenDecision, ...] = ()
     overflow: bool = False
 
     @cached_property

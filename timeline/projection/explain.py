@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.planning.account import Account
     from timeline.policy.model import CachePointRule
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
     from timeline.usage import KeptLong
     from timeline.wire.neutral import Entry, NeutralContext
 
@@ -100,7 +100,7 @@ class Rulings:
     def _carried(self, item: Item) -> Ruling:
         """Return the rule of a carried item, with the newest live summary whose range it lies in."""
         by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
-        facts: Facts = {} if by is None else {"summary": by.block.path, "round": by.round, **_span(by)}
+        facts: Facts = {} if by is None else {"summary": by.block.path, "compaction_number": by.round, **_span(by)}
         if item.keeps:
             return "pinned", facts
         asked = isinstance(item.block, UserPrompt | Attachment)
@@ -126,7 +126,7 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         **_span(compaction),
         "summaries": len(compaction.covers.summaries),
         "carried": len(compaction.carried),
-        "round": compaction.round,
+        "compaction_number": compaction.round,
         "reason": compaction.reason,
         "before_tokens": compaction.before_tokens,
         "after_tokens": compaction.after_tokens,
@@ -148,7 +148,8 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
     if rule == "summary":
         return _summary_in_words(facts)
     if "summary" in facts:
-        return f"{said}; inside versions {_range(facts)}, which {facts['summary']} covers (round {facts['round']})"
+        inside = f"{said}; inside versions {_range(facts)}"
+        return f"{inside}, which {facts['summary']} covers (compaction {facts['compaction_number']})"
     if "decided_at" not in facts:
         return said
     decided = f"decided at version {facts['decided_at']}"
@@ -183,7 +184,7 @@ def _summary_in_words(facts: Facts) -> str:
     if "summaries" in facts:
         parts.append(f"{counted(int(facts['summaries']), 'earlier summary', 'earlier summaries')} in it")
     sizes = f"{facts.get('before_tokens', 0):,} -> {facts.get('after_tokens', 0):,} tokens"
-    parts.append(f"round {facts.get('round', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
+    parts.append(f"compaction {facts.get('compaction_number', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
     if "written_by" in facts:
         parts.append(f"by {facts['written_by']}")
     return "; ".join(parts)
@@ -294,7 +295,7 @@ class Explanation:
     cache_points: tuple[ExplainedPoint, ...]
     ephemeral: int
     account: Account
-    decisions: tuple[Taken, ...]
+    decisions: tuple[TakenDecision, ...]
     overflow: bool
 
     def dump(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from timeline.planning.account import Account
     from timeline.projection.explain import ContextBlock, Explanation
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
 
 Paint: TypeAlias = "Callable[[str, str], str]"
 """Colours a text by the name of a state, or by ``dim``, ``bold``, ``plain`` or ``point``; keeps the text's width."""
@@ -110,7 +110,7 @@ def _share(tokens: int, account: Account) -> str:
     return f"{100 * tokens / account.limit:>3.0f} %"
 
 
-def decision_in_words(taken: Taken) -> str:
+def decision_in_words(taken: TakenDecision) -> str:
     """Return a decision in words: its kind, its reason and its figures."""
     why = RULES.get(taken.reason, spaced(taken.reason))
     return f"{taken.kind} ({why}): {', '.join(figures(taken.facts))}".removesuffix(": ")

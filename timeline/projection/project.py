@@ -96,7 +96,7 @@ _SENT_DATA = (Reasoning, ToolResult, UserPrompt, Attachment)
 """Blocks whose content parts are sent; for all others only the text is sent, and the data stays in the log."""
 
 
-def role_of(block: Block) -> Role:
+def said_as(block: Block) -> Role:
     """Return the role that a block is sent with. Other agents and tools have the role of the user."""
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
@@ -111,9 +111,9 @@ def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: boo
         in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
     """
     block = item.block
-    stand_in = item.replacement
+    replacement = item.replacement
     says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
-    if item.omitted or (stand_in is None and not says and not isinstance(block, ToolCall | ToolResult)):
+    if item.omitted or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
     entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
@@ -130,23 +130,23 @@ def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
 
 
 def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
-    block, stand_in = item.block, item.replacement
+    block, replacement = item.block, item.replacement
     fields: dict[str, Any] = {
         "path": block.path,
         "type": block.type,
-        "role": role_of(block),
-        "text": block.text if stand_in is None else stand_in.text,
-        "data": block.data if stand_in is None and isinstance(block, _SENT_DATA) else None,
+        "role": said_as(block),
+        "text": block.text if replacement is None else replacement.text,
+        "data": block.data if replacement is None and isinstance(block, _SENT_DATA) else None,
         "mime": block.mime,
         "response_id": block.response_id,
         "group": item.response,
         "rewritten": rewritten,
         "in_loop": in_loop,
     }
-    if isinstance(block, Note | StageDigest) and stand_in is None:
+    if isinstance(block, Note | StageDigest) and replacement is None:
         fields["text"] = block.countable()
     elif isinstance(block, ToolCall):
-        arguments = block.arguments if stand_in is None else stand_in.arguments or {}
+        arguments = block.arguments if replacement is None else replacement.arguments or {}
         fields |= {"name": block.name, "call_id": block.call_id, "arguments": arguments}
     elif isinstance(block, ToolResult):
         fields |= {"name": block.name, "call_id": block.call_id, "is_error": block.is_error, "loose": loose}

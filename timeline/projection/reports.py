@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from timeline.planning.account import Account
 
 
-class Taken(Frozen):
+class TakenDecision(Frozen):
     """A decision of this render: its kind, its reason and its figures."""
 
     kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
@@ -82,18 +82,18 @@ class Preparation(Frozen):
     removed_tools: tuple[str, ...]
 
 
-def overflow_check(bill: Account) -> OverflowCheck:
+def overflow_check(account: Account) -> OverflowCheck:
     """Compare an account with the limit."""
     return OverflowCheck(
-        is_overflow=bill.available < 0,
-        current_tokens=bill.sent,
-        available_tokens=max(0, bill.available),
-        model_limit=bill.limit,
-        output_reserve=bill.fixed.reserved,
+        is_overflow=account.available < 0,
+        current_tokens=account.sent,
+        available_tokens=max(0, account.available),
+        model_limit=account.limit,
+        output_reserve=account.fixed.reserved,
     )
 
 
-def prune_result(decisions: Sequence[Taken]) -> PruneResult:
+def prune_result(decisions: Sequence[TakenDecision]) -> PruneResult:
     """Sum up the hides of tool outputs."""
     hides = [taken for taken in decisions if taken.kind == "hidden" and taken.facts.get("outputs")]
     tools = (name for taken in hides for name in str(taken.facts.get("tools", "")).split(", ") if name)
@@ -104,12 +104,12 @@ def prune_result(decisions: Sequence[Taken]) -> PruneResult:
     )
 
 
-def preparation(bill: Account, decisions: Sequence[Taken]) -> Preparation:
+def preparation(account: Account, decisions: Sequence[TakenDecision]) -> Preparation:
     """Sum up the decisions of a render."""
     sized = [taken for taken in decisions if "before_tokens" in taken.facts]
     hides = [taken for taken in sized if taken.kind == "hidden"]
     compactions = [taken for taken in sized if taken.kind == "compacted"]
-    before = _figure(sized[0], "before_tokens") if sized else bill.messages
+    before = _figure(sized[0], "before_tokens") if sized else account.messages
     after_prune = _figure(hides[-1], "after_tokens") if hides else before
     pruned = prune_result(decisions)
     return Preparation(
@@ -117,7 +117,7 @@ def preparation(bill: Account, decisions: Sequence[Taken]) -> Preparation:
             before=before,
             after_prune=after_prune,
             after_compact=_figure(compactions[-1], "after_tokens") if compactions else after_prune,
-            final=bill.messages,
+            final=account.messages,
         ),
         was_pruned=pruned.outputs_pruned > 0,
         was_compacted=bool(compactions),
@@ -127,6 +127,6 @@ def preparation(bill: Account, decisions: Sequence[Taken]) -> Preparation:
     )
 
 
-def _figure(taken: Taken, name: str) -> int:
+def _figure(taken: TakenDecision, name: str) -> int:
     value = taken.facts.get(name, 0)
     return value if isinstance(value, int) else 0

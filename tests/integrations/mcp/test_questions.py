@@ -60,7 +60,7 @@ async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> N
     async with asking(db) as client:
         whole = (await ask(client, "digests"))["digests"]
         assert len(whole) >= 2
-        assert [row["round"] for row in whole] == list(range(1, len(whole) + 1))
+        assert [row["compaction_number"] for row in whole] == list(range(1, len(whole) + 1))
         assert whole[0]["entries"]["files_written"][0]["file"] == "src/part_0.py"
         (one,) = (await ask(client, "digests", path="src/part_0.py"))["digests"]
         assert one["entries"].keys() == {"files_written"}
@@ -77,8 +77,8 @@ async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> N
         ({"tool": "Edit"}, False),
         ({"error_text": "assert 0"}, True),
         ({"failed": True}, True),
-        ({"rounds": "1"}, True),
-        ({"rounds": "90-99"}, False),
+        ({"compaction_numbers": "1"}, True),
+        ({"compaction_numbers": "90-99"}, False),
         ({"reverted": True}, False),
         ({"conversation": "work"}, True),
         ({"since": instant_text(after(3_600))}, False),

@@ -130,7 +130,7 @@ async def test_structured_answers_keep_the_schema_that_the_tool_declares(
         ("search", {"text": "login", "conversation": "nothing"}, ["no 'nothing'"]),
         ("search", {"text": "..."}, ["word"]),
         ("digests", {"path": "[z-a]"}, ["path"]),
-        ("digests", {"rounds": "4-2"}, ["4-2", "smaller number first"]),
+        ("digests", {"compaction_numbers": "4-2"}, ["4-2", "smaller number first"]),
         (
             "read",
             {"conversation": "work", "offset": -1},

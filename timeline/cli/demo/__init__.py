@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
-    from timeline.projection.reports import Taken
+    from timeline.projection.reports import TakenDecision
 
 
 _MARKS: Final = {"covered": "░", "summary": "▓", "carried": "◆", "visible": "█"}
@@ -100,7 +100,7 @@ class Fold:
     call: int
     before: Window
     after: Window
-    taken: Taken
+    taken: TakenDecision
 
 
 async def demo(db: str | None) -> int:

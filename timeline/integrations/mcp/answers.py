@@ -71,7 +71,7 @@ class DigestRow(Frozen):
 
     conversation: str
     version: int
-    round: int
+    compaction_number: int
     at: str
     summary: str
     before_tokens: int
@@ -83,7 +83,7 @@ class DigestRow(Frozen):
     def text(self) -> str:
         """Return a heading and a line an entry."""
         gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
-        lines = [f"{self.summary}  in {self.conversation}, compaction {self.round}, {self.at[:16]}{gone}"]
+        lines = [f"{self.summary}  in {self.conversation}, compaction {self.compaction_number}, {self.at[:16]}{gone}"]
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
         lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]

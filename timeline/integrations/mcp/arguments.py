@@ -101,7 +101,7 @@ class DigestsArguments(Arguments):
     command: Annotated[str | None, Field(description="Only where a shell command contains this as it stands.")] = None
     failed: Annotated[bool, Field(description="Only where something failed.")] = False
     error_text: Annotated[str | None, Field(description="Only where an error's text contains this.")] = None
-    rounds: Annotated[
+    compaction_numbers: Annotated[
         str | None,
         StringConstraints(pattern=r"^\d{1,9}(-\d{1,9})?$"),
         Field(description="Only a conversation's n-th compaction: 3, or 2-4."),

@@ -184,7 +184,7 @@ class Questions:
             row = DigestRow(
                 conversation=stored.conversation,
                 version=stored.version,
-                round=stored.round,
+                compaction_number=stored.compaction_number,
                 at=instant_text(stored.at),
                 summary=stored.summary,
                 before_tokens=stored.before_tokens,
@@ -220,10 +220,12 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
     Raises:
         InvalidFilter: the range of compactions goes backwards.
     """
-    first, _, last = (asked.rounds or "").partition("-")
+    first, _, last = (asked.compaction_numbers or "").partition("-")
     rounds = range(int(first), int(last or first) + 1) if first else None
     if rounds is not None and not rounds:
-        raise InvalidFilter("rounds", f"{asked.rounds} goes backwards: write the smaller number first")
+        raise InvalidFilter(
+            "compaction_numbers", f"{asked.compaction_numbers} goes backwards: write the smaller number first"
+        )
     return {
         "conversation": asked.conversation,
         "since": asked.since,
@@ -232,7 +234,7 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
         "path_glob": asked.path,
         "command": asked.command,
         "error": asked.error_text if asked.error_text is not None else asked.failed or None,
-        "round": rounds,
+        "compaction_number": rounds,
         "reverted": asked.reverted,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.agent.deduplication import signature
+from timeline.agent.deduplication import content_key
 from timeline.blocks import Reasoning
 from timeline.events import BlockRedacted, BlocksHidden, appended_block
 from timeline.fold.window import tombstone
@@ -90,7 +90,7 @@ def _said(block: Block) -> Any:
     if isinstance(block, Reasoning):
         data = block.data if isinstance(block.data, dict) else {}
         return [block.text, data.get("encrypted_content")]
-    return signature(block)
+    return content_key(block)
 
 
 def _items(events: Sequence[Event], *, whole: bool) -> list[Stored]:
