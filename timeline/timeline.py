@@ -272,8 +272,8 @@ class Timeline(TimelineView):
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
         policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        dry = DryRunLog(self._store, fold)
-        return TimelineView(ConversationView(self._store, dry, clock, self._conversation.equipment, policy))
+        log = DryRunLog(self._store, fold)
+        return TimelineView(ConversationView(self._store, log, clock, self._conversation.equipment, policy))
 
     async def fork(
         self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None

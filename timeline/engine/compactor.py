@@ -111,7 +111,7 @@ class Compactor:
     logger: logging.Logger = _LOGGER
 
     def dry_run(self) -> Compactor:
-        """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry``."""
+        """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry_run``."""
         return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_RUN_LOGGER)
 
 
