@@ -42,14 +42,14 @@ class FallbackSummarizer:
     """Asks summarizers in order until one gives a usable answer.
 
     An answer is usable when it is a `Summary` whose text can be stored, shows something, and counts at most
-    ``request.max_tokens``.
+    ``request.max_tokens``, and whose author and usage can be stored beside it.
 
     Args:
         first: the summarizer to ask first.
         others: the summarizers to ask when it fails, in order.
         seconds: time for each of them. Unless given, the remaining summarizers share the rest of the caller's own
             deadline equally: of two, with 110 seconds for a summary, the first has 55.
-        edit: changes an answer's text before it is checked, for example removes a heading.
+        edit: changes an answer's text before it is judged, for example removes a heading.
     """
 
     def __init__(
@@ -106,13 +106,14 @@ class FallbackSummarizer:
             return _Failure(f"the answer is an object of type {type(answer).__name__}, not a Summary", "error")
         if not isinstance(answer.text, str):
             return _Failure(f"the answer's text is an object of type {type(answer.text).__name__}", "error")
-        if (failure := _too_much(answer.text, request) or _nameless(answer)) is not None:
+        if isinstance(answer.fallback_reason, str):
+            answer = replace(answer, fallback_reason=repair_text(answer.fallback_reason))
+        # Before the edit: a text of 10 MB, or one that is no UTF-8, is not worth editing.
+        if (failure := _absurd(answer.text, request) or _nameless(answer)) is not None:
             return failure
-        text = answer.text if self._edit is None else self._edit(request, answer.text)
-        if not shows(text):
-            return _Failure("the answer is empty", "empty")
-        said = answer.fallback_reason
-        return replace(answer, text=text, fallback_reason=said and repair_text(said))
+        if self._edit is not None:
+            answer = replace(answer, text=self._edit(request, answer.text))
+        return _empty(answer.text) or _too_long(answer.text, request) or answer
 
 
 def _share(left: int) -> float:
@@ -162,7 +163,7 @@ def _failed(summarizer: Summarizer, problem: str, cause: Cause, error: BaseExcep
 
 
 def _signal(error: BaseException) -> BaseException | None:
-    """Return the exception in an error that ends the program: itself, or the first of its group; None for a failure."""
+    """Return the program-ending exception: the error itself, or the first in its group. None for a failure."""
     if isinstance(error, SIGNALS):
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -170,26 +171,35 @@ def _signal(error: BaseException) -> BaseException | None:
     return None
 
 
-def _too_much(text: str, request: SummaryRequest) -> _Failure | None:
-    """Refuse a text that cannot be stored, or is too long, at a cost that does not grow with its length."""
-    most, counter = request.max_tokens, request.counter
+def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
+    """Refuse a text that cannot be stored, or is many times too long: counting it would take seconds."""
+    most = _ABSURD * request.max_tokens
     try:
         text.encode()
     except UnicodeEncodeError as error:
         return _Failure(f"the answer cannot be stored as UTF-8: {error.reason} at character {error.start}", "error")
-    if len(counter.truncate(text, _ABSURD * most)) < len(text):
-        return _Failure(f"the answer has more than {_ABSURD * most} tokens where {most} are allowed", "too_long")
-    if (tokens := counter.count(text)) > most:
-        return _Failure(f"the answer has {tokens} tokens where {most} are allowed", "too_long")
+    if len(request.counter.truncate(text, most)) < len(text):
+        return _Failure(f"the answer has more than {most} tokens where {request.max_tokens} are allowed", "too_long")
     return None
+
+
+def _empty(text: str) -> _Failure | None:
+    """Refuse a text that shows nothing."""
+    return None if shows(text) else _Failure("the answer is empty", "empty")
+
+
+def _too_long(text: str, request: SummaryRequest) -> _Failure | None:
+    """Refuse a text above its cap."""
+    tokens = request.counter.count(text)
+    if tokens <= request.max_tokens:
+        return None
+    return _Failure(f"the answer has {tokens} tokens where {request.max_tokens} are allowed", "too_long")
 
 
 def _nameless(answer: Summary) -> _Failure | None:
     """Refuse an answer whose author or usage cannot be stored beside it."""
-    said = {name: getattr(answer, name) for name in WrittenBy.model_fields}
-    said["fallback_reason"] = answer.fallback_reason and repair_text(answer.fallback_reason)
     try:
-        WrittenBy.model_validate(said).model_dump_json()
+        WrittenBy.model_validate({name: getattr(answer, name) for name in WrittenBy.model_fields}).model_dump_json()
     except ValueError as error:
         return _Failure(f"what the answer says of its author cannot be stored: {described(error)}", "error")
     if not isinstance(answer.usage, Usage | None):

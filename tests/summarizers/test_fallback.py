@@ -129,3 +129,26 @@ async def test_those_that_are_asked_share_the_time_that_their_caller_has() -> No
         answer = await chain.summarize(REQUEST)
     assert answer.text == "in time"
     assert answer.fallback_reason == "silent: no answer within 0.1 s; silent: no answer within 0.1 s"
+
+
+async def test_an_answer_is_judged_as_it_will_be_used() -> None:
+    """A heading that the form adds by itself is taken off first: it neither fills an answer nor makes it too long."""
+    long = "HEADING " * 60 + "\n" + "word " * 45
+
+    def without_heading(_: SummaryRequest, text: str) -> str:
+        return text.rpartition("\n")[2].strip()
+
+    chain = FallbackSummarizer(Scripted(Summary(long, "scripted")), edit=without_heading)
+    assert (await chain.summarize(REQUEST)).text == ("word " * 45).strip()
+    grown = FallbackSummarizer(Scripted(Summary("word", "scripted")), edit=lambda _, text: text * 60)
+    with pytest.raises(SummarizerFailed, match="tokens where 50 are allowed"):
+        await grown.summarize(REQUEST)
+
+
+async def test_a_reason_that_is_no_text_is_a_failure_and_no_crash() -> None:
+    """What an application says of its summarizer is checked as its answer is."""
+    wrong: Any = 5
+    chain = FallbackSummarizer(Scripted(Summary("fine", "scripted", fallback_reason=wrong)), ExtractiveSummarizer())
+    answer = await chain.summarize(REQUEST)
+    assert answer.summarizer == "extractive"
+    assert "what the answer says of its author cannot be stored" in (answer.fallback_reason or "")

@@ -195,7 +195,7 @@ def test_a_text_in_which_the_room_ran_out_is_an_answer_like_any_other() -> None:
 )
 def test_an_unknown_shape_is_a_typed_error_that_names_what_is_accepted(reply: Any) -> None:
     """Nothing is guessed into a response."""
-    with pytest.raises(UnknownResponse, match="Anthropic message, an OpenAI chat completion, an OpenAI response and a"):
+    with pytest.raises(UnknownResponse, match="Anthropic message, an OpenAI chat completion, an OpenAI response or a"):
         read(reply)
 
 
