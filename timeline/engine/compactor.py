@@ -96,7 +96,7 @@ async def still_valid(log: Log, plan: Plan) -> bool:
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_RUN_LOGGER: Final = logging.getLogger("timeline.dry_run")
 _PLANS: Final = 2
-"""At most two plans are carried out: a second one if the first plan's range changed before the commit (design: Commit)."""
+"""How many plans are carried out: a second one if the first plan's range changed before the commit (design: Commit)."""
 
 
 @dataclass(frozen=True, slots=True)
