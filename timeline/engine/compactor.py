@@ -169,7 +169,8 @@ async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | N
     Args:
         pressure: the log, and how far it is to come down.
         step: the step.
-        begun_with: the messages' tokens before the hiding step that ran first; None if no step hid anything.
+        begun_with: the messages' tokens before the hiding step that ran first; None if no step hid anything since the
+            last covering one.
 
     Raises:
         CompactionInProgress: another writer compacts, and ``pressure.wait`` is False.
