@@ -1,7 +1,7 @@
 """Bind the writing connection to the file that it was opened on, so that no answer comes from another file.
 
-Every piece of work is done first and the file is checked after it, before its answer goes out. A swapped database is
-left at once, in a way that keeps the file in its place whole, and is never written to again.
+Every piece of work is done first and the file is checked after it, before its answer goes out. If the file was swapped,
+close the connection without damaging the file now at the path, and never write again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Held:
         return self._change
 
     def _leave(self, change: Change) -> None:
-        """Close the connection to a file that was swapped, without damage to the file in its place.
+        """Close the connection to a swapped file without damaging the file now at its path.
 
         SQLite takes a write-ahead log beside another database for that database's own, and damages it
         (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use). The reading
@@ -112,8 +112,8 @@ class Held:
                     os.replace(identity.log, f"{identity.log}.{uuid4().hex[:8]}")  # noqa: PTH105 - as all of these
                     self._remove_index()
             case Change.BESIDE:
-                # The next process to open the database reads a log in its place. A deleted log is copied while this
-                # connection has it open, unless others have begun another one.
+                # A log still at its path is read by the next process. If it was deleted and no other was begun, copy it
+                # now, while we have it open.
                 if not identity.has_log() and not _has_content(identity.log):
                     self._tend("PRAGMA wal_checkpoint(PASSIVE)")
                 self.connection.close()

@@ -23,8 +23,9 @@ _Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
 
 BESIDE_EVERY: Final = 0.05
-"""Least seconds between two checks of the files beside the database. Appends to a deleted log are copied into the
-database when that is found, so they can wait; each call of `os.stat` is some 2 % of a fast append."""
+"""Least seconds between two checks of the files beside the database. The check may be late: once it finds the log
+deleted, the appends in it are copied into the database. A check at every append costs some 2 % of a fast append for
+each call of `os.stat`."""
 _AT_REST: Final = 0.5
 """Seconds without a change after which a file counts as no longer written to."""
 _PAUSE: Final = 0.02
@@ -68,7 +69,7 @@ class Identity:
     """The files of one open database, as they were when it was opened.
 
     Args:
-        file: names the database, also through links.
+        file: the database's path; it may be a symbolic link.
         opened: its `os.stat` right after SQLite had opened it.
         connection: a connection in WAL mode.
 

@@ -65,6 +65,7 @@ def test_version_is_the_packages_own(run: Callable[..., Done]) -> None:
     [
         (["nope"], "nope"),
         (["show"], "ID"),
+        (["show"], "timeline ls"),
         (["ls", "--nope"], "--nope"),
         (["render", "a", "--max-tokens", "many"], "--max-tokens"),
         (["export", "a", "--format", "pdf"], "pdf"),

@@ -31,7 +31,7 @@ def run_of(
         file=file,
         conversation=conversation,
         policy=policy,
-        digest=policy,
+        policy_hash=policy,
         max_tokens=limit,
         fixed=0,
         measured_fixed=0,

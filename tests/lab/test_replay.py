@@ -165,10 +165,10 @@ async def test_a_prefix_is_lost_to_the_pause_or_to_the_decision() -> None:
 
 
 async def test_a_summary_is_priced_as_the_call_that_it_would_be() -> None:
-    """What is folded goes in by itself, what is written comes out at the price of an answer."""
+    """What is covered goes in by itself, what is written comes out at the price of an answer."""
     found = await ran("goose", 30_000)
     [row, *_] = [row for row in found.rows if row.compactions]
-    assert row.summary_read >= row.folded > 0
+    assert row.summary_read >= row.covered_tokens > 0
     assert row.summary_units == pytest.approx(row.summary_read + 5 * row.summary_written)
 
 
@@ -199,7 +199,7 @@ async def test_a_thought_that_nobody_signed_is_not_sent_and_not_in_sight(*, sign
 
 
 async def test_a_need_is_hidden_where_the_newest_content_is_not_in_sight() -> None:
-    """A file that is read, folded away and edited then; one that was read again behind the cut is in sight."""
+    """A file that is read, covered and edited then; one that was read again behind the cut is in sight."""
     talk = Talk()
     talk.ask("Read two files.")
     talk.respond(("Read", {"file_path": "old.py"}, code("old", 200)), ("Read", {"file_path": "new.py"}, code("new", 5)))

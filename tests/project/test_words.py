@@ -67,6 +67,7 @@ RETIRED_IN: Final = {
     "timeline/engine/compactor.py": {"Asked": "SummaryRequestLog", "ask": "request_summary", "dry": "dry_run"},
     "timeline/engine/equipment.py": {"under": "compactor"},
     "timeline/engine/summarizing.py": {"Asked": "SummaryRequestLog", "ask": "request_summary"},
+    "timeline/lab/results.py": {"digest": "policy_hash", "folded": "covered_tokens"},
     "timeline/log/stored.py": {"announce": "notify", "dry": "dry_run"},
     "timeline/log/wakeups.py": {"announce": "notify"},
     "timeline/planning/account.py": {"lines": "limits_of_policy"},

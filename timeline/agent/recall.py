@@ -1,9 +1,9 @@
 """The recall tool: the model reads the block behind a path that its context printed.
 
-A model's call may be wrong in every way, and the answer is all that it can learn from: so an error is plain text, with
-the nearest paths that exist. Long content comes in pieces, measured in characters: any content can be divided by them,
-unlike by lines, and they mean the same to everyone, unlike tokens. Pictures come as pictures, in a block that each wire
-sends in its own way: inside the result, or, if a result can only be text, as the user's next message.
+The model may call the tool wrongly in any way and learns only from the answer; so an error is plain text, and for an
+unknown path it lists the nearest paths. Long content comes in pieces, counted in characters: content may have no line
+breaks, and models count tokens differently. Pictures come as pictures, in a block that each wire sends in its own way:
+inside the result, or, if a result can only be text, as the user's next message.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ class RecallTool:
     async def answer(self, call: ToolCall) -> ToolResult:
         """Answer a call of the model with the block to append, including the pictures and documents at its path.
 
-        The result's ``data`` holds them as they were recorded, if the wire has a form for them, up to 5 MB encoded
-        together. A wire sends them inside the result; OpenAI's chat completions, whose results are text only, send them
-        in the user's next message.
+        They come only with offset 0: the result's ``data`` then holds them as they were recorded, if the wire has a
+        form for them, up to 5 MB encoded together. A wire sends them inside the result; OpenAI's chat completions,
+        whose results are text only, send them in the user's next message.
 
         Raises:
             StoreError: the store cannot be read.
@@ -230,7 +230,7 @@ class RecallTool:
         return Recalled(told, "found", block.path, asked.offset, end, len(content))
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
-        """Cut a piece that fits the budget, at the end of a line where one ends in its second half."""
+        """Return the longest piece that fits; if a line ends in the piece's second half, stop there."""
         wanted = content[asked.offset :] if asked.limit is None else content[asked.offset :][: asked.limit]
         piece = self._counter.truncate(wanted, max(1, self.max_tokens - spent - _FRAME_TOKENS))
         if len(piece) == len(wanted):
@@ -296,7 +296,7 @@ def _asked(arguments: Any) -> _Asked | str:
     try:
         offset, limit = _number(told.get("offset")), _number(told.get("limit"))
     except ValueError:
-        return "[malformed arguments] offset and limit are whole numbers of characters, not below 0 and 1."
+        return "[malformed arguments] offset and limit are whole numbers of characters, 0 or more; limit 0 sets none."
     return _Asked(path, offset or 0, limit or None)
 
 

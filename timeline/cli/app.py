@@ -144,8 +144,8 @@ app.command()(lab)
 def ls(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """List the conversations of a database.
 
-    "version" is the number of the newest event; "window from" is the version at which the part that a render still
-    reads begins.
+    version: the number of the newest event. window from: the version at which the live window begins; what lies before
+    it is covered by a summary.
     """
     from timeline.cli import listing
 

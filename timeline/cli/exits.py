@@ -96,6 +96,8 @@ def _usage_line(error: BaseException) -> str:
     problem = _flat(error.format_message())  # type: ignore[attr-defined]  # every one of them has it
     if not problem.endswith((".", "?", "!")):  # "No such command 'shw'. Did you mean 'show'?" is complete
         problem += "."
+    if problem.startswith("Missing") and getattr(getattr(error, "param", None), "metavar", None) == "ID":
+        return f"{problem} List the conversations: timeline ls. Try: {command} --help"
     return f"{problem} Try: {command} --help"
 
 

@@ -77,7 +77,7 @@ _HARMLESS: Final = (
     PrefixChanged,
     ToolsChanged,
 )
-"""Events that leave a plan valid: they come behind its range, or change nothing in it."""
+"""Events that leave a plan valid. Each appends after the plan's range, or changes nothing inside it."""
 
 
 async def still_valid(log: Log, plan: Plan) -> bool:
@@ -96,7 +96,7 @@ async def still_valid(log: Log, plan: Plan) -> bool:
 _LOGGER: Final = logging.getLogger("timeline")
 _DRY_RUN_LOGGER: Final = logging.getLogger("timeline.dry_run")
 _PLANS: Final = 2
-"""How many plans a compaction makes: one more after the range of the first one changed (design: Commit)."""
+"""How many plans are carried out: a second one if the first plan's range changed before the commit (design: Commit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | N
     Args:
         pressure: the log, and how far it is to come down.
         step: the step.
-        begun_with: the messages' tokens when this compaction began by hiding, which was not enough; None if it begins
-            here.
+        begun_with: the messages' tokens before the hiding step that ran first; None if no step hid anything since the
+            last covering one.
 
     Raises:
         CompactionInProgress: another writer compacts, and ``pressure.wait`` is False.
@@ -192,7 +192,7 @@ async def set_back(
     cause: Cause | None = None,
     asked: SummaryRequestLog | None = None,
 ) -> None:
-    """Record a refusal or failure, unless the same one is on record already.
+    """Record a refusal or failure. Without a lease to end, one that is on record already is not recorded again.
 
     The next try waits until the visible tokens grew by as much as a compaction has to free: a conversation that cannot
     be compacted is not planned again at every render (design: Invariants, 3).
@@ -286,7 +286,7 @@ class _Compaction:
         )
 
     def _is_called_off(self) -> bool:
-        """Return whether another writer took the compaction over, or an undo holds this policy since then."""
+        """Return whether to stop: the lease is lost, or an undo made meanwhile forbids this policy to compact."""
         held = self.pressure.window.is_held_under(self.pressure.policy.hash())
         return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
@@ -374,7 +374,8 @@ class _Compaction:
             own = {"lease": self.lease, "messages": len(messages(plan.covered))}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
         elif self.lease is not None:
-            # Planned anew, it covers nothing: end the lease, so that no writer waits for a summary.
+            # The new plan covers nothing: record a failure to end our lease, or other writers wait for a summary that
+            # never comes.
             detail = "only previews were left to make"
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.previews:

@@ -1,10 +1,10 @@
 """Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
 1. The cache is cold: hide; a policy with ``compact_when_cold`` may compact at once, too.
-2. Above the trigger: hide with a warm cache, where the policy allows it and it frees enough.
+2. Above the trigger: hide whether the cache is cold or warm, where the policy allows it and it frees enough.
 3. Still too large: compact.
 
-Hiding comes first because it costs nothing: it may spare the summary (design: Hiding).
+Hiding comes first because it needs no model call and may make the summary unnecessary (design: Hiding).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def take_due_decisions(pressure: Pressure, accounts: AccountCache) -> list
     next render then has nothing left to decide, and keeps the prefix.
 
     Args:
-        pressure: the log of the render; the reason is set here.
+        pressure: the log to make smaller; its ``reason`` is ignored, each decision sets its own.
         accounts: draws up the accounts.
     """
     decisions = _DueDecisions(pressure, accounts)
@@ -64,7 +64,7 @@ async def take_due_decisions(pressure: Pressure, accounts: AccountCache) -> list
 class _DueDecisions:
     """One pass under way.
 
-    ``pressed`` says that blocks were hidden with a warm cache. A compaction then follows down to the target.
+    ``pressed``: the pressure batch hid something; `compact` then goes on until the total is within the target.
     """
 
     def __init__(self, pressure: Pressure, accounts: AccountCache) -> None:
@@ -88,13 +88,15 @@ class _DueDecisions:
     async def hide(self, hiding: Hiding) -> None:
         """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.
 
-        Cold goes first: the prefix is written anew anyway, so that batch is free, and may spare the one under pressure.
+        Cold goes first: the provider rewrites the prefix anyway, so the cold batch costs nothing extra and may make the
+        pressure batch unnecessary.
         """
         if self.cold is not None:
             await self._hide(hiding, "cold", hiding.minimum, self.cold.facts())
         if hiding.pressure_minimum is not None and self.account.over_trigger:
             self.pressed = await self._hide(hiding, "pressure", hiding.pressure_minimum, {})
-        if owes_notice(self.pressure.window):  # checked before the lock, too: a render without decisions takes none
+        # Check before taking the log's lock: a render with nothing to decide never takes it.
+        if owes_notice(self.pressure.window):
             await self._tell()
 
     async def _hide(self, hiding: Hiding, reason: str, share: float, facts: dict[str, int]) -> bool:
@@ -138,7 +140,7 @@ class _DueDecisions:
     async def compact(self) -> None:
         """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
 
-        It waits for another writer's compaction before its own, since that may leave nothing to do.
+        Above the limit it first waits for another writer's compaction, since that may leave nothing to do.
         """
         left = self.policy.attempts
         while left:
@@ -179,8 +181,9 @@ class _DueDecisions:
     def _stands_back(self) -> bool:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
-        An undo holds until a compaction is forced. A refusal or failure holds until the messages grew enough; above the
-        limit, only until a block is new or shown differently, since without a compaction the render fails.
+        An undo holds until a compaction is forced. A refusal or failure holds until the messages grew enough. Above the
+        limit a render fails without a compaction, so there a refusal or failure holds only until a block is appended or
+        is displayed differently.
         """
         window, due = self.pressure.window, self.account
         if window.is_held_under(self.policy.hash()):
@@ -201,7 +204,10 @@ class _DueDecisions:
         return stands
 
     async def _others(self) -> bool:
-        """Above the limit, wait for another writer's compaction; return whether there was one, and it ended."""
+        """Above the limit, wait for another writer's compaction.
+
+        Return True if another writer held the lease and has given it up.
+        """
         lease = self.pressure.window.lease
         if lease is None or self.pressure.now >= lease.expires_at or self.account.total <= self.account.limit:
             return False
@@ -209,7 +215,8 @@ class _DueDecisions:
             now = await take_turn(self.log, self.pressure.now, wait=True)
         except CompactionInProgress:  # a hook of that very compaction renders here: it would wait for itself
             return False
-        self.pressure = replace(self.pressure, now=now)  # past an expired lease's end: no second wait for it
+        # If the lease expired, `now` is past its end, so the next attempt does not wait for it again.
+        self.pressure = replace(self.pressure, now=now)
         return self.pressure.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:

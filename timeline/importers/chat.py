@@ -62,13 +62,13 @@ def form_of(message: Any) -> Dialect | None:
     return "openai_chat" if types & _OPENAI_PARTS or is_openai else None
 
 
-def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
+def read_chat(document: Any, name: str, file_hash: str) -> list[Recording]:
     """Read a chat document; the list is empty if it has no message.
 
     Args:
         document: the decoded JSON.
         name: the file's name without its extension; the conversation's id begins with it.
-        digest: the hash of the file; the id ends with it.
+        file_hash: the hash of the file; the id ends with it.
     """
     dialect = dialect_of(document)
     messages = messages_of(document) or []
@@ -80,7 +80,7 @@ def read_chat(document: Any, name: str, digest: str) -> list[Recording]:
     for number, message in enumerate(messages, start=1):
         reader.read(message, number)
     events = reader.builder.finish()
-    return [Recording(f"{name}-{digest[:12]}", events, report, short_title(reader.first_prompt))] if events else []
+    return [Recording(f"{name}-{file_hash[:12]}", events, report, short_title(reader.first_prompt))] if events else []
 
 
 def _system_of(document: Any, dialect: Dialect) -> str:

@@ -45,13 +45,13 @@ def _shows_its_form(item: Item) -> bool:
     return text_of(item, "type") in _ITEMS or any(text_of(part, "type") in _PARTS for part in parts)
 
 
-def read_responses(document: Any, name: str, digest: str) -> list[Recording]:
+def read_responses(document: Any, name: str, file_hash: str) -> list[Recording]:
     """Read a document that `is_responses` recognises; the list is empty if it has no message.
 
     Args:
         document: the decoded JSON.
         name: the file's name without its extension; the conversation's id begins with it.
-        digest: the hash of the file; the id ends with it.
+        file_hash: the hash of the file; the id ends with it.
     """
     items = document["input"] if isinstance(document, dict) else document
     report = Report(format=FORMAT, lines=len(items), records=len(items))
@@ -63,7 +63,7 @@ def read_responses(document: Any, name: str, digest: str) -> list[Recording]:
     for number, item in _said(items):
         reader.read(item, Origin(f"item-{number}", number, UNKNOWN_TIME + timedelta(seconds=number)))
     events = builder.finish()
-    return [Recording(f"{name}-{digest[:12]}", events, report, short_title(builder.first_prompt))] if events else []
+    return [Recording(f"{name}-{file_hash[:12]}", events, report, short_title(builder.first_prompt))] if events else []
 
 
 def _instructions(document: Any) -> str:

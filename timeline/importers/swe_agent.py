@@ -50,15 +50,15 @@ def is_swe_agent(value: Any) -> bool:
     )
 
 
-def read_swe_agent(document: Entry, name: str, digest: str) -> list[Recording]:
+def read_swe_agent(document: Entry, name: str, file_hash: str) -> list[Recording]:
     """Read a trajectory: the agent's conversation, those of its helpers, then those of other attempts.
 
     Args:
         document: the decoded JSON, one that `is_swe_agent` recognises.
         name: the file's name without its extension; the conversation's id begins with it.
-        digest: the hash of the file; the id ends with it.
+        file_hash: the hash of the file; the id ends with it.
     """
-    id_ = f"{name}-{digest[:12]}"
+    id_ = f"{name}-{file_hash[:12]}"
     found = _read_run(document, id_)
     for number, attempt in enumerate(_objects(document, "attempts"), start=1):
         if attempt.get("history") != document.get("history"):

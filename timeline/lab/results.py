@@ -17,7 +17,7 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
 
 
@@ -42,7 +42,7 @@ class CallRow(Frozen):
         hidden: blocks that were hidden, or reduced to a preview, right before this call.
         compactions: compactions right before this call.
         splits: how many of these cut inside a turn.
-        folded: tokens that these covered.
+        covered_tokens: tokens that these covered.
         summary_read, summary_written: tokens that their summarizer read, and wrote.
         summary_units, summary_money: cost of these.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
@@ -72,7 +72,7 @@ class CallRow(Frozen):
     hidden: int = 0
     compactions: int = 0
     splits: int = 0
-    folded: int = 0
+    covered_tokens: int = 0
     summary_read: int = 0
     summary_written: int = 0
     summary_units: float = 0.0
@@ -173,7 +173,7 @@ class RunResult(Frozen):
         conversation: its id; a file may contain several.
         subagent: whether it is a subagent's.
         policy: the policy's name.
-        digest: the policy's hash.
+        policy_hash: the policy's hash.
         max_tokens: the limit.
         fixed: tokens of system prompt and tools, as sent.
         measured_fixed: the same as measured; more than ``fixed`` if that would not leave room in the limit.
@@ -186,7 +186,7 @@ class RunResult(Frozen):
     conversation: str
     subagent: bool = False
     policy: str
-    digest: str
+    policy_hash: str
     max_tokens: int
     fixed: int
     measured_fixed: int

@@ -190,7 +190,10 @@ async def _follow(
 
 
 async def _later_end(store: EventStore, source: _Source, place: int, interval: float) -> int:
-    """Return the end of the log, at once if it is behind a place, else the old one after a sleep or a wake-up."""
+    """Return the log's end.
+
+    If nothing is newer than ``place``, first sleep for the interval or until an append; the caller then asks again.
+    """
     with waiting(
         store, source.conversation, TYPES
     ) as here:  # before the look: an append right after it wakes the sleeper

@@ -1,7 +1,8 @@
 """Work out what a compaction of a range of the window covers, carries and costs. All cuts share it.
 
 A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
-groups inside it, and open calls with their groups, stay visible; so do the prompts of a turn that the cut splits.
+groups inside it, and open calls with their groups, stay visible; so do the first and the newest prompt of a turn that a
+[cut_point] cut splits.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The range of a compaction, by position, and the messages' tokens after it, without any previews.
+    """The items that one compaction covers and carries, by position.
 
-    ``prefix_turn_id`` is the split turn, where its beginning is summarised separately.
+    Attributes:
+        prefix_turn_id: the split turn's id if its beginning gets a summary part of its own; else None.
+        after: the messages' tokens once the compaction is done, not counting previews' savings.
     """
 
     start: int
@@ -66,7 +69,10 @@ class Ranges:
         return self.before.messages - after >= self.least
 
     def before_cut(self, end: int) -> Range:
-        """Return the range of all items before a [cut_point] cut; the prompts of a turn that it splits stay visible."""
+        """Return the range of all items before a [cut_point] cut.
+
+        Of a turn that the cut splits, the first and the newest prompt before the cut stay visible.
+        """
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
@@ -230,8 +236,10 @@ class Ranges:
     def _caps(self, covered: Sequence[int], prefix_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
         """Return the caps of the summary's parts.
 
-        A cap is the least of the policy's cap, a share of the room, and the old text plus half of the new messages. A
-        part without new messages keeps its text verbatim, and counts as long as that is.
+        The cap of ``history`` or ``turn_prefix`` is the least of the policy's cap, a share of the room, and the larger
+        of `LEAST_SUMMARY` and the old text plus half of the new messages. A part without new messages keeps its text
+        verbatim, and counts as long as that is. The cap of ``digest`` is the least of the policy's, a share of the room
+        and a quarter of the new messages, or 0 if the policy's form has no record.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
         new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == prefix_turn_id)
@@ -266,6 +274,6 @@ class Ranges:
         return self.items[cut.end].block.turn_id
 
     def _spares(self, position: int, replacement: Replacement) -> int:
-        """Return the tokens that a preview saves of the block's text; those that the wire adds stay."""
+        """Return how many tokens the block's text shrinks by; the wire's overhead for the block does not change."""
         own = self.items[position].shown_tokens
         return scaled(own, self.policy) - scaled(replacement.tokens, self.policy)

@@ -220,7 +220,7 @@ _KEPT: Final = MemoryDigest(
     replaces="(Daftar ini menggantikan daftar sebelumnya.)",
     nothing="- tidak ada: keputusan sebelumnya tidak berlaku lagi",
 )
-"""The priority-chain design's heading; the other two lines are ours, as its prompt never shows two digests."""
+"""The priority-chain design's heading; the other two lines are ours, as its prompt never shows two memory digests."""
 _PROGRESS: Final = (
     "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
 )

@@ -20,7 +20,7 @@ class MemoryDigest(Frozen):
 
     Attributes:
         heading: the first line.
-        replaces: the last line, wherever an earlier digest may still be in view.
+        replaces: the last line, wherever an earlier stage digest may still be in view.
         nothing: the only line once rewinding removed the last decision.
     """
 

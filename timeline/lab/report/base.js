@@ -85,7 +85,7 @@ function column(pairs, length) {
   return whole;
 }
 
-const SPARSE = ["lost", "collapsed", "hidden", "compactions", "splits", "folded", "needs", "hidden_needs", "cause", "summary", "over_limit", "refused"];
+const SPARSE = ["lost", "collapsed", "hidden", "compactions", "splits", "covered_tokens", "needs", "hidden_needs", "cause", "summary", "over_limit", "refused"];
 
 /**
  * A run with all of its columns whole; unpacked when it is first asked for. `spent` is what a call costs with the

@@ -31,7 +31,7 @@ PARTS: Final = ("read", "written", "uncached", "summaries")
 _MILLION: Final = 1_000_000
 
 _DENSE: Final = ("read", "written", "uncached", "visible")
-_SPARSE: Final = ("lost", "collapsed", "hidden", "compactions", "splits", "folded", "needs", "hidden_needs")
+_SPARSE: Final = ("lost", "collapsed", "hidden", "compactions", "splits", "covered_tokens", "needs", "hidden_needs")
 _TOTALS: Final = ("calls", "units", "money", "compactions", "splits", "hides", "needs", "hidden_needs", "over_limit")
 _TOTALS_TOO: Final = ("orphans", "priced", "seconds", "write_share", "mean_visible", "mean_visible_at_end")
 

@@ -45,7 +45,7 @@ function happened(run, call) {
   if (run.refused[call]) return `refused: ${run.refused[call]}`;
   const cause = run.cause[call] ? text.cause(figures.causes[run.cause[call] - 1]) : "";
   return [
-    run.compactions[call] ? `${text.counted(run.compactions[call], "summary", "summaries")} of ${text.short(run.folded[call])} tokens${run.splits[call] ? ", cut inside a turn" : ""}` : "",
+    run.compactions[call] ? `${text.counted(run.compactions[call], "summary", "summaries")} of ${text.short(run.covered_tokens[call])} tokens${run.splits[call] ? ", cut inside a turn" : ""}` : "",
     run.hidden[call] ? `${text.counted(run.hidden[call], "block")} hidden` : "",
     cause ? `${run.collapsed[call] ? "cache broke" : "cache lost some"}, ${text.short(run.lost[call])} tokens: ${cause}` : "",
     run.hidden_needs[call] ? `${run.hidden_needs[call]} of ${text.counted(run.needs[call], "needed file")} out of sight` : "",
@@ -145,8 +145,8 @@ function eventList(run, recording, state) {
 function described(name, run) {
   const count = (lane) => run.read.filter((_, call) => lane.has(run, call)).length;
   const refused = run.refused.filter(Boolean).length;
-  const [broke, folded, hides, missed] = LANES.map(count);
-  return `${name}: tokens sent at each of ${text.counted(run.read.length, "call")}, at most ${text.short(Math.max(...run.tokens))}. The cache broke at ${broke}, summaries were written before ${folded}, blocks hidden before ${hides}, needed files out of sight at ${missed}${refused ? `, ${text.counted(refused, "call")} refused` : ""}. The list below says where.`;
+  const [broke, written, hides, missed] = LANES.map(count);
+  return `${name}: tokens sent at each of ${text.counted(run.read.length, "call")}, at most ${text.short(Math.max(...run.tokens))}. The cache broke at ${broke}, summaries were written before ${written}, blocks hidden before ${hides}, needed files out of sight at ${missed}${refused ? `, ${text.counted(refused, "call")} refused` : ""}. The list below says where.`;
 }
 
 function drawCharts(state) {
