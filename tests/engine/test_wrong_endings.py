@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 
+from tests.depth import full_depth, sampled
 from tests.scenes import Scribe, exchange, opened, payloads_of, prompt, turn
 from timeline.engine.lease import LEASE
 from timeline.errors import InvalidArgument, SummarizerFailed
@@ -24,7 +25,9 @@ from timeline.store.memory import MemoryStore
 from timeline.summarizers import ExtractiveSummarizer, FallbackSummarizer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from _pytest.mark import ParameterSet
 
     from timeline import Timeline
     from timeline.events import CompactionCompleted
@@ -33,6 +36,13 @@ if TYPE_CHECKING:
 SPLITTING: Final = ("balanced", "cut_point", "economical", "gentle", "none")
 """Presets whose cut counts tokens, so that it may fall inside a turn: history and turn prefix are two requests."""
 DEADLINE: Final = 0.05
+QUICK: Final = ("balanced", "keep_last", "keep_ratio", "priority_chain")
+"""A preset for each ``on_failure``; a quick run plays these, and CI all of them."""
+
+
+def by_depth(presets: Iterable[str]) -> list[ParameterSet]:
+    """Return presets as parameters, of which a quick run selects those in `QUICK`."""
+    return [pytest.param(preset, marks=() if preset in QUICK else full_depth) for preset in presets]
 
 
 class Panic(BaseException):
@@ -188,9 +198,10 @@ def check_written(timeline: Timeline, done: CompactionCompleted | None, problem:
     assert done.parts.history or done.parts.turn_prefix
 
 
+@sampled
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("second_round", [False, True], ids=["first", "second"])
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", by_depth(PRESETS))
 async def test_one_request_that_ends_wrongly_covers_nothing_without_a_summary(
     preset: str, ending: str, *, second_round: bool
 ) -> None:
@@ -210,10 +221,11 @@ async def test_one_request_that_ends_wrongly_covers_nothing_without_a_summary(
     await check_usable(timeline)
 
 
+@sampled
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kinds", [("history", "turn_prefix"), ("history",), ("turn_prefix",)], ids="+".join)
 @pytest.mark.parametrize("second_round", [False, True], ids=["first", "second"])
-@pytest.mark.parametrize("preset", SPLITTING)
+@pytest.mark.parametrize("preset", by_depth(SPLITTING))
 async def test_two_requests_of_which_one_ends_wrongly_have_both_an_answer(
     preset: str, ending: str, kinds: tuple[str, ...], *, second_round: bool
 ) -> None:
