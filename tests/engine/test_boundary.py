@@ -189,7 +189,7 @@ async def test_a_hook_that_pins_all_there_is_to_cover_leaves_no_lease_behind() -
 
     hooked = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=Hooks(on_before_compaction=before))
     context = await hooked.render(now=AT)
-    assert [taken.kind for taken in context.decisions][:1] == ["spilled"]
+    assert [taken.kind for taken in context.decisions][:1] == ["previewed"]
     assert await payloads_of(store, "compaction.started")
     assert hooked.window.lease is None
     assert (await hooked.verify()).ok

@@ -109,7 +109,7 @@ async def test_previews_alone_make_no_request() -> None:
     await timeline.append(prompt(9_000))
     context = await timeline.render()
     assert scribe.asked == []
-    assert [d.kind for d in context.decisions] == ["spilled"]
+    assert [d.kind for d in context.decisions] == ["previewed"]
     assert [event.type for event in await log_of(store)][2:] == ["blocks.hidden", "context.rendered"]
     assert "ar:turn_1.user.prompt" in context.neutral.entries[0].text
     assert (await timeline.read("ar:turn_1.user.prompt")).text == words(9_000)

@@ -390,7 +390,7 @@ async def test_the_previews_of_a_compaction_go_with_it() -> None:
     await timeline.append(*turn(1_500), prompt(), *exchange("a", 3_000))
     before = shown(timeline)
     context = await timeline.render(now=AT)
-    assert [taken.kind for taken in context.decisions] == ["compacted", "spilled"]
+    assert [taken.kind for taken in context.decisions] == ["compacted", "previewed"]
     await timeline.undo_compaction(now=AT)
     assert shown(timeline) == before
     assert (await timeline.verify()).ok

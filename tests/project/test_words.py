@@ -80,7 +80,6 @@ RETIRED_IN: Final = {
 STORED: Final = {
     "fold_when_cold": "stored policies have it, and logs name a policy by the hash of its text",
     "spill": "logs have it as the reason of an event",
-    "spilled": "a decision of this kind has it in applications' own logs and tables",
 }
 """Retired names that stay as texts, each with the reason."""
 

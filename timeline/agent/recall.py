@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk"]
 
-StandIn: TypeAlias = "Callable[[Part], str]"
+PartText: TypeAlias = "Callable[[Part], str]"
 """Returns the text that replaces a content part without text."""
 
 NAME: Final = "recall"
@@ -191,7 +191,7 @@ class RecallTool:
         path = asked.path.strip(_AROUND_PATH)
         return Recalled(await self._unknown(path), "unknown", path)
 
-    def _media(self, block: Block) -> tuple[list[JsonValue], StandIn]:
+    def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
         """Return the parts of a block to show, and the function that names each part in its text."""
         shown: list[JsonValue] = []
         notes: dict[int, str] = {}
@@ -208,7 +208,7 @@ class RecallTool:
             notes[id(part)] = f"[{part['type']}: comes with offset 0, {_PLACES[self._wire]}]"
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
-    async def _tell(self, block: Block, asked: _Asked, note: StandIn) -> Recalled:
+    async def _tell(self, block: Block, asked: _Asked, note: PartText) -> Recalled:
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
             told = f"[{block.path} · redacted] The content was erased for good and cannot be read back.{reason}"
@@ -331,7 +331,7 @@ def _what(block: Block) -> str:
     return named + failed + (f" · exit status {block.exit_status}" if block.exit_status is not None else "")
 
 
-def content_of(block: Block, note: StandIn) -> str:
+def content_of(block: Block, note: PartText) -> str:
     """Return a block's readable content: its text, its arguments or data as JSON, and the full digest of a summary.
 
     Of signed reasoning only the text is returned: only its provider can read the encrypted part. ``note`` returns the
@@ -370,7 +370,7 @@ def _has_form(part: Part, wire: RecallWire) -> bool:
             return file_of(part) is not None
 
 
-def _readable(value: Any, note: StandIn) -> Any:
+def _readable(value: Any, note: PartText) -> Any:
     """Replace pictures, documents and encoded strings in a value by notes."""
     if isinstance(value, dict) and value.get("type") in _MEDIA:
         return note(value)

@@ -446,7 +446,7 @@ class _Compaction:
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
                 taken.append(
-                    TakenDecision(kind="spilled", reason=payload.reason, facts={"blocks": len(payload.blocks)})
+                    TakenDecision(kind="previewed", reason=payload.reason, facts={"blocks": len(payload.blocks)})
                 )
         return taken
 

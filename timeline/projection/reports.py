@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class TakenDecision(Frozen):
     """A decision of this render: its kind, its reason and its figures."""
 
-    kind: Literal["hidden", "told", "compacted", "spilled", "held", "refused", "failed"]
+    kind: Literal["hidden", "told", "compacted", "previewed", "held", "refused", "failed"]
     reason: str
     facts: dict[str, int | str] = {}
 
     @property
     def made_room(self) -> bool:
         """Whether it made the context smaller."""
-        return self.kind in {"hidden", "compacted", "spilled"}
+        return self.kind in {"hidden", "compacted", "previewed"}
 
 
 class OverflowCheck(Frozen):
