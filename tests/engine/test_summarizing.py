@@ -162,7 +162,7 @@ async def test_an_error_an_empty_and_an_over_long_answer_are_failures(summarizer
 
 async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
     """Who wrote the summary, with model and prompt version."""
-    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), clock=StoppedClock(AT))
     await timeline.append(*FINISHED)
     await timeline.render()
     compaction = timeline.window.compaction
@@ -173,6 +173,7 @@ async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
         "prompt_version": "7",
         "fallback_reason": None,
         "usage": None,
+        "duration": None,
     }
 
 
