@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.compacting import FINISHED, POLICY, split
 from tests.scenes import (
+    AT,
     Interrupted,
     Mute,
     Scribe,
@@ -23,7 +24,7 @@ from tests.scenes import (
     turn,
     words,
 )
-from timeline.ports import Summary
+from timeline.ports import StoppedClock, Summary
 from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
