@@ -662,7 +662,7 @@ class Timeline(TimelineView):
         async def save(response: ModelResponse, duration: float | None) -> list[Block]:
             return await record_response(self._conversation, response, at, started_at=started_at, duration=duration)
 
-        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=self._calls.watch_of(stream))
+        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=self._calls.watch_of(stream, at))
 
     async def record_stream(
         self,
@@ -879,7 +879,7 @@ class Timeline(TimelineView):
             return await compact_to(self._pressure(context.account.fixed, now), target)
 
         async def measured(context: RenderedContext) -> T:
-            return await self._calls.measure(call(context))
+            return await (self._calls.measure(call(context)) if now is None else call(context))
 
         try:
             return await call_with_retry(measured, render=render, shrink=shrink, refused=refused)

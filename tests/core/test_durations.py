@@ -325,3 +325,34 @@ async def test_the_command_line_shows_durations(tmp_path: Path, capsys: pytest.C
     }
     assert ", in 1 min 16 s" in (await printed("digests")).splitlines()[0]
     assert [row["duration"] for row in json.loads(await printed("digests", "--json"))] == [76.0]
+
+
+async def test_a_call_at_a_given_time_reads_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay takes no time, and the same steps write the same log: nothing is measured."""
+
+    class Forbidden:
+        def now(self) -> datetime:
+            pytest.fail("the wall clock was read")
+
+        def monotonic(self) -> float:
+            pytest.fail("the monotonic clock was read")
+
+    monkeypatch.setattr("timeline.log.stopwatch.perf_counter", lambda: pytest.fail("the computer's clock was read"))
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=POLICY, summarizer=Scribe(), clock=Forbidden(), now=AT)
+    await timeline.append(*FULL, now=AT)
+    hook = timeline.step_hook("openai_chat")
+    await hook.prepare_step(messages=[{"role": "user", "content": "Hello?"}], now=AT)
+    await hook.on_step_finish(REPLY, now=AT)
+    await timeline.append(*FULL, now=AT)
+
+    async def ask(context: RenderedContext) -> dict[str, Any]:
+        del context
+        return {**REPLY, "id": "chatcmpl-2"}
+
+    await timeline.record(await timeline.retry_with_compaction(ask, now=AT), now=AT)
+    await timeline.undo_compaction(now=AT)
+    await timeline.compact(now=AT)
+    compactions = await payloads_of(store, "compaction.completed")
+    assert {(done.duration, done.written_by.duration) for done in compactions} == {(None, None)}
+    assert {called.duration for called in await payloads_of(store, "model.called")} == {None}

@@ -170,7 +170,7 @@ async def test_unpaired_counts_what_the_provider_would_refuse() -> None:
 
 
 async def test_what_a_simulation_takes_today_is_no_duration_of_its_log() -> None:
-    """Its times are the recording's, and a second run writes the same."""
+    """Its times are the recording's alone."""
     store = MemoryStore()
     run = await simulate(store, long_session(), POLICY, summarizer=Scribe())
     compactions = await payloads_of(store, "compaction.completed", run.id)

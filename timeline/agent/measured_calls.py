@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline.log.stopwatch import Stopwatch
+from timeline.ports import StoppedClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+    from datetime import datetime
 
     from timeline.ports import Clock
 
@@ -63,10 +65,15 @@ class MeasuredCalls:
             return None
         return call.watch.duration() if call.duration is None else call.duration
 
-    def watch_of(self, stream: Any) -> Stopwatch:
-        """Return what measures the call of a stream: from its request on if that was measured, or else from now on."""
+    def watch_of(self, stream: Any, at: datetime | None) -> Stopwatch:
+        """Return what measures the call of a stream: from its request on if that was measured, or else from now on.
+
+        With a time that the application gives, it measures nothing unless the request was measured.
+        """
         call = self._call_of(stream)
-        return Stopwatch(self._clock) if call is None else call.watch
+        if call is not None:
+            return call.watch
+        return Stopwatch(self._clock if at is None else StoppedClock(at))
 
     def _call_of(self, reply: Any) -> _Call | None:
         if self._returned is not None and self._returned.reply is reply:

@@ -103,15 +103,15 @@ class StepHook:
         came = [tuple(map(content_key, blocks)) for blocks in read]
         if self._began is None:
             self._began = self._conversation.version
-        new = await self._new(read, came)
+        new = await self._new(read, came, at)
         await append_in_turns(self._conversation, new, at)  # before the render, which has to count them
         self.context = await self._render(
             system=system if self._system is None else self._system, tools=self._tools, now=now
         )
         prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
         self._version = self._conversation.version
-        self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared)]]
-        self._watch = Stopwatch(self._conversation.clock)
+        self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared, at)]]
+        self._watch = Stopwatch(self._conversation.clock) if at is None else None
         return {"messages": prepared}
 
     async def on_step_finish(self, response: Any, *, now: datetime | None = None) -> list[Block]:
@@ -138,13 +138,13 @@ class StepHook:
         new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
         return await append_in_turns(self._conversation, new, at)
 
-    async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys) -> list[list[Block]]:
+    async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys, at: datetime | None) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
             return new_messages(read[len(known) :], await self._appended(self._version))
         if self._is_ours(read):
-            shown = (block for blocks in self._decoded(self._shown()) for block in blocks)
+            shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
             return new_messages(read, map(content_key, shown))
         return new_messages(read, await self._appended(0))
 
@@ -164,9 +164,9 @@ class StepHook:
         shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 
-    def _decoded(self, messages: Sequence[Any]) -> list[list[Block]]:
+    def _decoded(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
         _, said = read_system(messages)
-        return self._read(said, None)
+        return self._read(said, at)
 
     def _read(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
         [batch] = self._conversation.new_ids(1, at)

@@ -47,7 +47,7 @@ from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
-from timeline.ports import Hooks, Skip, SystemClock
+from timeline.ports import Hooks, Skip, StoppedClock, SystemClock
 from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
@@ -145,6 +145,11 @@ class Pressure:
     most: int | None = None
     instructions: str = ""
     wait: bool = True
+
+    @property
+    def clock(self) -> Clock:
+        """What the pass is measured by: a pass at a time that the application gives takes none."""
+        return self.compactor.clock if self.at is None else StoppedClock(self.at)
 
     def later(self, now: datetime) -> Pressure:
         """Return the same at a later time, up to which it waited for another writer."""
@@ -312,7 +317,7 @@ class _Compaction:
         """
         while True:
             least = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=self.pressure.wait)
-            self.watch = Stopwatch(self.compactor.clock)
+            self.watch = Stopwatch(self.pressure.clock)
             plan = await self._plan()
             if plan.covers is None:
                 return plan
@@ -416,7 +421,7 @@ class _Compaction:
         policy, counter = self.pressure.policy, self.compactor.counter
         requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
-            parts, who = await request_summary(self.compactor.summarizer, requests, self.asked, self.compactor.clock)
+            parts, who = await request_summary(self.compactor.summarizer, requests, self.asked, self.pressure.clock)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":

@@ -18,7 +18,6 @@ from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.stored import free_id
 from timeline.planning.account import least_progress
 from timeline.portable.recordings import drafts_of
-from timeline.ports import StoppedClock
 from timeline.timeline import Timeline
 from timeline.usage import CACHE_SECONDS, asked_seconds, reported_seconds
 
@@ -106,14 +105,7 @@ async def simulate(
     events = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
     at = events[0].at if events else None
     timeline = await Timeline.open(
-        store,
-        id_,
-        policy=policy,
-        summarizer=summarizer,
-        clock=None if at is None else StoppedClock(at),  # what the replay takes today is no duration of the log's
-        title=recording.title,
-        source=recording.report.format,
-        now=at,
+        store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
     )
     result = Simulation(id_)
     drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, id_, e.key)) for e in events])

@@ -26,7 +26,6 @@ from timeline.cli.rows import read_rows
 from timeline.importers import FORMATS
 from timeline.log.stored import free_id
 from timeline.policy.ours import balanced
-from timeline.ports import StoppedClock
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -141,9 +140,7 @@ async def _store(db: str | None) -> AsyncIterator[EventStore]:
 async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], RenderedContext, int]:
     """Append the conversation as an agent would, rendering before each model call; return what the demo prints."""
     policy = balanced(max_tokens=LIMIT)
-    timeline = await Timeline.open(
-        store, id_, policy=policy, title="A flashcard app", clock=StoppedClock(BEGAN), now=BEGAN
-    )
+    timeline = await Timeline.open(store, id_, policy=policy, title="A flashcard app", now=BEGAN)
     folds: list[Fold] = []
     calls = 0
     script = list(steps())
