@@ -481,6 +481,8 @@ class Timeline(TimelineView):
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
         """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
 
+        A draft without a time gets that of the append.
+
         Raises:
             StoreError: the store refused; nothing was written.
         """
@@ -490,6 +492,8 @@ class Timeline(TimelineView):
         self, payloads: Sequence[Payload], *, at: datetime | None, ids: Sequence[UUID], expected: int | None = None
     ) -> None:
         """Append the decisions of a recorded client, such as its compactions, then take a snapshot: for imports.
+
+        Without ``at`` they get the time of the append.
 
         Raises:
             VersionConflict: the log is not at ``expected``.

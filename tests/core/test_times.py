@@ -287,3 +287,27 @@ async def test_a_dead_lease_of_a_clock_that_is_ahead_is_taken_over_after_it(monk
     assert taken_over.at == month
     assert timeline.window.lease is None
     assert timeline.window.compaction is not None
+
+
+async def test_the_events_of_two_handles_that_append_at_once_are_in_order(tmp_path: Path) -> None:
+    """Many tasks of two stores, one clock an hour ahead: no version is before the one in front of it."""
+    path = str(tmp_path / "a.db")
+
+    class Ahead:
+        def now(self) -> datetime:
+            return datetime.now(UTC) + timedelta(hours=1)
+
+    async with open_store(path) as one, open_store(path) as two:
+        handles = [await Timeline.open(one, "c"), await Timeline.open(two, "c", clock=Ahead())]
+
+        async def talk(timeline: Timeline) -> None:
+            for _ in range(5):
+                await timeline.append(prompt())
+                await timeline.record_model_call(model="m")
+
+        async with anyio.create_task_group() as group:
+            for handle in handles * 4:
+                group.start_soon(talk, handle)
+        events = await log_of(one)
+    assert len(events) == 1 + 2 * 4 * 5 * 2
+    assert rises(events)
