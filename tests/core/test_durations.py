@@ -325,6 +325,10 @@ async def test_the_command_line_shows_durations(tmp_path: Path, capsys: pytest.C
     }
     assert ", in 1 min 16 s" in (await printed("digests")).splitlines()[0]
     assert [row["duration"] for row in json.loads(await printed("digests", "--json"))] == [76.0]
+    await printed("undo", "c")
+    again = json.loads(await printed("compact", "c", "--policy", "cut_point", "--max-tokens", "4000", "--json"))
+    assert again["decisions"][-1]["kind"] == "compacted"
+    assert 0 <= again["duration"] < 60
 
 
 async def test_a_call_at_a_given_time_reads_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:

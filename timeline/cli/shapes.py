@@ -111,11 +111,15 @@ class RecordedRow(TypedDict):
 
 
 class CompactedRow(TypedDict):
-    """The decisions of `compact`, and the conversation's version afterwards."""
+    """The decisions of `compact`, and the conversation's version afterwards.
+
+    ``duration`` is how many seconds the newest compaction took, or None where none was made or measured.
+    """
 
     id: str
     version: int
     decisions: list[dict[str, Any]]
+    duration: float | None
 
 
 class UndoneRow(TypedDict):
