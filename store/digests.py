@@ -276,6 +276,7 @@ class DigestFilter:
             before_tokens=payload.before_tokens,
             after_tokens=payload.after_tokens,
             reverted_by=reverted_by,
+            duration=payload.duration,
         )
 
     def _holds(self, event: Event, compaction_number: int, reverted_by: int | None) -> bool:

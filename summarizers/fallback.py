@@ -8,7 +8,7 @@ nothing else. A cancellation from outside still ends everything.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _ABSURD: Final = 8
 """An answer above this multiple of its cap is refused without counting it: counting 10 MB takes seconds."""
+_TOLD: Final = [field.name for field in fields(Summary) if field.name in WrittenBy.model_fields]
+"""What an answer says of its author; the rest of `WrittenBy` is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def _too_long(text: str, request: SummaryRequest) -> _Failure | None:
 def _nameless(answer: Summary) -> _Failure | None:
     """Refuse an answer whose author or usage cannot be stored beside it."""
     try:
-        WrittenBy.model_validate({name: getattr(answer, name) for name in WrittenBy.model_fields}).model_dump_json()
+        WrittenBy.model_validate({name: getattr(answer, name) for name in _TOLD}).model_dump_json()
     except ValueError as error:
         return _Failure(f"what the answer says of its author cannot be stored: {described(error)}", "error")
     if not isinstance(answer.usage, Usage | None):

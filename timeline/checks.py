@@ -65,6 +65,16 @@ def seconds(argument: str, value: Any) -> None:
         raise InvalidArgument(argument, f"is a number of seconds above 0, such as 60, not {value!r}")
 
 
+def duration(argument: str, value: Any) -> None:
+    """Check that a value is a duration in seconds, finite and not negative.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise InvalidArgument(argument, f"is a number of seconds from 0 on, such as 1.2, not {value!r}")
+
+
 def text(argument: str, value: Any) -> None:
     """Check that a value is a text.
 
@@ -158,14 +168,24 @@ def _named(value: Any) -> str:
     return repr(value) if short else f"an object of type {type(value).__name__}"
 
 
-def moment(now: datetime | None, clock: Clock, argument: str = "now") -> datetime:
-    """Return the time of a call, in UTC: its argument if it has one, or else the clock's time.
+def moment(now: datetime | None, clock: Clock) -> datetime:
+    """Return the time that a call plans by, in UTC: its argument if it has one, or else the clock's time.
+
+    Raises:
+        InvalidArgument: it is not a datetime, or has no time zone.
+    """
+    at = given(now)
+    return clock.now() if at is None else at
+
+
+def given(now: datetime | None, argument: str = "now") -> datetime | None:
+    """Return the time that an application gives the events of a call, in UTC; None where it gives none.
 
     Raises:
         InvalidArgument: it is not a datetime, or has no time zone.
     """
     if now is None:
-        return clock.now()
+        return None
     of_kind(argument, now, datetime, "is a moment, for example datetime.now(UTC)")
     try:
         return utc(now)

@@ -190,11 +190,11 @@ async def compact_messages(
     compactor = Equipment(summarizer).compactor(_without_log(policy))
     read = read_messages(said, wire=form, names=[f"message_{number}" for number in range(len(said))])
     earlier = earlier_summary(read, policy.form)
-    log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), whole=earlier is None)
+    log = _ListLog(_fold(read if earlier is None else earlier.rest, earlier, compactor, at), at, whole=earlier is None)
     renderer = Renderer()
     system = prompt if system is None else system
     before = renderer.next_account(log.fold.window, compactor, system=system, tools=tools)
-    context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at)
+    context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at, at=at)
     result = CompactedMessages(
         messages, before.sent, context.account.sent, context.window.rounds, decisions=context.decisions
     )
@@ -210,11 +210,12 @@ class _ListLog(FoldedLog):
 
     Args:
         fold: fold of the messages.
+        now: time of the decisions.
         whole: the list still has its beginning: no earlier summary replaces it.
     """
 
-    def __init__(self, fold: Fold, *, whole: bool) -> None:
-        super().__init__(fold)
+    def __init__(self, fold: Fold, now: datetime, *, whole: bool) -> None:
+        super().__init__(fold, now)
         self._whole = whole
 
     async def first_prompt(self) -> str | None:

@@ -33,6 +33,7 @@ class StoredDigest:
         before_tokens: tokens of the context before the compaction.
         after_tokens: tokens of the context after it.
         reverted_by: version of the event that undid the compaction; None while it is in force.
+        duration: seconds that the compaction took; None where that was not measured.
     """
 
     conversation: str
@@ -47,6 +48,7 @@ class StoredDigest:
     before_tokens: int
     after_tokens: int
     reverted_by: int | None = None
+    duration: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

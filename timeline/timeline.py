@@ -17,6 +17,7 @@ from timeline.agent import stages
 from timeline.agent.calibration import FACTS, Calibration, calibrate
 from timeline.agent.length_stop import CUT_OFF, LengthStop, checked_stop, ends_half_said
 from timeline.agent.list_follower import ListFollower
+from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
 from timeline.agent.recording import answering, append_messages, record_response
@@ -26,7 +27,7 @@ from timeline.agent.streaming import StreamRecording
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
-from timeline.checks import moment
+from timeline.checks import given, moment
 from timeline.engine.compactor import Pressure
 from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import take_due_decisions
@@ -131,6 +132,7 @@ class Timeline(TimelineView):
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation)
+        self._calls = MeasuredCalls(conversation.clock)
 
     # Opening, and the policy in force
 
@@ -162,7 +164,8 @@ class Timeline(TimelineView):
                 `policies.balanced()`.
             summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
             hooks: functions of the application to call around compactions.
-            clock: gives the time of every call without ``now``; the system's clock by default.
+            clock: gives the time of every call without ``now``, and of each event that such a call appends; by default
+                the system's clock. One with ``monotonic()`` measures durations, too.
             counter: counts tokens; the policy's counter by default.
             observer: watches renders and compactions, for traces and metrics.
             summary_timeout: seconds that ``summarizer`` has for one request. Then the request is cancelled, and the
@@ -199,14 +202,14 @@ class Timeline(TimelineView):
         checks.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
         try:
-            log = await StoredLog.load(store, conversation)
+            log = await StoredLog.load(store, conversation, clock)
         except ConversationNotFound:
             if not create:
                 raise
             opened = ConversationOpened(title=title, parent=parent, source=source)
-            log = await _begun(store, conversation, opened, moment(now, clock))
+            log = await _begun(store, conversation, opened, clock, now)
         policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
-        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
+        equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout, clock)
         return cls(Conversation(store, log, clock, equipment, policy))
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
@@ -235,7 +238,7 @@ class Timeline(TimelineView):
             ```
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
-        await self._conversation.use_policy(policy, moment(now, self._clock))
+        await self._conversation.use_policy(policy, given(now))
 
     async def catch_up(self) -> None:
         """Read what other writers appended since; renders and decisions do so by themselves.
@@ -272,7 +275,7 @@ class Timeline(TimelineView):
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
         policy = await policy_in_force(self._store, fold.window.policy) or self.policy
-        log = DryRunLog(self._store, fold)
+        log = DryRunLog(self._store, fold, event.at)
         return TimelineView(ConversationView(self._store, log, clock, self._conversation.equipment, policy))
 
     async def fork(
@@ -315,11 +318,11 @@ class Timeline(TimelineView):
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
-        opened, moment_ = ConversationOpened(title=title, parent=link), moment(now, self._clock)
+        opened, at_ = ConversationOpened(title=title, parent=link), given(now)
         while True:
             id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
             try:
-                log = await StoredLog.begin_fork(self._store, fold, id_, opened, moment_)
+                log = await StoredLog.begin_fork(self._store, fold, id_, self._clock, opened, at_)
             except VersionConflict:
                 if conversation is not None:
                     raise
@@ -467,7 +470,7 @@ class Timeline(TimelineView):
             assert (prompt.path, prompt.turn_id) == ("ar:turn_1.user.prompt", "turn_1")
             ```
         """
-        at = moment(now, self._clock)
+        at = given(now)
         checked = [parse_block(block) for block in blocks]
         if any(type(block) is RangeSummary for block in checked):
             raise InvalidBlock(
@@ -478,15 +481,19 @@ class Timeline(TimelineView):
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
         """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
 
+        A draft without a time gets that of the append.
+
         Raises:
             StoreError: the store refused; nothing was written.
         """
         return await self._log.append(drafts, counter=self.counter.name)
 
     async def decide(
-        self, payloads: Sequence[Payload], *, at: datetime, ids: Sequence[UUID], expected: int | None = None
+        self, payloads: Sequence[Payload], *, at: datetime | None, ids: Sequence[UUID], expected: int | None = None
     ) -> None:
         """Append the decisions of a recorded client, such as its compactions, then take a snapshot: for imports.
+
+        Without ``at`` they get the time of the append.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -530,7 +537,7 @@ class Timeline(TimelineView):
             [answer] = await timeline.append_messages(history, keys=["message-1", "message-2"])
             ```
         """
-        at = moment(now, self._clock)
+        at = given(now)
         return await append_messages(self._conversation, messages, at, wire=wire, keys=keys)
 
     async def inject(
@@ -578,10 +585,15 @@ class Timeline(TimelineView):
         if keep == "nowhere":
             self._injected = (*self._injected, text)
             return []
-        return await self._conversation.append_new(blocks, moment(now, self._clock))
+        return await self._conversation.append_new(blocks, given(now))
 
     async def record(
-        self, reply: Any, *, started_at: datetime | None = None, now: datetime | None = None
+        self,
+        reply: Any,
+        *,
+        started_at: datetime | None = None,
+        duration: float | None = None,
+        now: datetime | None = None,
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
 
@@ -591,6 +603,8 @@ class Timeline(TimelineView):
             reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
                 first), or an OpenAI response, as the SDK's object or its dict.
             started_at: time at which the request was sent.
+            duration: seconds that the call took. By default as measured by `retry_with_compaction`, if that returned
+                the reply or is calling the model.
             now: time of the blocks.
 
         Raises:
@@ -609,9 +623,10 @@ class Timeline(TimelineView):
             assert answer.text == "Hello."
             ```
         """
-        at = moment(now, self._clock)
-        response = read_response(reply, unnamed=str(event_id(at)))
-        return await record_response(self._conversation, response, started_at, at)
+        at = given(now)
+        response = read_response(reply, unnamed=self._new_name(at))
+        took = self._calls.duration_of(reply) if duration is None else duration
+        return await record_response(self._conversation, response, at, started_at=started_at, duration=took)
 
     def recording(
         self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
@@ -621,7 +636,8 @@ class Timeline(TimelineView):
         Enter the result with ``async with`` and iterate over it. If the stream breaks, or the loop is left or
         cancelled, the events that arrived are recorded as one response, its completion marked with
         ``meta["interrupted"]``. A call whose arguments were cut off is not recorded as a call; the marked completion
-        keeps it in its meta.
+        keeps it in its meta. The recorded duration goes from this call to the last event that arrived; for a stream
+        that `retry_with_compaction` opened, from the request.
 
         Args:
             stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
@@ -645,12 +661,12 @@ class Timeline(TimelineView):
             assert events.blocks[0].text == "Hello."
             ```
         """
-        at = moment(now, self._clock)
+        at = given(now)
 
-        async def save(response: ModelResponse) -> list[Block]:
-            return await record_response(self._conversation, response, started_at, moment(now, self._clock))
+        async def save(response: ModelResponse, duration: float | None) -> list[Block]:
+            return await record_response(self._conversation, response, at, started_at=started_at, duration=duration)
 
-        return StreamRecording(stream, unnamed=str(event_id(at)), save=save)
+        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=self._calls.watch_of(stream, at))
 
     async def record_stream(
         self,
@@ -686,9 +702,12 @@ class Timeline(TimelineView):
         response_id: str | None = None,
         finish_reason: str | None = None,
         started_at: datetime | None = None,
+        duration: float | None = None,
         now: datetime | None = None,
     ) -> None:
         """Record a model call: its usage, how it ended, and the version of the render that it answers (the newest).
+
+        ``duration`` is how many seconds it took, by a clock that never steps back, such as ``time.monotonic()``.
 
         Raises:
             InvalidArgument: an argument cannot be recorded.
@@ -700,7 +719,7 @@ class Timeline(TimelineView):
         except ValidationError as error:
             first = error.errors()[0]
             raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
-        await self._log.commit([answering(self._conversation, called, started_at)], at=moment(now, self._clock))
+        await self._log.commit([answering(self._conversation, called, started_at, duration)], at=given(now))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
         """Return a tool with which the model reads back any path that its context prints.
@@ -778,20 +797,21 @@ class Timeline(TimelineView):
         """
         checks.choice("record", record, ("full", "hash", True, False))
         checks.texts("ephemeral", ephemeral)
-        now = moment(now, self._clock)
+        planned = moment(now, self._clock)
+        at = given(now) if record else planned
         await self._conversation.catch_up()  # before the dry log is copied: a dry run must decide on the same log
-        log: Log = self._log if record else self._log.dry_run()
+        log: Log = self._log if record else self._log.dry_run(planned)
         compactor = self._compactor if record else self._compactor.dry_run()
         injected = self._injected
         tail = (*ephemeral, *injected)
         with compactor.observer.rendering(self.id) as tell:
             try:
                 context = await self._renderer.render(
-                    log, compactor, system=system, tools=tools, ephemeral=tail, now=now
+                    log, compactor, system=system, tools=tools, ephemeral=tail, now=planned, at=at
                 )
             except (ContextOverflow, BudgetImpossible) as refusal:
                 if record:
-                    await self._tell_overflow(refusal, now)
+                    await self._tell_overflow(refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
             known = log.fold.window.rendered
@@ -799,7 +819,7 @@ class Timeline(TimelineView):
                 known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
             ):
                 payloads, values = context_events(context, known, how)
-                await log.commit(payloads, at=now, values=values)
+                await log.commit(payloads, at=at, values=values)
             tell(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
@@ -860,10 +880,13 @@ class Timeline(TimelineView):
             return await self.render(system=system, tools=tools, ephemeral=tail, now=now, record=record)
 
         async def shrink(context: RenderedContext, target: int) -> list[str]:
-            return await compact_to(self._pressure(context.account.fixed, moment(now, self._clock)), target)
+            return await compact_to(self._pressure(context.account.fixed, now), target)
+
+        async def measured(context: RenderedContext) -> T:
+            return await (self._calls.measure(call(context)) if now is None else call(context))
 
         try:
-            return await call_with_retry(call, render=render, shrink=shrink, refused=refused)
+            return await call_with_retry(measured, render=render, shrink=shrink, refused=refused)
         except BaseException:
             if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
@@ -901,7 +924,6 @@ class Timeline(TimelineView):
         target = refusal.target(sent[0])
         if earlier is not None:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=()) from error
-        now = moment(now, self._clock)
         tried = await compact_to(self._pressure(context.account.fixed, now), target)
         told = context.neutral
         smaller = await self.render(
@@ -911,12 +933,12 @@ class Timeline(TimelineView):
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
         return smaller
 
-    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, now: datetime) -> None:
+    async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
         told = overflow_event(refusal)
         newest = await self._store.read_versions(self.id, [self.version])
         if [event.payload for event in newest] != [told]:
-            await self._log.commit([told], at=now)
+            await self._log.commit([told], at=at)
 
     # Decisions of the application
 
@@ -952,7 +974,6 @@ class Timeline(TimelineView):
         """
         checks.text("instructions", instructions)
         await self._conversation.catch_up()
-        now = moment(now, self._clock)
         pressure = self._pressure(FixedPart(reserved=self._reserved), now)
         done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
         if done.failure is not None and not done.done:
@@ -993,7 +1014,7 @@ class Timeline(TimelineView):
         """
         if version is not None:
             checks.version_number("version", version)
-        at = moment(now, self._clock)
+        at = given(now)
         await self._conversation.catch_up()
 
         async def choose() -> list[int]:
@@ -1083,7 +1104,7 @@ class Timeline(TimelineView):
     async def _decide_about(self, path: str, now: datetime | None, decide: Callable[[Window, Item], Payload]) -> None:
         """Append a pure function's decision about a live block, taken on the log as it is at the commit."""
 
-        async def choose() -> list[Payload]:
+        async def choose(_: datetime) -> list[Payload]:
             window = self.window
             item = next((item for item in window.items if item.block.path == path), None)
             if item is None and await self._store.find(self.id, path) is not None:
@@ -1092,8 +1113,9 @@ class Timeline(TimelineView):
                 raise BlockNotFound(self.id, path)
             return [decide(window, item)]
 
+        at = given(now)
         await self._conversation.catch_up()
-        await self._log.decide(choose, at=moment(now, self._clock))
+        await self._log.decide(choose, at=at)
 
     # Stages of the work
 
@@ -1120,7 +1142,7 @@ class Timeline(TimelineView):
             assert (stage.label, stage.approval) == ("The topic", None)
             ```
         """
-        return await stages.enter(self._conversation, stage, label, moment(now, self._clock))
+        return await stages.enter(self._conversation, stage, label, given(now))
 
     async def approve_stage(
         self,
@@ -1166,7 +1188,7 @@ class Timeline(TimelineView):
         """
         return await stages.approve(
             self._conversation,
-            moment(now, self._clock),
+            given(now),
             decision=decision,
             short=short,
             detailed=detailed,
@@ -1185,7 +1207,7 @@ class Timeline(TimelineView):
             StageRefused: the stage is still going on, so there is no approval to go back from.
             StoreError: the store refused; nothing was written.
         """
-        return await stages.rewind(self._conversation, stage, moment(now, self._clock))
+        return await stages.rewind(self._conversation, stage, given(now))
 
     # The loop of an agent
 
@@ -1225,6 +1247,7 @@ class Timeline(TimelineView):
         system: JsonValue = None,
         tools: Sequence[JsonValue] = (),
         started_at: datetime | None = None,
+        duration: float | None = None,
         now: datetime | None = None,
     ) -> LengthStop:
         """Record a reply that was cut off for want of room, and compact if the context is the reason.
@@ -1239,6 +1262,7 @@ class Timeline(TimelineView):
             system: the system prompt of the next request.
             tools: the tool schemas of the next request.
             started_at: time at which the request was sent.
+            duration: seconds that the call took, as for `record`.
             now: time of the blocks and decisions.
 
         Raises:
@@ -1246,19 +1270,20 @@ class Timeline(TimelineView):
             UnknownResponse: ``reply`` is not a reply; nothing was written.
             StoreError: the store refused.
         """
-        at = moment(now, self._clock)
+        at = given(now)
         system, tools, _ = prepared(system, tools, ())
         if reply and isinstance(reply, list | tuple) and all(isinstance(block, Block) for block in reply):
             blocks: Sequence[Block] = reply
         else:
-            response = checked_stop(read_response(reply, unnamed=str(event_id(at))))
-            blocks = await record_response(self._conversation, response, started_at, at)
+            response = checked_stop(read_response(reply, unnamed=self._new_name(at)))
+            took = self._calls.duration_of(reply) if duration is None else duration
+            blocks = await record_response(self._conversation, response, at, started_at=started_at, duration=took)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._conversation.catch_up()
         account = self._next_request(system, tools)
         decisions: list[TakenDecision] = []
         if account.over_trigger:
-            decisions = await take_due_decisions(self._pressure(account.fixed, at), self._renderer.accounts)
+            decisions = await take_due_decisions(self._pressure(account.fixed, now), self._renderer.accounts)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -1297,27 +1322,36 @@ class Timeline(TimelineView):
         Returns:
             The decisions; none if the policy has no such step, or too little would be freed.
         """
-        at = moment(now, self._clock)
         await self._conversation.catch_up()
         steps = [step for step in self.policy.steps if isinstance(step, ClearToolOutputs)]
-        progress = CompactionProgress(replace(self._pressure(FixedPart(reserved=self._reserved), at), reason="run_end"))
+        progress = CompactionProgress(
+            replace(self._pressure(FixedPart(reserved=self._reserved), now), reason="run_end")
+        )
         hides = [await hide_by_step(step, progress) for step in steps]
         return [taken for hidden in hides for taken in hidden]
 
-    def _pressure(self, fixed: FixedPart, now: datetime) -> Pressure:
-        return Pressure(self._compactor, self._log, fixed, now)
+    def _pressure(self, fixed: FixedPart, now: datetime | None) -> Pressure:
+        return Pressure(self._compactor, self._log, fixed, moment(now, self._clock), given(now))
+
+    def _new_name(self, at: datetime | None) -> str:
+        """Return a name for a response that brings none."""
+        [name] = self._conversation.new_ids(1, at)
+        return str(name)
 
     def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of the next request."""
         return self._renderer.next_account(self.window, self._compactor, system=system, tools=tools)
 
 
-async def _begun(store: EventStore, conversation: str, opened: ConversationOpened, at: datetime) -> StoredLog:
+async def _begun(
+    store: EventStore, conversation: str, opened: ConversationOpened, clock: Clock, now: datetime | None
+) -> StoredLog:
     """Begin a conversation; if another writer began it first, open that one."""
+    at = moment(now, clock)
     event = NewEvent(id=event_id(at), at=at, payload=opened)
     with suppress(VersionConflict):
         await store.append(conversation, [event], expected=Expected.NO_STREAM)
-    return await StoredLog.load(store, conversation)
+    return await StoredLog.load(store, conversation, clock)
 
 
 @asynccontextmanager

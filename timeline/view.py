@@ -84,12 +84,13 @@ class TimelineView:
         """
         at = moment(now, self._clock)
         return await self._renderer.render(
-            DryRunLog(self._store, self._log.fold.copy()),
+            DryRunLog(self._store, self._log.fold.copy(), at),
             self._compactor.dry_run(),
             system=system,
             tools=tools,
             ephemeral=ephemeral,
             now=at,
+            at=at,
         )
 
     async def read(self, path: str) -> Block:

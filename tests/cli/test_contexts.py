@@ -99,7 +99,7 @@ def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], rec
     run("import", recording)
     row = run("compact", sessions.SESSION, "--max-tokens", 1500, "--json").json
     (taken,) = row["decisions"]
-    assert set(row) == {"id", "version", "decisions"}
+    assert set(row) == {"id", "version", "decisions", "duration"}
     assert taken["reason"] == "forced"
     assert taken["facts"]["after_tokens"] < taken["facts"]["before_tokens"]
     assert run("verify", sessions.SESSION).code == 0

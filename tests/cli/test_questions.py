@@ -33,6 +33,7 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "before_tokens",
             "after_tokens",
             "reverted_by",
+            "duration",
         }
         assert row["summary"] == step["summary"]
         assert row["covers"]["ranges"] == step["covers"]

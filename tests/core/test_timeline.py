@@ -10,6 +10,7 @@ import pytest
 from tests.scenes import (
     AT,
     Scribe,
+    Still,
     after,
     answer,
     call,
@@ -215,7 +216,7 @@ async def test_a_dry_run_knows_the_paths_that_it_gave_out_itself() -> None:
     timeline = await opened(store, policy=POLICY)
     await timeline.append(*turn(1_500), *turn(300))
     await timeline.compact()
-    dry = (await StoredLog.load(store, "c")).dry_run()
+    dry = (await StoredLog.load(store, "c", Still())).dry_run(AT)
     stem = "su:turn_2.conv.range.summary"
     assert await dry.paths_taken([stem]) == {stem}
     [payload] = await payloads_of(store, "compaction.completed")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.compacting import FINISHED, POLICY, split
 from tests.scenes import (
+    AT,
     Interrupted,
     Mute,
     Scribe,
@@ -23,7 +24,7 @@ from tests.scenes import (
     turn,
     words,
 )
-from timeline.ports import Summary
+from timeline.ports import StoppedClock, Summary
 from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
@@ -162,7 +163,7 @@ async def test_an_error_an_empty_and_an_over_long_answer_are_failures(summarizer
 
 async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
     """Who wrote the summary, with model and prompt version."""
-    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe())
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), clock=StoppedClock(AT))
     await timeline.append(*FINISHED)
     await timeline.render()
     compaction = timeline.window.compaction
@@ -173,6 +174,7 @@ async def test_a_summarizer_that_answers_has_no_fallback_reason() -> None:
         "prompt_version": "7",
         "fallback_reason": None,
         "usage": None,
+        "duration": None,
     }
 
 

@@ -186,6 +186,7 @@ async def test_usage_is_recorded_after_each_call() -> None:
     assert (last.usage.cache_read_tokens, last.usage.input_tokens) == (40, provider.asked[-1].tokens)
     assert first.answers is not None
     assert first.started_at is not None
+    assert first.duration is not None
     said = {b.response_id for b in await blocks_in(store, "t1") if isinstance(b, ToolCall | AssistantCompletion)}
     assert said == {first.response_id, last.response_id}
 

@@ -167,3 +167,12 @@ async def test_unpaired_counts_what_the_provider_would_refuse() -> None:
     run = await simulate(store, recording(*things), POLICY)
     context = await (await Timeline.open(store, run.id)).render(record=False)
     assert (run.orphans, unpaired(context)) == (0, 0)
+
+
+async def test_what_a_simulation_takes_today_is_no_duration_of_its_log() -> None:
+    """Its times are the recording's alone."""
+    store = MemoryStore()
+    run = await simulate(store, long_session(), POLICY, summarizer=Scribe())
+    compactions = await payloads_of(store, "compaction.completed", run.id)
+    assert compactions
+    assert {(done.duration, done.written_by.duration) for done in compactions} == {(None, None)}

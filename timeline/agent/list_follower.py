@@ -14,7 +14,7 @@ import anyio
 
 from timeline.agent.deduplication import content_keys, new_messages
 from timeline.agent.recording import append_in_turns
-from timeline.checks import moment
+from timeline.checks import given
 from timeline.events import appended_block
 from timeline.wire.neutral import INTERRUPTED
 
@@ -49,7 +49,7 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        at = moment(now, self._conversation.clock)
+        at = given(now)
         async with self._lock:  # two calls of the model at a time must not both append what they share
             for event in await self._conversation.log.since(self._version):
                 self._version = event.version
@@ -71,7 +71,7 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
-        return await append_in_turns(self._conversation, messages, moment(now, self._conversation.clock))
+        return await append_in_turns(self._conversation, messages, given(now))
 
 
 def own_words(window: Window) -> set[str]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
 from timeline.agent.messages import placed_in_turns, read_messages
-from timeline.checks import moment
+from timeline.checks import given
 from timeline.errors import DuplicateEvent, InvalidArgument
-from timeline.events import appended_block, derived_event_id, event_id
+from timeline.events import appended_block, derived_event_id
 from timeline.log.protocol import Draft
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def append_in_turns(
-    conversation: Conversation, messages: Sequence[Sequence[Block]], at: datetime, *, ids: Sequence[UUID] = ()
+    conversation: Conversation, messages: Sequence[Sequence[Block]], at: datetime | None, *, ids: Sequence[UUID] = ()
 ) -> list[Block]:
     """Append the blocks of messages in the turns that they open or belong to, under ``ids`` if given."""
     blocks = placed_in_turns(messages, conversation.log.fold.turns)
@@ -41,7 +41,7 @@ async def append_in_turns(
 async def append_messages(
     conversation: Conversation,
     messages: Sequence[Any],
-    at: datetime,
+    at: datetime | None,
     *,
     wire: MessageWire | None,
     keys: Sequence[str] | None,
@@ -55,7 +55,7 @@ async def append_messages(
     checks.listed("messages", messages)
     if keys is not None:
         _check_keys(keys, len(messages))
-    batch = str(event_id(at))
+    [batch] = conversation.new_ids(1, at)
     names = keys or [f"{batch}_{number}" for number in range(len(messages))]
     read = read_messages(messages, wire=wire, names=names)
     id_ = conversation.id
@@ -69,12 +69,17 @@ async def append_messages(
 
 
 async def record_response(
-    conversation: Conversation, response: ModelResponse, started_at: datetime | None, at: datetime
+    conversation: Conversation,
+    response: ModelResponse,
+    at: datetime | None,
+    *,
+    started_at: datetime | None,
+    duration: float | None,
 ) -> list[Block]:
     """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
     drafts = await conversation.drafts(response.blocks, ids, at)
-    drafts.append(Draft(called_id, at, payload=answering(conversation, response.called, started_at)))
+    drafts.append(Draft(called_id, at, payload=answering(conversation, response.called, started_at, duration)))
     try:
         return await conversation.log.append(drafts, counter=conversation.counter.name)
     except DuplicateEvent:
@@ -84,12 +89,17 @@ async def record_response(
         return stored
 
 
-def answering(conversation: Conversation, called: ModelCalled, started_at: datetime | None) -> ModelCalled:
-    """Add to a model call when it began, and which render it answers: the newest one."""
+def answering(
+    conversation: Conversation, called: ModelCalled, started_at: datetime | None, duration: float | None
+) -> ModelCalled:
+    """Add to a model call when it began, how many seconds it took, and which render it answers: the newest one."""
+    if duration is not None:
+        checks.duration("duration", duration)
     rendered = conversation.window.rendered
     return called.model_copy(
         update={
-            "started_at": None if started_at is None else moment(started_at, conversation.clock, "started_at"),
+            "started_at": given(started_at, "started_at"),
+            "duration": None if duration is None else round(float(duration), 3),
             "answers": None if rendered is None else rendered.version,
         }
     )

@@ -20,12 +20,13 @@ from timeline.planning.collapse_stages import approvals, memory_digest
 from timeline.planning.messages import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from timeline.engine.conversation import Conversation
     from timeline.events import Payload
     from timeline.fold.stages import Stage
+    from timeline.log.protocol import Decision
 
 DECISION_CHARACTERS: Final = 200
 SHORT_CHARACTERS: Final = 280
@@ -35,7 +36,7 @@ _NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.ra
 """Types of blocks that are not messages of the conversation."""
 
 
-async def enter(conversation: Conversation, stage: str, label: str, at: datetime) -> Stage:
+async def enter(conversation: Conversation, stage: str, label: str, at: datetime | None) -> Stage:
     """Begin a stage. See `Timeline.enter_stage`.
 
     Raises:
@@ -46,7 +47,7 @@ async def enter(conversation: Conversation, stage: str, label: str, at: datetime
     checks.text_of("label", label, DECISION_CHARACTERS)
     entered = StageEntered(stage=repair_text(stage), label=repair_text(label or stage))
 
-    async def choose() -> list[Payload]:
+    async def choose(_: datetime) -> list[Payload]:
         _check_may_enter(conversation, entered.stage)
         return [entered]
 
@@ -55,7 +56,7 @@ async def enter(conversation: Conversation, stage: str, label: str, at: datetime
 
 async def approve(
     conversation: Conversation,
-    at: datetime,
+    at: datetime | None,
     *,
     decision: str,
     short: str,
@@ -76,7 +77,7 @@ async def approve(
     for name, values in (("references", references), ("citations", citations), ("artifacts", artifacts)):
         checks.texts(name, values)
 
-    async def choose() -> list[Payload]:
+    async def choose(time: datetime) -> list[Payload]:
         current = current_stage(conversation.window.stages)
         if current is None:
             raise StageRefused(conversation.id, "", "no stage is going on; enter one first")
@@ -95,12 +96,12 @@ async def approve(
             artifacts=tuple(artifacts),
         )
         # In one append: no reader must see an approved stage whose decision is not in view.
-        return [approved, await _memory_digest(conversation, approved, at)]
+        return [approved, await _memory_digest(conversation, approved, time)]
 
     return await _decide(conversation, choose, at)
 
 
-async def rewind(conversation: Conversation, stage: str, at: datetime) -> Stage:
+async def rewind(conversation: Conversation, stage: str, at: datetime | None) -> Stage:
     """Reopen an approved stage. See `Timeline.rewind_stage`.
 
     Raises:
@@ -110,21 +111,19 @@ async def rewind(conversation: Conversation, stage: str, at: datetime) -> Stage:
     checks.text("stage", stage)
     rewound = StageRewound(stage=repair_text(stage))
 
-    async def choose() -> list[Payload]:
+    async def choose(time: datetime) -> list[Payload]:
         live = {known.stage: known for known in conversation.window.stages}
         known = live.get(rewound.stage)
         if known is None:
             raise StageNotFound(conversation.id, rewound.stage, list(live))
         if known.approval is None:
             raise StageRefused(conversation.id, known.stage, "it is going on: there is nothing to go back from")
-        return [rewound, await _memory_digest(conversation, rewound, at)]
+        return [rewound, await _memory_digest(conversation, rewound, time)]
 
     return await _decide(conversation, choose, at)
 
 
-async def _decide(
-    conversation: Conversation, choose: Callable[[], Awaitable[Sequence[Payload]]], at: datetime
-) -> Stage:
+async def _decide(conversation: Conversation, choose: Decision, at: datetime | None) -> Stage:
     """Append the events that ``choose`` returns on the log as it is at the commit; return the newest live stage."""
     await conversation.log.catch_up()
     await conversation.log.decide(choose, at=at)

@@ -21,6 +21,7 @@ class CompactionState:
     Attributes:
         count: compactions in force, superseded ones included.
         last_at: time of the newest compaction; None before the first.
+        last_duration: seconds that it took; None where that was not measured.
         compacting: a writer holds the lease and is compacting.
         until: the moment at which that lease expires; None if nobody is compacting.
     """
@@ -29,17 +30,19 @@ class CompactionState:
     last_at: datetime | None
     compacting: bool
     until: datetime | None
+    last_duration: float | None = None
 
 
 def compaction_state(window: Window, now: datetime) -> CompactionState:
     """Return a window's compaction state at a moment."""
-    lease, newest = window.lease, window.summary
+    lease, newest, done = window.lease, window.summary, window.compaction
     compacting = lease is not None and now < lease.expires_at
     return CompactionState(
         count=window.rounds,
         last_at=None if newest is None else newest.block.at,
         compacting=compacting,
         until=lease.expires_at if lease is not None and compacting else None,
+        last_duration=None if done is None else done.duration,
     )
 
 

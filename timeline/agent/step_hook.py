@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from timeline.agent.deduplication import content_key, content_keys, new_messages
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import append_in_turns, record_response
-from timeline.checks import moment
-from timeline.events import appended_block, event_id
+from timeline.checks import given
+from timeline.events import appended_block
+from timeline.log.stopwatch import Stopwatch
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
 from timeline.wire.neutral import NeutralContext
@@ -71,6 +72,8 @@ class StepHook:
         """Version of the log when the last step was prepared."""
         self._began: int | None = None
         """Version of the log before the first step."""
+        self._watch: Stopwatch | None = None
+        """Measures the model call of the step that was prepared last."""
 
     async def prepare_step(
         self, *, messages: Sequence[Any], now: datetime | None = None
@@ -94,24 +97,27 @@ class StepHook:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
             StoreError: the store refused.
         """
-        at = moment(now, self._conversation.clock)
+        at = given(now)
         system, said = read_system(messages)
         read = self._read(said, at)
         came = [tuple(map(content_key, blocks)) for blocks in read]
         if self._began is None:
             self._began = self._conversation.version
-        new = await self._new(read, came)
+        new = await self._new(read, came, at)
         await append_in_turns(self._conversation, new, at)  # before the render, which has to count them
         self.context = await self._render(
-            system=system if self._system is None else self._system, tools=self._tools, now=at
+            system=system if self._system is None else self._system, tools=self._tools, now=now
         )
         prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
         self._version = self._conversation.version
-        self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared)]]
+        self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared, at)]]
+        self._watch = Stopwatch(self._conversation.clock) if at is None else None
         return {"messages": prepared}
 
     async def on_step_finish(self, response: Any, *, now: datetime | None = None) -> list[Block]:
         """Save the response of a step; return the appended blocks, or the stored ones of a reply recorded before.
+
+        The call's duration is the time since `prepare_step` returned.
 
         Args:
             response: the model's reply, as for `Timeline.record`; or an object or dict with ``messages``, the list of
@@ -122,21 +128,23 @@ class StepHook:
             UnknownResponse: the response is neither; nothing was written.
             StoreError: the store refused; nothing was written.
         """
-        at = moment(now, self._conversation.clock)
+        duration = None if self._watch is None else self._watch.duration()
+        at, self._watch = given(now), None
         messages = response.get("messages") if isinstance(response, dict) else getattr(response, "messages", None)
         if not isinstance(messages, list | tuple):
-            reply = read_response(response, unnamed=str(event_id(at)))
-            return await record_response(self._conversation, reply, None, at)
+            [name] = self._conversation.new_ids(1, at)
+            reply = read_response(response, unnamed=str(name))
+            return await record_response(self._conversation, reply, at, started_at=None, duration=duration)
         new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
         return await append_in_turns(self._conversation, new, at)
 
-    async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys) -> list[list[Block]]:
+    async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys, at: datetime | None) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
             return new_messages(read[len(known) :], await self._appended(self._version))
         if self._is_ours(read):
-            shown = (block for blocks in self._decoded(self._shown()) for block in blocks)
+            shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
             return new_messages(read, map(content_key, shown))
         return new_messages(read, await self._appended(0))
 
@@ -156,11 +164,11 @@ class StepHook:
         shown: list[dict[str, Any]] = encoder(self._wire)(NeutralContext(entries=tuple(entries)))[MESSAGES[self._wire]]
         return shown
 
-    def _decoded(self, messages: Sequence[Any]) -> list[list[Block]]:
+    def _decoded(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
         _, said = read_system(messages)
-        return self._read(said, self._conversation.clock.now())
+        return self._read(said, at)
 
-    def _read(self, messages: Sequence[Any], at: datetime) -> list[list[Block]]:
-        batch = str(event_id(at))
+    def _read(self, messages: Sequence[Any], at: datetime | None) -> list[list[Block]]:
+        [batch] = self._conversation.new_ids(1, at)
         names = [f"{batch}_{number}" for number in range(len(messages))]
         return read_messages(messages, wire=self._wire, names=names)

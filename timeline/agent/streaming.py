@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from timeline.blocks import Block
+    from timeline.log.stopwatch import Stopwatch
     from timeline.wire.responses import ModelResponse
 
 
@@ -26,13 +27,20 @@ class StreamRecording:
     """
 
     def __init__(
-        self, stream: AsyncIterable[Any], *, unnamed: str, save: Callable[[ModelResponse], Awaitable[list[Block]]]
+        self,
+        stream: AsyncIterable[Any],
+        *,
+        unnamed: str,
+        save: Callable[[ModelResponse, float | None], Awaitable[list[Block]]],
+        watch: Stopwatch,
     ) -> None:
         self.blocks: list[Block] = []
         self._stream = stream
         self._events: AsyncIterator[Any] | None = None
         self._unnamed = unnamed
         self._save = save
+        self._watch = watch
+        self._duration: float | None = None
         self._reader = StreamReader()
         self._saved = False
 
@@ -68,6 +76,7 @@ class StreamRecording:
 
     def take(self, event: Any) -> None:
         """Add an event to the recording, for a caller that iterates over the stream by itself."""
+        self._duration = self._watch.duration()
         self._reader.take(event)
 
     async def save(self) -> None:
@@ -82,5 +91,5 @@ class StreamRecording:
         response = self._reader.response(unnamed=self._unnamed)
         if response is None:
             raise UnknownResponse("a stream without a single event of a model's response")
-        self.blocks = await self._save(response)
+        self.blocks = await self._save(response, self._duration)
         self._saved = True

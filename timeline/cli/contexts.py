@@ -18,6 +18,7 @@ from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
 from timeline.cli.output import paint, state_colour, write
 from timeline.databases import IsDatabase, read_text
+from timeline.log.stopwatch import told_behind
 from timeline.policy.files import find_policy
 from timeline.projection.explain import spaced
 from timeline.projection.explanation_table import account_lines, decision_in_words, explanation_lines
@@ -210,13 +211,17 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         timeline = await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
         decisions = await timeline.compact(instructions=instructions)
         version, tokens = timeline.version, timeline.window.tokens
+        is_covered = any(taken.kind == "compacted" for taken in decisions)
+        duration = timeline.compaction_state().last_duration if is_covered else None
     if as_json:
         row: CompactedRow = {
             "id": conversation,
             "version": version,
             "decisions": [taken.model_dump(mode="json") for taken in decisions],
+            "duration": duration,
         }
         output.write_json(row)
         return
-    write(paint(output.plain(conversation), bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
+    holds = told_behind(f"version {version}, the window holds {tokens:,} tokens", duration)
+    write(paint(output.plain(conversation), bold=True) + f"  {holds}")
     _print_decisions(decisions)

@@ -11,6 +11,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, write, write_rows
+from timeline.log.stopwatch import told_behind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -134,6 +135,7 @@ async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[
             "before_tokens": digest.before_tokens,
             "after_tokens": digest.after_tokens,
             "reverted_by": digest.reverted_by,
+            "duration": digest.duration,
         }
 
 
@@ -147,10 +149,8 @@ def _nothing(wanted: Wanted) -> str:
 
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
-    write(
-        paint(output.plain(row["conversation"]), bold=True)
-        + f"  compaction {row['compaction_number']}, {row['at'][:16]}{_taken_back(row)}"
-    )
+    heading = told_behind(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
+    write(paint(output.plain(row["conversation"]), bold=True) + f"  {heading}{_taken_back(row)}")
     write(f"  {output.plain(row['summary'])} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))

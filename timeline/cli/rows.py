@@ -34,6 +34,7 @@ from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.log.history import check_version, reverted_versions
+from timeline.log.stopwatch import spelled, told_behind
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Row:
     turn_id: str | None = None
     call_id: str | None = None
     tokens: int | None = None
+    duration: float | None = None
     state: State | None = None
     covered_by: int | None = None
     tool: str = ""
@@ -83,6 +85,7 @@ class Row:
             "turn_id": self.turn_id,
             "call_id": self.call_id,
             "tokens": self.tokens,
+            "duration": self.duration,
         }
 
 
@@ -129,12 +132,16 @@ async def read_rows(store: EventStore, conversation: str, *, until: int | None =
 def _row(event: Event, turns: Turns) -> Row:
     block = appended_block(event.payload)
     row = Row(event.version, instant_text(event.at), event.type, "", order=(event.version, 1))
+    if isinstance(event.payload, CompactionCompleted | CompactionFailed | ModelCalled):
+        row.duration = event.payload.duration
     if block is None:
         row.about = about_event(event.payload)
         return row
     row.type, row.path, row.turn_id, row.call_id = block.type, block.path, block.turn_id, block.call_id
     row.tokens = row.shown = _tokens(event.payload) or 0
     row.about = about_block(block, _ABOUT)
+    if took := spelled(row.duration):
+        row.about = brief(f"(in {took}) {row.about}", _ABOUT)
     if isinstance(block, ToolCall):
         row.tool = block.name
     if not isinstance(block, RangeSummary):
@@ -183,7 +190,8 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
         case ModelCalled():
             used = payload.usage
             read = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
-            return f"{payload.model or 'a model'}: {read:,} tokens in, {used.output_tokens:,} out"
+            sizes = f"{read:,} tokens in, {used.output_tokens:,} out"
+            return told_behind(f"{payload.model or 'a model'}: {sizes}", payload.duration)
         case CompactionBoundary():
             sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
             return f"behind {payload.compaction}: {counted(payload.messages, 'message', 'messages')}, {sizes}"
@@ -204,6 +212,6 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
         case StageRewound():
             return brief(f"back to {payload.stage}", _ABOUT)
         case CompactionFailed():
-            return f"{payload.reason}: {brief(payload.detail, 80)}"
+            return f"{told_behind(payload.reason, payload.duration)}: {brief(payload.detail, 80)}"
         case _:
             return ""

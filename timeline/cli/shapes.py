@@ -83,7 +83,8 @@ class EventRow(TypedDict):
 
     Where it appends a block, ``type`` is the block's type and ``state`` one of visible, hidden, carried, omitted,
     covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
-    event ``type`` is the event's type, and the fields of a block are None.
+    event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
+    compaction (also one that failed) or a model call took, and None of all others and where that was not measured.
     """
 
     version: int
@@ -95,6 +96,7 @@ class EventRow(TypedDict):
     turn_id: str | None
     call_id: str | None
     tokens: int | None
+    duration: float | None
 
 
 class RecordedRow(TypedDict):
@@ -109,11 +111,15 @@ class RecordedRow(TypedDict):
 
 
 class CompactedRow(TypedDict):
-    """The decisions of `compact`, and the conversation's version afterwards."""
+    """The decisions of `compact`, and the conversation's version afterwards.
+
+    ``duration`` is how many seconds the newest compaction took, or None where none was made or measured.
+    """
 
     id: str
     version: int
     decisions: list[dict[str, Any]]
+    duration: float | None
 
 
 class UndoneRow(TypedDict):
@@ -159,7 +165,8 @@ class DigestRow(TypedDict):
     """A compaction: its number (``round``), summary's path, coverage (``ranges``, superseded ``summaries``) and digest.
 
     ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
-    ``reverted_by`` is the version of the event that undid the compaction, or None.
+    ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
+    took, or None where that was not measured.
     """
 
     conversation: str
@@ -173,6 +180,7 @@ class DigestRow(TypedDict):
     before_tokens: int
     after_tokens: int
     reverted_by: int | None
+    duration: float | None
 
 
 class FoundRow(TypedDict):

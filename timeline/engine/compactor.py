@@ -38,6 +38,7 @@ from timeline.events.other_payloads import (
 )
 from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
+from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import account_of, retry_growth
 from timeline.planning.drop_oldest import NOTICE_BY, notice_for_summary
 from timeline.planning.messages import messages
@@ -46,7 +47,7 @@ from timeline.planning.plans import Plan, as_pruned
 from timeline.planning.summary_block import compaction_event, unheaded
 from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
-from timeline.ports import Hooks, Skip
+from timeline.ports import Hooks, Skip, StoppedClock, SystemClock
 from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from timeline.planning.plans import Refusal
     from timeline.policy.model import Policy
     from timeline.policy.steps import CoveringStep
-    from timeline.ports import Summarizer, TokenCounter
+    from timeline.ports import Clock, Summarizer, TokenCounter
 
 
 _HARMLESS: Final = (
@@ -101,13 +102,17 @@ _PLANS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """A policy and everything that carries it out; ``logger`` gets a line for each compaction and each failure."""
+    """A policy and everything that carries it out.
+
+    ``logger`` gets a line for each compaction and each failure; ``clock`` measures how long compactions take.
+    """
 
     policy: Policy
     counter: TokenCounter
     summarizer: Summarizer
     hooks: Hooks
     observer: Observer = field(default_factory=Observer)
+    clock: Clock = field(default_factory=SystemClock)
     logger: logging.Logger = _LOGGER
 
     def dry_run(self) -> Compactor:
@@ -123,7 +128,8 @@ class Pressure:
         compactor: the policy and everything that carries it out.
         log: the log of the conversation.
         fixed: the tokens that no compaction can free.
-        now: the time of the appended events.
+        now: the one time that all decisions of the pass are planned by, however long it takes.
+        at: the time of the appended events, where the application gives one; None for that of each append.
         reason: why the log is compacted; a forced pass covers something, however small the context is.
         most: the total to come down to, in tokens, instead of the policy's target.
         instructions: what a summary should attend to.
@@ -134,10 +140,20 @@ class Pressure:
     log: Log
     fixed: FixedPart
     now: datetime
+    at: datetime | None
     reason: CompactReason = "over_trigger"
     most: int | None = None
     instructions: str = ""
     wait: bool = True
+
+    @property
+    def clock(self) -> Clock:
+        """What the pass is measured by: a pass at a time that the application gives takes none."""
+        return self.compactor.clock if self.at is None else StoppedClock(self.at)
+
+    def later(self, now: datetime) -> Pressure:
+        """Return the same at a later time, up to which it waited for another writer."""
+        return replace(self, now=now, at=None if self.at is None else now)
 
     @property
     def policy(self) -> Policy:
@@ -191,6 +207,7 @@ async def set_back(
     lease: int | None = None,
     cause: Cause | None = None,
     asked: SummaryRequestLog | None = None,
+    duration: float | None = None,
 ) -> None:
     """Record a refusal or failure. Without a lease to end, one that is on record already is not recorded again.
 
@@ -218,8 +235,9 @@ async def set_back(
         cause=cause,
         usage=None if asked is None else asked.spent,
         unanswered=0 if asked is None else asked.unanswered,
+        duration=duration,
     )
-    await pressure.log.commit([failed], at=pressure.now)
+    await pressure.log.commit([failed], at=pressure.at)
 
 
 @dataclass(slots=True)
@@ -235,6 +253,7 @@ class _Compaction:
         committed: the version of its first event, once that is in the log.
         before: the window that the commit found.
         asked: the usage of all summary requests so far.
+        watch: measures it, from its turn on; waiting for another writer is no part of it.
     """
 
     pressure: Pressure
@@ -246,6 +265,7 @@ class _Compaction:
     committed: int = 0
     before: Window | None = None
     asked: SummaryRequestLog = field(default_factory=SummaryRequestLog)
+    watch: Stopwatch | None = None
 
     @property
     def log(self) -> Log:
@@ -274,11 +294,11 @@ class _Compaction:
                             break
                         plan = await self._plan()
                     payloads = await self._carry_out(plan)
-                    if await self._commit(plan, payloads):
-                        return await self._report(payloads)
+                    if committed := await self._commit(plan, payloads):
+                        return await self._report(committed)
             await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:  # release the lease on every error, or other writers wait until it expires
-            await release(self.log, self.lease, error, self.pressure.now, asked=self.asked)
+            await release(self.log, self.lease, error, self.pressure.at, asked=self.asked, duration=self._duration())
             raise
         raise CompactionSuperseded(
             "The log changed inside the planned range while the summary was written. "
@@ -296,11 +316,12 @@ class _Compaction:
         Each try plans anew, since the other writer's compaction may have covered the range.
         """
         while True:
-            at = await take_turn(self.log, self.pressure.now, wait=self.pressure.wait)
+            least = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=self.pressure.wait)
+            self.watch = Stopwatch(self.pressure.clock)
             plan = await self._plan()
             if plan.covers is None:
                 return plan
-            self.lease = await begin(self.log, at, partial(self._started, plan))
+            self.lease = await begin(self.log, least, self.pressure.at, partial(self._started, plan))
             if self.lease is not None:
                 return plan
 
@@ -327,7 +348,13 @@ class _Compaction:
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        await set_back(self.pressure, reason, detail, lease=self.lease, cause=cause, asked=self.asked)
+        duration = None if self.lease is None else self._duration()
+        await set_back(
+            self.pressure, reason, detail, lease=self.lease, cause=cause, asked=self.asked, duration=duration
+        )
+
+    def _duration(self) -> float | None:
+        return None if self.watch is None else self.watch.duration()
 
     async def _ask_application(self, plan: Plan) -> None:
         """Let the application forbid the compaction, or write its summary.
@@ -336,7 +363,7 @@ class _Compaction:
             CompactionRefused: the application forbade it.
         """
         hook = self.compactor.hooks.on_before_compaction
-        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.now)
+        answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.at)
         if answer is Skip or isinstance(answer, Skip):
             detail = answer.reason if isinstance(answer, Skip) else ""
             await self._set_back("vetoed", detail)
@@ -377,7 +404,8 @@ class _Compaction:
             # The new plan covers nothing: record a failure to end our lease, or other writers wait for a summary that
             # never comes.
             detail = "only previews were left to make"
-            payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
+            failed = CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease)
+            payloads.append(failed.model_copy(update={"duration": self._duration()}))
         if plan.previews:
             pruned = None if plan.covers is not None else self._previews(plan)
             payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned))
@@ -393,18 +421,18 @@ class _Compaction:
         policy, counter = self.pressure.policy, self.compactor.counter
         requests = summary_requests(self.pressure.window, plan, counter, await self._wanted())
         try:
-            parts, who = await request_summary(self.compactor.summarizer, requests, self.asked)
+            parts, who = await request_summary(self.compactor.summarizer, requests, self.asked, self.pressure.clock)
         except SummarizerFailed as failure:
             self._warn(f"{failure} (on_failure={policy.on_failure})")
             if policy.on_failure == "truncate":
                 notice = notice_for_summary(plan.covered, requests.kept, plan.caps.history, counter)
-                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure), usage=self.asked.spent)
-                return notice, who, requests.compaction_number
+                who = WrittenBy(summarizer=NOTICE_BY, fallback_reason=str(failure))
+                return notice, who.model_copy(update=self.asked.figures()), requests.compaction_number
             await self._set_back("summarizer", str(failure), cause=failure.cause)
             raise
         if who.fallback_reason is not None:
             self._warn(f"summary by {who.summarizer}: {who.fallback_reason}")
-        return parts, who.model_copy(update={"usage": self.asked.spent}), requests.compaction_number
+        return parts, who.model_copy(update=self.asked.figures()), requests.compaction_number
 
     def _warn(self, problem: str) -> None:
         self.compactor.logger.warning("conversation %s: %s", self.log.fold.conversation, problem)
@@ -420,21 +448,33 @@ class _Compaction:
             instructions=self.pressure.instructions,
         )
 
-    async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> bool:
-        """Append the events if the lease still counts and the plan is still valid; return whether they were appended.
+    async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:
+        """Append the events if the lease still counts and the plan is still valid; return those that were appended.
 
         Both are checked under the log's lock, right before the append: whatever came while the summary was written is
         known by then.
         """
+        dated: Sequence[Payload] = ()
 
-        async def still_wanted() -> Sequence[Payload]:
+        async def still_wanted(time: datetime) -> Sequence[Payload]:
+            nonlocal dated
             self.committed, self.before = self.log.fold.version + 1, self.pressure.window
-            return payloads if holds(self.log, self.lease) and await still_valid(self.log, plan) else ()
+            wanted = holds(self.log, self.lease) and await still_valid(self.log, plan)
+            dated = [self._dated(payload, time) for payload in payloads] if wanted else ()
+            return dated
 
         try:
-            return await self.log.decide(still_wanted, at=self.pressure.now, snapshot=plan.covers is not None)
+            await self.log.decide(still_wanted, at=self.pressure.at, snapshot=plan.covers is not None)
         except VersionConflict:
-            return False
+            return ()
+        return dated
+
+    def _dated(self, payload: Payload, time: datetime) -> Payload:
+        """Return a compaction with its time and duration, which nobody knows before the append; others as they are."""
+        if not isinstance(payload, CompactionCompleted):
+            return payload
+        block = payload.block.model_copy(update={"at": time})
+        return payload.model_copy(update={"block": block, "duration": self._duration()})
 
     async def _report(self, payloads: Sequence[Payload]) -> list[TakenDecision]:
         """Report the committed events to the observer and the hooks; return them as decisions."""
@@ -456,7 +496,7 @@ class _Compaction:
             "conversation %s: compaction %d: %d -> %d tokens (%d messages summarised)",
             *(self.log.fold.conversation, done.round, done.before_tokens, done.after_tokens, done.messages),
         )
-        announced = CompactionHooks(done, self.committed, self.log, self.pressure.now)
+        announced = CompactionHooks(done, self.committed, self.log, self.pressure.at)
         await announced.tell(self.compactor.hooks)
         boundary = await announced.mark() if self.pressure.policy.boundary else None
         return announced.taken(boundary)

@@ -95,7 +95,7 @@ class Conversation(ConversationView):
             self._known_policy = known
             self.compactor = self.compactor if policy is None else self.equipment.compactor(policy)
 
-    async def use_policy(self, policy: Policy, at: datetime) -> None:
+    async def use_policy(self, policy: Policy, at: datetime | None) -> None:
         """Put a policy in force and record it, unless it is the one in force already."""
         await self.catch_up()
         hash_ = policy.hash()
@@ -114,14 +114,20 @@ class Conversation(ConversationView):
             counts = self.counter.count_many(texts)
         return [with_media(b, n) for n, b in zip(counts, blocks, strict=True)]
 
-    async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime) -> list[Draft]:
-        """Count blocks and return them as drafts to append, under these ids."""
+    def new_ids(self, count: int, at: datetime | None) -> list[UUID]:
+        """Return ids for events that are about to be appended at a time; without one, now."""
+        return event_ids(at or self.clock.now(), count)
+
+    async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime | None) -> list[Draft]:
+        """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``."""
         sizes = await self.count(blocks)
         return [Draft(id_, b.at or at, b, tokens) for id_, b, tokens in zip(ids, blocks, sizes, strict=True)]
 
-    async def append_new(self, blocks: Sequence[Block], at: datetime, *, ids: Sequence[UUID] = ()) -> list[Block]:
+    async def append_new(
+        self, blocks: Sequence[Block], at: datetime | None, *, ids: Sequence[UUID] = ()
+    ) -> list[Block]:
         """Count blocks and append them in one transaction, under ``ids`` if given; do nothing without blocks."""
         if not blocks:
             return []
-        drafts = await self.drafts(blocks, ids or event_ids(at, len(blocks)), at)
+        drafts = await self.drafts(blocks, ids or self.new_ids(len(blocks), at), at)
         return await self.log.append(drafts, counter=self.counter.name)

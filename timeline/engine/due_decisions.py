@@ -34,6 +34,7 @@ from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from timeline.engine.compactor import Pressure
     from timeline.events import CompactReason, Payload
@@ -104,7 +105,7 @@ class _DueDecisions:
         chosen: list[tuple[HideDecision, Window]] = []
         progress = CompactionProgress(replace(self.pressure, reason="cold" if reason == "cold" else "over_trigger"))
 
-        async def choose() -> Sequence[Payload]:
+        async def choose(time: datetime) -> Sequence[Payload]:
             chosen.clear()
             window = self.pressure.window
             plan = plan_hide(window, self.policy, hiding, self.counter, least=least)
@@ -114,10 +115,10 @@ class _DueDecisions:
             hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
             hide = progress.annotated(HideDecision(hidden, plan.freed), window)
             chosen.append((hide, window))
-            return [hide.event, await self._notice()] if needs_notice(window) else [hide.event]
+            return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
         with suppress(VersionConflict):  # then it is left to the next render
-            if await self.log.decide(choose, at=self.pressure.now):
+            if await self.log.decide(choose, at=self.pressure.at):
                 self.taken += [describe_hide(hide, window, self.pressure) for hide, window in chosen]
                 return True
         return False
@@ -125,17 +126,17 @@ class _DueDecisions:
     async def _tell(self) -> None:
         """Append the notice of an earlier batch, which was hidden in the midst of a response."""
 
-        async def choose() -> Sequence[Payload]:
-            return [await self._notice()] if owes_notice(self.pressure.window) else ()
+        async def choose(time: datetime) -> Sequence[Payload]:
+            return [await self._notice(time)] if owes_notice(self.pressure.window) else ()
 
         with suppress(VersionConflict):  # then it is left to the next render
-            if await self.log.decide(choose, at=self.pressure.now):
+            if await self.log.decide(choose, at=self.pressure.at):
                 self.taken.append(TakenDecision(kind="told", reason="hidden"))
 
-    async def _notice(self) -> Payload:
+    async def _notice(self, time: datetime) -> Payload:
         """Return the notice for the model: content is hidden, and how to read it back."""
         message = SystemMessage(text=NOTICE, meta={NOTICE_KEY: "hidden"})
-        return await addressed_block(self.log, message, self.pressure.now, self.counter)
+        return await addressed_block(self.log, message, time, self.counter)
 
     async def compact(self) -> None:
         """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
@@ -212,11 +213,11 @@ class _DueDecisions:
         if lease is None or self.pressure.now >= lease.expires_at or self.account.total <= self.account.limit:
             return False
         try:
-            now = await take_turn(self.log, self.pressure.now, wait=True)
+            now = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=True)
         except CompactionInProgress:  # a hook of that very compaction renders here: it would wait for itself
             return False
         # If the lease expired, `now` is past its end, so the next attempt does not wait for it again.
-        self.pressure = replace(self.pressure, now=now)
+        self.pressure = self.pressure.later(now)
         return self.pressure.window.lease is None
 
     async def _compact(self, reason: CompactReason) -> bool:

@@ -14,12 +14,12 @@ from timeline.errors import InvalidPolicy
 from timeline.lifecycle.observer import Observer
 from timeline.planning.summary_block import unheaded
 from timeline.policy.model import Policy
-from timeline.ports import SUMMARY_TIMEOUT, Hooks
+from timeline.ports import SUMMARY_TIMEOUT, Hooks, SystemClock
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from timeline.policy.steps import SummaryForm
-    from timeline.ports import EventStore, Summarizer, SummaryRequest, TokenCounter
+    from timeline.ports import Clock, EventStore, Summarizer, SummaryRequest, TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Equipment:
         counter: counts tokens; None uses the policy's counter.
         observer: watches renders and compactions.
         summary_timeout: seconds that a summarizer has for one request.
+        clock: measures how long compactions take.
     """
 
     summarizer: Summarizer | None = None
@@ -39,11 +40,12 @@ class Equipment:
     counter: TokenCounter | None = None
     observer: Observer = field(default_factory=Observer)
     summary_timeout: float = SUMMARY_TIMEOUT
+    clock: Clock = field(default_factory=SystemClock)
 
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
-        return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer)
+        return Compactor(policy, counter, self._chain(policy), self.hooks, self.observer, self.clock)
 
     def _chain(self, policy: Policy) -> Summarizer:
         """Chain the extractive summarizer, which always answers, behind the application's, if the policy says so."""

@@ -19,6 +19,7 @@ from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from timeline.engine.compactor import Pressure
     from timeline.events import Payload
@@ -79,7 +80,7 @@ async def hide_by_step(
     pressure = progress.pressure
     chosen: list[tuple[HideDecision, Window]] = []
 
-    async def choose() -> Sequence[Payload]:
+    async def choose(_: datetime) -> Sequence[Payload]:
         chosen.clear()  # asked again after another writer's append: the earlier choice was not appended
         window = pressure.window
         hide = plan_hides(step, window, pressure.policy, pressure.compactor.counter)
@@ -90,7 +91,7 @@ async def hide_by_step(
         return [hide.event]
 
     with suppress(VersionConflict):  # then it is left to the next pass
-        if await pressure.log.decide(choose, at=pressure.now):
+        if await pressure.log.decide(choose, at=pressure.at):
             taken = [describe_hide(hide, window, pressure) for hide, window in chosen]
             progress.follow(chosen[-1][0].event.pruned)
             return taken

@@ -25,7 +25,7 @@ BEFORE: Final = "on_before_compaction"
 """The hook that may forbid a compaction, or write its summary."""
 
 
-async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log: Log, now: datetime) -> object:
+async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log: Log, at: datetime | None) -> object:
     """Await a hook and return its answer; an error in it is recorded, never fatal (002, hooks).
 
     Args:
@@ -33,7 +33,7 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
         name: the hook's name, for the record of an error.
         facts: passed to the hook as a copy, which it may keep and change.
         log: gets the record of an error.
-        now: the time of that record.
+        at: the time of that record; None for that of its append.
     """
     if hook is None:
         return None
@@ -41,7 +41,7 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
         return await hook(dict(facts))
     except Exception as error:  # noqa: BLE001 - an application's hook may raise anything
         failed = HookFailed(hook=name, error=described(error))
-        await log.commit([failed], at=now)
+        await log.commit([failed], at=at)
         return None
 
 
@@ -55,19 +55,19 @@ class CompactionHooks:
         done: the compaction's event.
         version: that event's version.
         log: the log that holds it.
-        now: the time of the events appended for it.
+        at: the time of the events appended for it; None for that of each append.
     """
 
     done: CompactionCompleted
     version: int
     log: Log
-    now: datetime
+    at: datetime | None
 
     async def tell(self, hooks: Hooks) -> None:
         """Call ``on_after_compaction``, then ``on_session_start``."""
         done, sizes = self.done, self._sizes()
         after = {**sizes, "compacted_tokens": done.compacted_tokens}
-        await call_hook(hooks.on_after_compaction, "on_after_compaction", after, self.log, self.now)
+        await call_hook(hooks.on_after_compaction, "on_after_compaction", after, self.log, self.at)
         session = {
             "source": "compact",
             "conversation": self.log.fold.conversation,
@@ -75,7 +75,7 @@ class CompactionHooks:
             "compaction_number": done.round,
             **sizes,
         }
-        await call_hook(hooks.on_session_start, "on_session_start", session, self.log, self.now)
+        await call_hook(hooks.on_session_start, "on_session_start", session, self.log, self.at)
 
     async def mark(self) -> int:
         """Append the boundary; return its version."""
@@ -85,7 +85,7 @@ class CompactionHooks:
             after_tokens=self.done.after_tokens,
             messages=self.done.messages,
         )
-        return await self.log.commit([boundary], at=self.now)
+        return await self.log.commit([boundary], at=self.at)
 
     def taken(self, boundary: int | None) -> TakenDecision:
         """Return the decision for a render's report; ``boundary`` is the boundary event's version, if any."""

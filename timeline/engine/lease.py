@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from timeline.errors import CompactionInProgress, StoreError, described
+from timeline.errors import CompactionInProgress, StoreError, VersionConflict, described
 from timeline.events.other_payloads import CompactionFailed
+from timeline.log.stored import busy
 from timeline.log.uncancelled import run_uncancelled
 
 if TYPE_CHECKING:
@@ -41,10 +42,16 @@ _UNTOLD: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
 """Ends of compactions that the store could not record: no one works under these leases any more."""
 
 
-async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
+async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool) -> datetime:
     """Wait until no other writer compacts; return the time from which a lease of one's own may run.
 
     It waits for no lease longer than a lease lasts, even if its writer's clock is ahead.
+
+    Args:
+        log: the log of the conversation.
+        now: the time of the call.
+        at: the time of its events; None for that of each append.
+        wait: wait, instead of raising `CompactionInProgress`.
 
     Raises:
         CompactionInProgress: another writer compacts and ``wait`` is False, or the caller is a hook or summarizer of
@@ -52,7 +59,7 @@ async def take_turn(log: Log, now: datetime, *, wait: bool) -> datetime:
         StoreError: an earlier compaction's end could not be recorded, and still cannot.
     """
     if (untold := _UNTOLD.get(log)) is not None:
-        await _tell(log, untold, now)
+        await _tell(log, untold, at)
         _UNTOLD.pop(log, None)
     watched, since = 0, 0.0
     while (lease := log.fold.window.lease) is not None and now < lease.expires_at:
@@ -77,7 +84,9 @@ def within(log: Log, lease: int | None) -> Iterator[None]:
         _OWN.reset(own)
 
 
-async def begin(log: Log, at: datetime, started: Callable[[datetime], CompactionStarted]) -> int | None:
+async def begin(
+    log: Log, least: datetime, at: datetime | None, started: Callable[[datetime], CompactionStarted]
+) -> int | None:
     """Ask for the lease; return its version, or None if another writer was faster.
 
     A cancellation waits until the append is over, and releases the lease: otherwise a lease could be in the log whose
@@ -85,13 +94,25 @@ async def begin(log: Log, at: datetime, started: Callable[[datetime], Compaction
 
     Args:
         log: the log of the conversation.
-        at: the time of the event; the lease runs from here.
+        least: the time that `take_turn` returned: before it, a lease of one's own would be void.
+        at: the time of the event; None for that of the append. The lease runs from the event's time.
         started: makes the event, given the time at which the lease expires.
     """
     versions: list[int] = []
 
     async def ask() -> None:
-        versions.append(await log.commit([started(at + LEASE)], at=at))
+        asked = 0
+
+        async def start(time: datetime) -> Sequence[CompactionStarted]:
+            nonlocal asked
+            asked = log.fold.version + 1
+            return [started(time + LEASE)]
+
+        try:
+            await log.decide(start, at=None if at is None else max(at, least), least=least)
+        except VersionConflict:
+            raise busy(log.fold.conversation) from None
+        versions.append(asked)
 
     try:
         await run_uncancelled(ask())
@@ -109,7 +130,13 @@ def holds(log: Log, lease: int | None) -> bool:
 
 
 async def release(
-    log: Log, lease: int | None, error: BaseException, now: datetime, *, asked: SummaryRequestLog | None = None
+    log: Log,
+    lease: int | None,
+    error: BaseException,
+    at: datetime | None,
+    *,
+    asked: SummaryRequestLog | None = None,
+    duration: float | None = None,
 ) -> None:
     """Give a lease back after an error or a cancellation, shielded from that cancellation.
 
@@ -120,8 +147,9 @@ async def release(
         log: the log of the conversation.
         lease: the lease's version; None, or one that no longer counts, does nothing.
         error: why the compaction ended; it is recorded.
-        now: the time of the record.
+        at: the time of the record; None for that of the append.
         asked: the usage of its summary requests, which is recorded too.
+        duration: how long the compaction took until then, in seconds, which is recorded too.
     """
     if lease is None or not holds(log, lease):
         return
@@ -132,16 +160,17 @@ async def release(
         lease=lease,
         usage=None if asked is None else asked.spent,
         unanswered=0 if asked is None else asked.unanswered,
+        duration=duration,
     )
 
     try:
-        await run_uncancelled(_tell(log, failed, now))
+        await run_uncancelled(_tell(log, failed, at))
     except StoreError:
         _UNTOLD[log] = failed
 
 
-async def _tell(log: Log, failed: CompactionFailed, now: datetime) -> None:
-    async def still_held() -> Sequence[CompactionFailed]:
+async def _tell(log: Log, failed: CompactionFailed, at: datetime | None) -> None:
+    async def still_held(_: datetime) -> Sequence[CompactionFailed]:
         return [failed] if holds(log, failed.lease) else []  # a commit just then has ended the lease itself
 
-    await log.decide(still_held, at=now)
+    await log.decide(still_held, at=at)

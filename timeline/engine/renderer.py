@@ -57,8 +57,11 @@ class Renderer:
         tools: Sequence[JsonValue],
         ephemeral: Sequence[str],
         now: datetime,
+        at: datetime | None,
     ) -> RenderedContext:
         """Append the decisions that are due to the log, and project the window.
+
+        All decisions are made by the one time ``now``. The events get the time ``at``, or each that of its append.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -73,7 +76,7 @@ class Renderer:
         empty = account_of((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
-        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now), self.accounts)
+        decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at), self.accounts)
         if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
             tail = _tail(log.fold.window, policy, ephemeral)
             fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)

@@ -174,7 +174,8 @@ class WrittenBy(Frozen):
     """The author of a summary.
 
     ``fallback_reason`` is why the first choice did not write it. ``usage`` is the reported usage of all model calls for
-    it, unusable answers included; None where no usage was reported.
+    it, unusable answers included; None where no usage was reported. ``duration`` is how many seconds the summarizers
+    took; None where that was not measured.
     """
 
     summarizer: str
@@ -182,6 +183,7 @@ class WrittenBy(Frozen):
     prompt_version: str | None = None
     fallback_reason: str | None = None
     usage: Usage | None = None
+    duration: float | None = None
 
 
 class CompactionCompleted(Payload):
@@ -225,6 +227,8 @@ class CompactionCompleted(Payload):
     digest: Digest = Digest()
     lease: int | None = None
     """Version of the `CompactionStarted` whose lease it was written under."""
+    duration: float | None = None
+    """Seconds from its start to this event, by a monotonic clock; None where that was not measured."""
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form; the block's own dump keeps its type."""
@@ -261,6 +265,8 @@ class ModelCalled(Payload):
     finish_reason: str | None = None
     started_at: Instant | None = None
     answers: int | None = None
+    duration: float | None = None
+    """Seconds from the request to the last of the reply, by a monotonic clock; None where that was not measured."""
 
 
 class ContextRendered(Payload):

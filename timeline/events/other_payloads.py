@@ -59,6 +59,8 @@ class CompactionFailed(Payload):
     cause: Cause | None = None
     usage: Usage | None = None
     unanswered: int = 0
+    duration: float | None = None
+    """Seconds from its start to this event, by a monotonic clock; None for a refusal, which takes none."""
 
 
 class StageEntered(Payload):

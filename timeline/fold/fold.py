@@ -52,11 +52,13 @@ class Fold:
     Attributes:
         conversation: id of the log.
         version: of the last event applied; 0 before the first.
+        at: time of the last event applied; None before the first.
     """
 
     def __init__(self, conversation: str, without: Iterable[int] = ()) -> None:
         self.conversation = conversation
         self.version = 0
+        self.at: datetime | None = None
         self._without = frozenset(without)
         self._items: list[Item] = []
         self._index: dict[int, int] = {}
@@ -98,6 +100,7 @@ class Fold:
             summaries=self._summaries,
             state=self._state,
         )
+        twin.at = self.at
         return twin
 
     def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
@@ -108,7 +111,7 @@ class Fold:
         """
         if type(payload) is CompactionReverted and not self._without.issuperset(payload.versions):
             raise HistoryNeeded
-        self.version = version
+        self.version, self.at = version, at
         self._window = None
         match payload:
             case BlockAppended():

@@ -21,6 +21,8 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
+from timeline.log.stopwatch import Stopwatch
+from timeline.ports import SystemClock
 from timeline.usage import Usage
 from timeline.wire.foreign import plain
 from timeline.wire.usage import count_of
@@ -124,7 +126,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         earlier: RenderedContext | None = None
         while True:
             messages = [*told.leading, *to_messages(context.neutral, told.said)]
-            started_at = datetime.now(UTC)
+            started_at, watch = datetime.now(UTC), Stopwatch(SystemClock())
             try:
                 reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
             except Exception as error:
@@ -133,7 +135,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     raise
                 context, earlier = smaller, context
             else:
-                yield from _recorded(timeline, reply, started_at)
+                yield from _recorded(timeline, reply, started_at, watch.duration())
                 return reply
 
     def _caught_up(self, told: Told) -> Steps[Followed]:
@@ -183,8 +185,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return answer
 
 
-def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime) -> Steps[None]:
-    """Record the usage of a call."""
+def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime, duration: float | None) -> Steps[None]:
+    """Record the usage and the duration of a call."""
     message = next((message for message in reply.result if message.type == "ai"), None)
     told = message.response_metadata if message is not None else {}
     finish = told.get("finish_reason") or told.get("stop_reason")
@@ -197,6 +199,7 @@ def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime) ->
             response_id=None if message is None else message.id,
             finish_reason=finish if isinstance(finish, str) else None,
             started_at=started_at,
+            duration=duration,
         )
     )
 

@@ -13,7 +13,7 @@ the run, however it ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
+from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
+from timeline.ports import SystemClock
 from timeline.usage import Usage
 
 with needs("pydantic-ai-slim", "pydantic-ai"):
@@ -56,11 +58,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """An attempt at a model request: the context that is sent, the refused one in whose place it came, and when."""
+    """An attempt at a model request: the context that is sent, the refused one in whose place it came, and when.
+
+    ``watch`` measures the request.
+    """
 
     context: RenderedContext
     earlier: RenderedContext | None
-    started_at: datetime
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
 
 
 class TimelineCapability(AbstractCapability[AgentDepsT]):
@@ -137,7 +143,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
             context = await self._conversations.carry_out_async(
                 self._rendered(self._id(ctx), history, _system_of(history, request_context), _tools_of(request_context))
             )
-            attempt = _Attempt(context, None, datetime.now(UTC))
+            attempt = _Attempt(context, None)
         self._attempts[_run(ctx)] = attempt
         request_context.messages = to_messages(attempt.context.neutral, history, last)
         return request_context
@@ -148,9 +154,10 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """Record the usage of a request."""
         del request_context
         attempt = self._attempts.pop(_run(ctx), None)
-        await self._conversations.carry_out_async(
-            self._recorded(self._id(ctx), response, None if attempt is None else attempt.started_at)
-        )
+        took: dict[str, Any] = {}
+        if attempt is not None:
+            took = {"started_at": attempt.started_at, "duration": attempt.watch.duration()}
+        await self._conversations.carry_out_async(self._recorded(self._id(ctx), response, took))
         return response
 
     async def on_model_request_error(
@@ -169,7 +176,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         smaller = await self._conversations.carry_out_async(self._refused(self._id(ctx), attempt, error))
         if smaller is None:
             raise error
-        self._attempts[_run(ctx)] = _Attempt(smaller, attempt.context, datetime.now(UTC))
+        self._attempts[_run(ctx)] = _Attempt(smaller, attempt.context)
         raise RetryModelRequest
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
@@ -195,7 +202,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         yield Ours(partial(followed.follower.take, read_units(history.said, is_begun=is_begun)))
         return followed
 
-    def _recorded(self, conversation: str, response: ModelResponse, started_at: datetime | None) -> Steps[None]:
+    def _recorded(self, conversation: str, response: ModelResponse, took: dict[str, Any]) -> Steps[None]:
         followed = yield from self._conversations.opened(conversation)
         yield Ours(
             partial(
@@ -204,7 +211,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
                 model=response.model_name or "",
                 response_id=response.provider_response_id,
                 finish_reason=response.finish_reason,
-                started_at=started_at,
+                **took,
             )
         )
 

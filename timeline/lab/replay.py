@@ -183,7 +183,7 @@ class _Run:
     async def _send(self, call: RecordedCall) -> Sent:
         try:
             context = await self.renderer.render(
-                self.log, self.compactor, system=FIXED_PART, tools=(), ephemeral=(), now=call.start
+                self.log, self.compactor, system=FIXED_PART, tools=(), ephemeral=(), now=call.start, at=call.start
             )
         except BudgetError as error:
             return Sent(call, None, type(error).__name__)

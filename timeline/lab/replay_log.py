@@ -59,7 +59,7 @@ class ReplayLog(FoldedLog):
     """The log of a replay: a fold, its paths, and the decisions since the last call of `decided`."""
 
     def __init__(self, conversation: str, at: datetime) -> None:
-        super().__init__(Fold(conversation))
+        super().__init__(Fold(conversation), at)
         self._first_prompt: str | None = None
         self._decided: list[Payload] = []
         self._fold.apply(1, at, ConversationOpened())
@@ -90,7 +90,7 @@ class ReplayLog(FoldedLog):
         self,
         payloads: Sequence[Payload],
         *,
-        at: datetime,
+        at: datetime | None,
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,

@@ -2,7 +2,7 @@
 
 Each is derived from one event of the log alone, so that another process, or a later reader, gets the same. Names and
 fields are those of prune-then-summarize (004). Tokens are counted by the policy's counter; a figure is 0 where an older
-log lacks it.
+log lacks it. Durations are in seconds, by a monotonic clock, and None where none was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from timeline.events.other_payloads import (
     OverflowReason,
 )
 from timeline.frozen import Frozen
+from timeline.log.stopwatch import spelled, told_behind
 from timeline.planning.account import CRITICAL_PERCENT, WARNING_PERCENT
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ class CompactionCompleteEvent(Happened):
         summary_path: the summary's path; None without one.
         reason: why the compaction began.
         compaction_number: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
+        duration: seconds that it took, from its start on.
+        summary_duration: seconds of these that the summarizers took.
     """
 
     type: Literal["compaction-complete"] = "compaction-complete"
@@ -158,6 +161,8 @@ class CompactionCompleteEvent(Happened):
     summary_path: str | None = None
     reason: LifecycleReason
     compaction_number: int = 0
+    duration: float | None = None
+    summary_duration: float | None = None
 
     def line(self) -> str:
         """Return the event as one line of text."""
@@ -165,7 +170,8 @@ class CompactionCompleteEvent(Happened):
             word for word, done in (("pruned", self.was_pruned), ("summarized", self.was_summarized)) if done
         )
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
-        return f"Compacted ({how}): {sizes}" + (f", {self.messages_compacted} messages" if self.was_summarized else "")
+        messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
+        return told_behind(f"Compacted ({how}): {sizes}{messages}", self.duration)
 
 
 class CompactionErrorEvent(Happened):
@@ -176,6 +182,7 @@ class CompactionErrorEvent(Happened):
         reason: what happened, as a constant.
         can_retry: whether another try may succeed: the compaction failed by chance, and was not refused.
         suggest_new_session: whether the context is above the limit, and nothing makes it smaller.
+        duration: seconds from its start to the failure; None for a refusal, which takes none.
     """
 
     type: Literal["compaction-error"] = "compaction-error"
@@ -183,11 +190,13 @@ class CompactionErrorEvent(Happened):
     reason: FailureReason
     can_retry: bool
     suggest_new_session: bool
+    duration: float | None = None
 
     def line(self) -> str:
         """Return the event as one line of text."""
         cure = "start a new session" if self.suggest_new_session else "try again" if self.can_retry else ""
-        return f"Not compacted ({self.reason}): {self.error}" + (f" [{cure}]" if cure else "")
+        took = f" after {spelled(self.duration)}" if spelled(self.duration) else ""
+        return f"Not compacted{took} ({self.reason}): {self.error}" + (f" [{cure}]" if cure else "")
 
 
 class ContextOverflowEvent(Happened):
@@ -328,6 +337,8 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
         summary_path=completed.block.path,
         reason=_REASONS[completed.reason],
         compaction_number=completed.round,
+        duration=completed.duration,
+        summary_duration=completed.written_by.duration,
     )
 
 
@@ -340,6 +351,7 @@ def _failed(failed: CompactionFailed, own: dict[str, Any]) -> CompactionErrorEve
         reason=failed.reason,
         can_retry=failed.reason in _TRANSIENT,
         suggest_new_session=failed.reason in _HELPLESS and failed.over_limit,
+        duration=failed.duration,
     )
 
 

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 
 class FoldedLog:
-    """A log without a store: an append goes into its fold only."""
+    """A log without a store: an append goes into its fold only.
 
-    def __init__(self, fold: Fold) -> None:
+    Args:
+        fold: the fold.
+        now: time of the events that are appended without one; it reads no clock.
+    """
+
+    def __init__(self, fold: Fold, now: datetime) -> None:
         self._fold = fold
+        self._now = now
         self._paths: set[str] = set()
 
     @property
@@ -52,7 +58,7 @@ class FoldedLog:
         self,
         payloads: Sequence[Payload],
         *,
-        at: datetime,
+        at: datetime | None,
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
@@ -61,14 +67,17 @@ class FoldedLog:
         del expected, values, snapshot
         first = self._fold.version + 1
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
-            self._fold.apply(version, at, payload)
+            self._fold.apply(version, at or self._now, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
         return first
 
-    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+    async def decide(
+        self, choose: Decision, *, at: datetime | None, least: datetime | None = None, snapshot: bool = False
+    ) -> bool:
         """Fold the chosen events; return whether there were any."""
-        payloads = await choose()
+        at = at or max(self._now, least or self._now)
+        payloads = await choose(at)
         await self.commit(payloads, at=at, snapshot=snapshot)
         return bool(payloads)
 
@@ -76,8 +85,8 @@ class FoldedLog:
 class DryRunLog(FoldedLog):
     """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past."""
 
-    def __init__(self, store: EventStore, fold: Fold) -> None:
-        super().__init__(fold)
+    def __init__(self, store: EventStore, fold: Fold, now: datetime) -> None:
+        super().__init__(fold, now)
         self._store = store
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:

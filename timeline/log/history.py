@@ -33,9 +33,11 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     """
     stored = await store.load_window(conversation)
     try:
-        return restore(conversation, stored.snapshot, stored.events)
+        fold = restore(conversation, stored.snapshot, stored.events)
     except HistoryNeeded:  # an undo came without a snapshot: the blocks that it brings back are not at hand
         return await fold_history(store, conversation)
+    fold.at = stored.info.updated_at  # a snapshot of the newest event does not hold that event's time
+    return fold
 
 
 async def first_prompt(store: EventStore, conversation: str) -> str | None:

@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from timeline.fold.fold import Fold
 
 
-Decision: TypeAlias = Callable[[], Awaitable[Sequence["Payload"]]]
-"""Chooses the events to append, from the log as it is then; none if nothing is due any more."""
+Decision: TypeAlias = Callable[["datetime"], Awaitable[Sequence["Payload"]]]
+"""Chooses the events to append, from the log as it is then, and gets their time; none if nothing is due any more."""
 
 
 class Draft(NamedTuple):
-    """An event without a path or version yet: either a block with its token count, or another payload."""
+    """An event without a path or version yet: either a block with its token count, or another payload.
+
+    Without ``at`` it gets the time of its append.
+    """
 
     id: UUID
-    at: datetime
+    at: datetime | None
     block: Block | None = None
     tokens: int = 0
     payload: Payload | None = None
@@ -60,23 +63,29 @@ class Log(Protocol):
         self,
         payloads: Sequence[Payload],
         *,
-        at: datetime,
+        at: datetime | None,
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
     ) -> int:
         """Append payloads in one transaction, at ``expected`` or at the log's end; return the first one's version.
 
+        Without ``at`` they get the time of the append.
+
         Raises:
             VersionConflict: the log is not at ``expected``.
         """
         ...
 
-    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+    async def decide(
+        self, choose: Decision, *, at: datetime | None, least: datetime | None = None, snapshot: bool = False
+    ) -> bool:
         """Choose events from the log and append them under one lock; return whether any were appended.
 
         ``choose`` runs under the log's lock: no append of this process comes between its look at the log and its own
         events. It may read the log but not append to it, and runs again when another process was faster.
+
+        Without ``at`` the events get the time of the append, which is not before ``least``.
 
         Raises:
             VersionConflict: other processes were faster each time.

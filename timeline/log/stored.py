@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline.blocks import stem, utc
+from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
 from timeline.fold.fold import HistoryNeeded
@@ -19,6 +19,7 @@ from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import first_prompt, fold_history, load_fold
+from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected
 
@@ -31,53 +32,69 @@ if TYPE_CHECKING:
     from timeline.events import ConversationOpened, Event, Payload
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
-    from timeline.ports import EventStore, Snapshot, TokenCounter
+    from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
 
 _TRIES: Final = 200
 """How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
 
 class StoredLog:
-    """The log of one conversation in a store. Appends take turns; a reader of ``fold.window`` never waits."""
+    """The log of one conversation in a store. Appends take turns; a reader of ``fold.window`` never waits.
 
-    def __init__(self, store: EventStore, fold: Fold) -> None:
+    Each event without a time of its own gets the clock's at its append, or that of the newest event that this log has
+    read if that is later. So the times of its own events never decrease with the version.
+    """
+
+    def __init__(self, store: EventStore, fold: Fold, clock: Clock) -> None:
         self._store = store
         self._fold = fold
+        self._clock = clock
         self._lock = anyio.Lock()
         self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
-    async def load(cls, store: EventStore, conversation: str) -> StoredLog:
+    async def load(cls, store: EventStore, conversation: str, clock: Clock) -> StoredLog:
         """Read a conversation's window from its snapshot on.
 
         Raises:
             ConversationNotFound: there is no such conversation.
         """
-        return cls(store, await load_fold(store, conversation))
+        return cls(store, await load_fold(store, conversation), clock)
 
     @classmethod
-    async def begin_fork(
-        cls, store: EventStore, fold: Fold, conversation: str, opened: ConversationOpened, at: datetime
+    async def begin_fork(  # noqa: PLR0917 - in the order of `load`, then of the event
+        cls,
+        store: EventStore,
+        fold: Fold,
+        conversation: str,
+        clock: Clock,
+        opened: ConversationOpened,
+        at: datetime | None,
     ) -> StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
 
         Raises:
             VersionConflict: the id is in use.
         """
+        at = time_of_append(clock, at, fold.at)
         twin = fold.copy(conversation)
         twin.apply(fold.version + 1, at, opened)
         event = NewEvent(id=event_id(at), at=at, payload=opened)
         await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
-        return cls(store, twin)
+        return cls(store, twin, clock)
 
     @property
     def fold(self) -> Fold:
         """The fold of the log, as far as it was read."""
         return self._fold
 
-    def dry_run(self) -> DryRunLog:
-        """Return a log for a dry run, which goes on from here and writes nothing."""
-        return DryRunLog(self._store, self._fold.copy())
+    def dry_run(self, now: datetime) -> DryRunLog:
+        """Return a log for a dry run at a moment, which goes on from here and writes nothing."""
+        return DryRunLog(self._store, self._fold.copy(), now)
+
+    def _time(self, given: datetime | None, least: datetime | None = None) -> datetime:
+        """Return the time of the next event; under the lock, in each try, since another writer's event may be later."""
+        return time_of_append(self._clock, given, self._fold.at, least)
 
     async def catch_up(self) -> None:
         """Fold the events that other writers appended."""
@@ -110,12 +127,13 @@ class StoredLog:
         return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
-        blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
-        own_paths = {block.path for block, _ in blocks if block.path}
+        own_paths = {draft.block.path for draft in drafts if draft.block is not None and draft.block.path}
         avoid: set[str] = set()
         for _ in range(_TRIES):
+            times = self._times(drafts)
+            blocks = [(draft.block, at) for draft, at in zip(drafts, times, strict=True) if draft.block is not None]
             addressed = self._fold.address(blocks, avoid=avoid)
-            events = _events(drafts, addressed, counter)
+            events = _events(drafts, times, addressed, counter)
             try:
                 await self._store.append(self._fold.conversation, events, expected=self._fold.version)
             except VersionConflict:
@@ -129,13 +147,22 @@ class StoredLog:
                 _apply(self._fold, events)
                 notify(self._store, self._fold.conversation, events)
                 return addressed
-        raise _busy(self._fold.conversation)
+        raise busy(self._fold.conversation)
+
+    def _times(self, drafts: Sequence[Draft]) -> list[datetime]:
+        """Return the time of each draft: its own, or that of this append, which is not before the event in front."""
+        times: list[datetime] = []
+        newest = self._fold.at
+        for draft in drafts:
+            newest = time_of_append(self._clock, draft.at, newest)
+            times.append(newest)
+        return times
 
     async def commit(
         self,
         payloads: Sequence[Payload],
         *,
-        at: datetime,
+        at: datetime | None,
         expected: int | None = None,
         values: Mapping[str, str] | None = None,
         snapshot: bool = False,
@@ -143,34 +170,37 @@ class StoredLog:
     ) -> int:
         """Append payloads in one transaction, at ``expected`` or at the log's end; return the first one's version.
 
-        The events get ``ids``, one each, where these are given.
+        The events get ``ids``, one each, and the time ``at``, where these are given.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
         """
-        own_ids = ids or [event_id(at) for _ in payloads]
-        events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
         async with self._lock:
             for _ in range(_TRIES):
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
+                events = _dated(payloads, self._time(at), ids)
                 with suppress(VersionConflict):
                     return await self._write(events, values or {}, snapshot=snapshot)
                 await self._follow()
-        raise _busy(self._fold.conversation)
+        raise busy(self._fold.conversation)
 
-    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+    async def decide(
+        self, choose: Decision, *, at: datetime | None, least: datetime | None = None, snapshot: bool = False
+    ) -> bool:
         """Choose events from the log and append them under one lock; return whether any were appended.
 
         ``choose`` runs under the lock: no append of this process comes between its look at the log and its own events.
-        It may read the log but not append to it, and runs again when another process was faster.
+        It may read the log but not append to it, and runs again when another process was faster. It gets the time of
+        the events: ``at`` if given, or else that of the append, which is not before ``least``.
 
         Raises:
             VersionConflict: other processes were faster each time.
         """
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
-                events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in await choose()]
+                time = self._time(at, least)
+                events = _dated(await choose(time), time)
                 if not events:
                     return False
                 try:
@@ -193,7 +223,9 @@ class StoredLog:
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
-    async def revert(self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime, policy: str) -> list[int]:
+    async def revert(
+        self, choose: Callable[[], Awaitable[list[int]]], *, at: datetime | None, policy: str
+    ) -> list[int]:
         """Undo the compactions that ``choose`` names, go on without them, and return their versions.
 
         ``choose`` runs under the lock, on a log that is up to date, and again when another process was faster.
@@ -214,8 +246,8 @@ class StoredLog:
                     break
         return versions
 
-    async def _revert(self, reverted: CompactionReverted, at: datetime) -> None:
-        last = self._fold.version
+    async def _revert(self, reverted: CompactionReverted, given: datetime | None) -> None:
+        last, at = self._fold.version, self._time(given)
         event = NewEvent(id=event_id(at), at=at, payload=reverted)
         # Folded before the append: the new snapshot goes along with it, so that no reader has to read the whole log.
         fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
@@ -231,12 +263,20 @@ class StoredLog:
             self._fold = await load_fold(self._store, self._fold.conversation)
 
 
-def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
+def _dated(payloads: Sequence[Payload], at: datetime, ids: Sequence[UUID] = ()) -> list[NewEvent]:
+    """Return the events of one time, under ``ids`` if given."""
+    own_ids = ids or [event_id(at) for _ in payloads]
+    return [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
+
+
+def _events(
+    drafts: Sequence[Draft], times: Sequence[datetime], addressed: Sequence[Block], counter: str
+) -> list[NewEvent]:
     """Return an event for each draft, in order, with the addressed blocks in the places of theirs."""
     placed = iter(addressed)
     return [
-        new_event(draft.id, utc(draft.at), draft.payload or block_appended(next(placed), draft.tokens, counter))
-        for draft in drafts
+        new_event(draft.id, at, draft.payload or block_appended(next(placed), draft.tokens, counter))
+        for draft, at in zip(drafts, times, strict=True)
     ]
 
 
@@ -252,7 +292,8 @@ def _snapshot_ahead(fold: Fold, events: Sequence[NewEvent]) -> Snapshot:
     return take_snapshot(ahead)
 
 
-def _busy(conversation: str) -> StoreLocked:
+def busy(conversation: str) -> StoreLocked:
+    """Return the error of an append that other writers were before each time."""
     return StoreLocked(
         f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
     )

@@ -147,6 +147,7 @@ async def test_usage_is_recorded_with_the_render_that_each_call_answers(tmp_path
             rendered = [event.version async for event in store.read("work", types=["context.rendered"])]
     assert called.answers == rendered[-1]
     assert called.model == "gpt-5"
+    assert called.duration > 0
     assert (called.usage.input_tokens, called.usage.cache_read_tokens, called.usage.output_tokens) == (70, 30, 9)
 
 

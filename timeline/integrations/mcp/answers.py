@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from timeline.frozen import Frozen
+from timeline.log.stopwatch import told_behind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -67,6 +68,7 @@ class DigestRow(Frozen):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
     ``more`` counts the entries left out of each list; ``summary`` is the path of the block with all of them.
+    ``duration`` is how many seconds the compaction took, where that was measured.
     """
 
     conversation: str
@@ -77,13 +79,15 @@ class DigestRow(Frozen):
     before_tokens: int
     after_tokens: int
     reverted_by: int | None = None
+    duration: float | None = None
     entries: dict[str, list[Any]]
     more: dict[str, int] = {}
 
     def text(self) -> str:
         """Return a heading and a line an entry."""
         gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
-        lines = [f"{self.summary}  in {self.conversation}, compaction {self.compaction_number}, {self.at[:16]}{gone}"]
+        what = told_behind(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
+        lines = [f"{self.summary}  in {self.conversation}, {what}{gone}"]
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
         lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]

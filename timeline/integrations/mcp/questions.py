@@ -190,6 +190,7 @@ class Questions:
                 before_tokens=stored.before_tokens,
                 after_tokens=stored.after_tokens,
                 reverted_by=stored.reverted_by,
+                duration=stored.duration,
                 more=entries.pop("more", {}),
                 entries=entries,
             )

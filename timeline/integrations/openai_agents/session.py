@@ -22,6 +22,7 @@ from timeline.events import BlocksHidden, ModelCalled, ParentLink, Replacement, 
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
 from timeline.integrations.openai_agents.items import model_of, read_items, read_output, schemas_of, usage_of
 from timeline.log.protocol import Draft
+from timeline.log.stopwatch import Stopwatch
 from timeline.ports import SystemClock
 from timeline.timeline import Timeline
 
@@ -65,6 +66,8 @@ class TimelineSession:
         self._options = options
         self._clock = options.get("clock") or SystemClock()
         self._lock = anyio.Lock()
+        self._watch: Stopwatch | None = None
+        """Measures the call of a model that the newest context was rendered for."""
         self._be_in(timeline)
 
     @classmethod
@@ -128,15 +131,14 @@ class TimelineSession:
         """
         async with self._lock:
             await self._go_on()
-            at = self._clock.now()
             new: list[list[Block]] = []
-            for blocks in read_items(items, str(event_id(at))):
+            for blocks in read_items(items, str(event_id(self._clock.now()))):
                 key = key_of(blocks)
                 if self._ahead[key] > 0:
                     self._ahead[key] -= 1
                 else:
                     new.append(blocks)
-            await self._follower.append(new, now=at)
+            await self._follower.append(new)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the newest item back and return it; None where there is none.
@@ -154,13 +156,12 @@ class TimelineSession:
                 if not found:
                     return None
                 gone = tuple(Replacement(version=v) for v in found[-1].versions)
-                at = self._clock.now()
                 try:
                     await self.timeline.catch_up()
                     await self.timeline.decide(
                         [BlocksHidden(mode="omit", reason=POPPED, blocks=gone)],
-                        at=at,
-                        ids=[event_id(at)],
+                        at=None,
+                        ids=[event_id(self._clock.now())],
                         expected=version,
                     )
                 except VersionConflict:
@@ -216,6 +217,7 @@ class TimelineSession:
             await self._take(data.model_data.input)
             context = await self.timeline.render(system=instructions, tools=schemas_of(data.agent))
             self.context = context
+            self._watch = Stopwatch(self._clock)
         shown = context.to_openai_responses()["input"]
         return ModelInputData(input=shown or data.model_data.input, instructions=instructions)
 
@@ -230,7 +232,8 @@ class TimelineSession:
         """Append a response with its usage; return the blocks.
 
         Without this call the items still come with the SDK's next step, but without usage: then the state of the
-        provider's cache is unknown, and two responses in a row may be taken for one.
+        provider's cache is unknown, and two responses in a row may be taken for one. Its duration is the time since
+        `call_model_input_filter` returned.
 
         Args:
             response: the response that the SDK passes to the hook ``on_llm_end``.
@@ -239,6 +242,8 @@ class TimelineSession:
         Raises:
             StoreError: the store refused; nothing was written.
         """
+        watch, self._watch = self._watch, None
+        duration = None if watch is None else watch.duration()
         async with self._lock:
             await self._go_on()
             at = self._clock.now()
@@ -254,11 +259,12 @@ class TimelineSession:
                 response_id=response_id,
                 usage=usage_of(response),
                 answers=None if rendered is None else rendered.version,
+                duration=duration,
             )
             sizes = await self.timeline.count(blocks)
             ids = event_ids(at, len(blocks) + 1)
-            drafts = [Draft(id_, at, block, n) for id_, block, n in zip(ids[:-1], blocks, sizes, strict=True)]
-            stored = await self.timeline.extend([*drafts, Draft(ids[-1], at, payload=called)])
+            drafts = [Draft(id_, None, block, n) for id_, block, n in zip(ids[:-1], blocks, sizes, strict=True)]
+            stored = await self.timeline.extend([*drafts, Draft(ids[-1], None, payload=called)])
             self._ahead.update(key_of(own) for own in read)
             return stored
 
@@ -310,14 +316,13 @@ class TimelineSession:
 
     async def _take(self, items: Sequence[Any]) -> None:
         """Append the items of the SDK's list that are not in the log."""
-        at = self._clock.now()
         if self._known_until is None:  # no run began with this session's items: the list is a whole history
             self._known = Counter(stored.key for stored in await stored_items(self._store, self.timeline.id))
         await self._learn()
         own = own_words(self.timeline.window)
         markers = get_conversation_history_wrappers()
         left = self._known.copy()
-        read = self._decoded(items, str(event_id(at)))
+        read = self._decoded(items, str(event_id(self._clock.now())))
         prompts = await self._new_prompts(items, read)
         new: list[list[Block]] = []
         for number, blocks in enumerate(read):
@@ -328,7 +333,7 @@ class TimelineSession:
                 left[key] -= 1
             else:
                 new.append(blocks)
-        await self._follower.append(new, now=at)
+        await self._follower.append(new)
         self._ahead.update(map(key_of, new))
 
     async def _new_prompts(self, items: Sequence[Any], read: Sequence[list[Block]]) -> int:
