@@ -7,7 +7,7 @@ batch, or not at all. Where another process appended first, the log follows it a
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import ConversationOpened, Event, Payload
+    from timeline.events import ConversationOpened, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
     from timeline.ports import EventStore, Snapshot, TokenCounter
 
+Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
+"""The event that names the policy of a log that names none, and the policy's text by its hash."""
 _TRIES: Final = 200
 """How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
@@ -44,6 +46,7 @@ class StoredLog:
         self._store = store
         self._fold = fold
         self._lock = anyio.Lock()
+        self._unnamed: Adopted | None = None
         self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
@@ -56,8 +59,29 @@ class StoredLog:
         return cls(store, await load_fold(store, conversation))
 
     @classmethod
+    async def begin(
+        cls,
+        store: EventStore,
+        conversation: str,
+        opened: ConversationOpened,
+        values: Mapping[str, str],
+        at: datetime,
+    ) -> StoredLog:
+        """Begin a conversation; if another writer began it first, open that one."""
+        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        with suppress(VersionConflict):
+            await store.append(conversation, [event], expected=Expected.NO_STREAM, values=values)
+        return await cls.load(store, conversation)
+
+    @classmethod
     async def begin_fork(
-        cls, store: EventStore, fold: Fold, conversation: str, opened: ConversationOpened, at: datetime
+        cls,
+        store: EventStore,
+        fold: Fold,
+        conversation: str,
+        opened: ConversationOpened,
+        values: Mapping[str, str],
+        at: datetime,
     ) -> StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
 
@@ -67,13 +91,22 @@ class StoredLog:
         twin = fold.copy(conversation)
         twin.apply(fold.version + 1, at, opened)
         event = NewEvent(id=event_id(at), at=at, payload=opened)
-        await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
+        await store.append(
+            conversation, [event], expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
+        )
         return cls(store, twin)
 
     @property
     def fold(self) -> Fold:
         """The fold of the log, as far as it was read."""
         return self._fold
+
+    def adopt(self, changed: PolicyChanged | None, values: Mapping[str, str]) -> None:
+        """Name a policy ahead of this log's next append or decision, unless the log names one by then.
+
+        None calls it off. So a conversation that is only looked at stays as it is.
+        """
+        self._unnamed = None if changed is None else (changed, values)
 
     def dry_run(self) -> DryRunLog:
         """Return a log for a dry run, which goes on from here and writes nothing."""
@@ -111,6 +144,8 @@ class StoredLog:
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
         blocks = [(draft.block, draft.at) for draft in drafts if draft.block is not None]
+        if drafts:
+            await self._settle(drafts[0].at)
         own_paths = {block.path for block, _ in blocks if block.path}
         avoid: set[str] = set()
         for _ in range(_TRIES):
@@ -151,6 +186,7 @@ class StoredLog:
         own_ids = ids or [event_id(at) for _ in payloads]
         events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
         async with self._lock:
+            await self._settle(at)
             for _ in range(_TRIES):
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
@@ -159,8 +195,12 @@ class StoredLog:
                 await self._follow()
         raise _busy(self._fold.conversation)
 
-    async def decide(self, choose: Decision, *, at: datetime, snapshot: bool = False) -> bool:
+    async def decide(
+        self, choose: Decision, *, at: datetime, snapshot: bool = False, values: Mapping[str, str] | None = None
+    ) -> bool:
         """Choose events from the log and append them under one lock; return whether any were appended.
+
+        ``values`` are stored along with them.
 
         ``choose`` runs under the lock: no append of this process comes between its look at the log and its own events.
         It may read the log but not append to it, and runs again when another process was faster.
@@ -170,11 +210,14 @@ class StoredLog:
         """
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
-                events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in await choose()]
-                if not events:
+                payloads = await choose()
+                if payloads and await self._settle(at):
+                    payloads = await choose()  # the log is longer now
+                if not payloads:
                     return False
+                events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in payloads]
                 try:
-                    await self._write(events, {}, snapshot=snapshot)
+                    await self._write(events, values or {}, snapshot=snapshot)
                 except VersionConflict:
                     if not tries_left:
                         raise
@@ -205,6 +248,8 @@ class StoredLog:
             for tries_left in reversed(range(_TRIES)):
                 await self._follow()
                 versions = await choose()
+                if await self._settle(at):
+                    continue  # the log is longer now
                 try:
                     await self._revert(CompactionReverted(versions=tuple(versions), policy=policy), at)
                 except VersionConflict:
@@ -222,6 +267,23 @@ class StoredLog:
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
         self._fold = fold
+
+    async def _settle(self, at: datetime) -> bool:
+        """Name the policy of a log that names none, see `adopt`; return whether the log moved.
+
+        It comes ahead of the first append or decision, since that is counted and decided under it.
+        """
+        if self._unnamed is None:
+            return False
+        changed, values = self._unnamed
+        before = self._fold.version
+        while self._fold.window.policy is None:
+            try:
+                await self._write([NewEvent(id=event_id(at), at=at, payload=changed)], values, snapshot=False)
+            except VersionConflict:
+                await self._follow()
+        self._unnamed = None
+        return self._fold.version != before
 
     async def _follow(self) -> None:
         try:

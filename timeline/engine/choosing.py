@@ -1,0 +1,131 @@
+"""Choose the policy that an opened conversation works under, and record the choice.
+
+The policy belongs to the conversation: the log names it, and who opens it without a policy works under that one. A
+policy that is given at the opening is recorded where the log names none; where the log names another one, it holds for
+that handle alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.engine.equipment import policy_in_force
+from timeline.errors import InvalidPolicy, StoreReadOnly
+from timeline.events import PolicyChanged
+from timeline.events.other_payloads import PolicyOverridden
+from timeline.policy.ours import balanced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from timeline.events import ConversationOpened, Payload
+    from timeline.log.stored import StoredLog
+    from timeline.policy.model import Policy
+    from timeline.ports import EventStore
+
+_LOG: Final = logging.getLogger("timeline")
+
+
+class Chosen(NamedTuple):
+    """The policy of a handle, and whether it is the handle's own instead of the conversation's."""
+
+    policy: Policy
+    own: bool = False
+
+
+def first_policy(given: Policy | None, *, imported: bool) -> Policy | None:
+    """Return the policy that a new conversation records: the default, unless one is given; none for a recording."""
+    return given if given is not None or imported else balanced()
+
+
+async def choose_policy(
+    store: EventStore, log: StoredLog, given: Policy | None, at: datetime, *, imported: bool
+) -> Chosen:
+    """Return the policy to work under, and record it if the log names another one, or none.
+
+    A log that names none gets a given policy at once, and the default ahead of the handle's first append or decision.
+    A given policy that is not the log's is recorded, once, as an override. In a store that is open for reading only
+    nothing is recorded.
+
+    Args:
+        store: holds the conversation.
+        log: the conversation's.
+        given: what the application opened the conversation with.
+        at: time of what is recorded.
+        imported: the handle appends a recording, for which nobody chose a policy.
+
+    Raises:
+        InvalidPolicy: no policy is given, and the one in force cannot be read.
+        StoreError: the store cannot be read or written.
+    """
+    if given is None:
+        in_force = await policy_in_force(store, log.fold.window)
+        if in_force is None and not imported:
+            log.adopt(*_adopted(balanced()))
+        return Chosen(in_force or balanced())
+    chosen = await _compared(store, log, given)
+
+    async def news() -> Sequence[Payload]:
+        nonlocal chosen
+        chosen = await _compared(store, log, given)
+        window, hash_ = log.fold.window, given.hash()
+        if window.policy is None:
+            return [_adopted(given)[0]]
+        if chosen.own and hash_ not in window.overrides:
+            return [PolicyOverridden(policy=hash_, origin=given.origin, in_force=window.policy)]
+        return []
+
+    with suppress(StoreReadOnly):
+        await log.decide(news, at=at, values={given.hash(): given.canonical()})
+        if chosen.own:
+            _warn(log, given)
+    return chosen
+
+
+async def _compared(store: EventStore, log: StoredLog, given: Policy) -> Chosen:
+    """Compare a given policy with the one that the log names.
+
+    The same preset with the same arguments is the same choice: if a later release of the preset has other figures, the
+    conversation keeps those that it recorded.
+    """
+    window = log.fold.window
+    if window.policy in {None, given.hash()}:
+        return Chosen(given)
+    try:
+        in_force = await policy_in_force(store, window)
+    except InvalidPolicy:  # of a later version of this library: the given one was named instead
+        return Chosen(given, own=True)
+    if in_force is None or in_force == given:
+        return Chosen(given)
+    if given.origin.same_choice(in_force.origin):
+        return Chosen(in_force)
+    return Chosen(given, own=True)
+
+
+def with_policy(opened: ConversationOpened, policy: Policy | None) -> tuple[ConversationOpened, dict[str, str]]:
+    """Return the event that begins a conversation with its policy recorded, and the text that goes with it."""
+    if policy is None:
+        return opened, {}
+    hash_ = policy.hash()
+    named = opened.model_copy(update={"policy": hash_, "origin": policy.origin})
+    return named, {hash_: policy.canonical()}
+
+
+def _adopted(policy: Policy) -> tuple[PolicyChanged, dict[str, str]]:
+    """Return the event that names the policy of a log that names none, and the text that goes with it."""
+    hash_ = policy.hash()
+    return PolicyChanged(policy=hash_, origin=policy.origin, adopted=True), {hash_: policy.canonical()}
+
+
+def _warn(log: StoredLog, given: Policy) -> None:
+    window = log.fold.window
+    recorded = "" if window.origin is None else f"{window.origin.in_words()}, "
+    _LOG.warning(
+        "conversation %s: opened under a policy of its own, %s (%s), for this handle alone; everybody else works under "
+        "the conversation's, %s%s. Open it without a policy to use that one; use_policy changes it for everybody",
+        *(log.fold.conversation, given.origin.in_words(), given.hash()[:12], recorded),
+        (window.policy or "")[:12],
+    )
