@@ -208,8 +208,8 @@ class Timeline(TimelineView):
             if not create:
                 raise
             opened = ConversationOpened(title=title, parent=parent, source=source)
-            first = first_policy(policy, imported=imported)
-            log = await StoredLog.begin(store, conversation, *with_policy(opened, first), at)
+            opened, values = with_policy(opened, first_policy(policy, imported=imported))
+            log = await StoredLog.begin(store, conversation, opened, values=values, at=at)
         chosen = await choose_policy(store, log, policy, at, imported=imported)
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
         return cls(Conversation(store, log, clock, equipment, chosen))
@@ -256,7 +256,8 @@ class Timeline(TimelineView):
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
-        It has the policy that was in force then; a handle with a policy of its own keeps that one. The cost is that of reading the log up to that version.
+        It has the policy that was in force then; a handle with a policy of its own keeps that one. The cost is that of
+        reading the log up to that version.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
@@ -330,7 +331,7 @@ class Timeline(TimelineView):
         while True:
             id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
             try:
-                log = await StoredLog.begin_fork(self._store, fold, id_, opened, values, moment_)
+                log = await StoredLog.begin_fork(self._store, fold, id_, opened, values=values, at=moment_)
             except VersionConflict:
                 if conversation is not None:
                     raise

@@ -17,13 +17,16 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ContextRendered,
+    ConversationOpened,
     ModelCalled,
+    PolicyChanged,
     UnknownPayload,
     appended_block,
 )
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
+    PolicyOverridden,
     PrefixChanged,
     StageApproved,
     StageEntered,
@@ -175,7 +178,7 @@ def about_block(block: Block, cells: int) -> str:
             return brief(block.text or ("(data)" if block.data is not None else ""), cells)
 
 
-def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
+def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an event type
     """Describe an event that appends no block in one line."""
     match payload:
         case ContextRendered():
@@ -203,6 +206,8 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
             return brief(f"{payload.label or payload.stage} ({where}): {payload.decision}", _ABOUT)
         case StageRewound():
             return brief(f"back to {payload.stage}", _ABOUT)
+        case ConversationOpened() | PolicyChanged() | PolicyOverridden():
+            return "" if payload.origin is None else f"policy {brief(payload.origin.in_words(), 80)}"
         case CompactionFailed():
             return f"{payload.reason}: {brief(payload.detail, 80)}"
         case _:

@@ -30,10 +30,17 @@ _LOG: Final = logging.getLogger("timeline")
 
 
 class Chosen(NamedTuple):
-    """The policy of a handle, and whether it is the handle's own instead of the conversation's."""
+    """The policy of a handle.
+
+    Attributes:
+        policy: what it works under.
+        own: whether that is the handle's own instead of the conversation's.
+        in_force: the conversation's, where the handle has its own; None if it cannot be read.
+    """
 
     policy: Policy
     own: bool = False
+    in_force: Policy | None = None
 
 
 def first_policy(given: Policy | None, *, imported: bool) -> Policy | None:
@@ -81,7 +88,7 @@ async def choose_policy(
     with suppress(StoreReadOnly):
         await log.decide(news, at=at, values={given.hash(): given.canonical()})
         if chosen.own:
-            _warn(log, given)
+            _warn(log, given, chosen.in_force)
     return chosen
 
 
@@ -102,7 +109,7 @@ async def _compared(store: EventStore, log: StoredLog, given: Policy) -> Chosen:
         return Chosen(given)
     if given.origin.same_choice(in_force.origin):
         return Chosen(in_force)
-    return Chosen(given, own=True)
+    return Chosen(given, own=True, in_force=in_force)
 
 
 def with_policy(opened: ConversationOpened, policy: Policy | None) -> tuple[ConversationOpened, dict[str, str]]:
@@ -120,12 +127,14 @@ def _adopted(policy: Policy) -> tuple[PolicyChanged, dict[str, str]]:
     return PolicyChanged(policy=hash_, origin=policy.origin, adopted=True), {hash_: policy.canonical()}
 
 
-def _warn(log: StoredLog, given: Policy) -> None:
-    window = log.fold.window
-    recorded = "" if window.origin is None else f"{window.origin.in_words()}, "
+def _warn(log: StoredLog, given: Policy, in_force: Policy | None) -> None:
+    conversations = "unreadable here" if in_force is None else _in_words(in_force)
     _LOG.warning(
-        "conversation %s: opened under a policy of its own, %s (%s), for this handle alone; everybody else works under "
-        "the conversation's, %s%s. Open it without a policy to use that one; use_policy changes it for everybody",
-        *(log.fold.conversation, given.origin.in_words(), given.hash()[:12], recorded),
-        (window.policy or "")[:12],
+        "conversation %s: this handle works under a policy of its own, %s. The conversation's is %s, and stays so for "
+        "everybody else. Open it without a policy to use that one, or call use_policy to change it for everybody.",
+        *(log.fold.conversation, _in_words(given), conversations),
     )
+
+
+def _in_words(policy: Policy) -> str:
+    return f"{policy.origin.in_words()} ({policy.max_tokens:,} tokens, hash {policy.hash()[:12]})"

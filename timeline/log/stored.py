@@ -64,6 +64,7 @@ class StoredLog:
         store: EventStore,
         conversation: str,
         opened: ConversationOpened,
+        *,
         values: Mapping[str, str],
         at: datetime,
     ) -> StoredLog:
@@ -80,6 +81,7 @@ class StoredLog:
         fold: Fold,
         conversation: str,
         opened: ConversationOpened,
+        *,
         values: Mapping[str, str],
         at: datetime,
     ) -> StoredLog:

@@ -55,8 +55,9 @@ def by_name(name: str, /, **changes: Any) -> Policy:
         return preset(**changes)
     if (text := designs().get(name)) is not None:
         return made_by(name, RELEASE, parse_policy(text, file=f"{name}.toml", **changes), changes)
-    known = nearest(name, [*PRESETS, *designs()])
-    raise InvalidPolicy("preset", f"there is no preset and no published design {name!r}{known}")
+    near = nearest(name, [*PRESETS, *designs()])
+    known = f"the presets are {', '.join(PRESETS)}, the published designs {', '.join(designs())}"
+    raise InvalidPolicy("preset", f"there is no preset and no published design {name!r}{near}; {known}")
 
 
 def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:

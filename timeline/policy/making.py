@@ -87,6 +87,23 @@ def make(
         raise invalid_policy(error, Policy, keywords=keywords_of(build)) from None
 
 
+def with_limit(policy: Policy, *, max_tokens: int | None = None, model: Model = None) -> Policy:
+    """Return a policy with another limit, or with that of a model; what counts characters goes on doing so.
+
+    Raises:
+        InvalidPolicy: the policy cannot have this limit.
+        InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
+    """
+    takes = LIMITED if policy.counter == "chars4" else COUNTED
+    changes = {} if model is None else of_model(model, policy, takes)
+    if max_tokens is not None:
+        changes["max_tokens"] = max_tokens
+    try:
+        return Policy.model_validate({**policy.model_dump(), **changes})
+    except ValidationError as error:
+        raise invalid_policy(error, Policy) from None
+
+
 def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields that a policy takes from a model; an unknown model has the policy's own limit.
 
