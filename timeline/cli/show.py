@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
@@ -19,8 +18,6 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import JsonList, brief, pad, paint, state_colour, write
 from timeline.cli.rows import read_rows
-from timeline.engine.equipment import policy_in_force
-from timeline.errors import InvalidPolicy
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced
 from timeline.projection.project import Projector
@@ -119,10 +116,8 @@ async def show(conversation: str, db: str, *, at: int | None, every: bool, as_js
 
 async def _policy(store: EventStore, listing: Listing) -> Policy | None:
     """Return the policy in force; where the log names none, or it cannot be read, that of the newest context."""
-    with suppress(InvalidPolicy):
-        if (policy := await policy_in_force(store, listing.window)) is not None:
-            return policy
-    return await recorded_policy(store, listing.rendered)
+    newest = None if listing.rendered is None else listing.rendered.policy
+    return await recorded_policy(store, listing.window.policy) or await recorded_policy(store, newest)
 
 
 def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
@@ -155,7 +150,8 @@ class _Tree:
         start = f"starts at version {window.window_start}"
         write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
         if policy is not None:
-            write(f"policy {output.plain(policy.origin.in_words())}, of {policy.max_tokens:,} tokens")
+            words = (window.origin or policy.origin).in_words()
+            write(f"policy {output.plain(words)}, of {policy.max_tokens:,} tokens")
         write()
 
     def folded(self) -> Iterator[Node]:

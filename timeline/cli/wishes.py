@@ -82,7 +82,7 @@ async def _used_before(store: EventStore, timeline: Timeline) -> Policy | None:
     if timeline.window.policy is not None or rendered is None:
         return None
     [event] = await store.read_versions(timeline.id, [rendered.version])
-    return await recorded_policy(store, event.payload if isinstance(event.payload, ContextRendered) else None)
+    return await recorded_policy(store, event.payload.policy if isinstance(event.payload, ContextRendered) else None)
 
 
 def policy_in_words(timeline: Timeline, used: Policy) -> str:

@@ -8,7 +8,6 @@ that handle alone.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.engine.equipment import policy_in_force
@@ -85,10 +84,12 @@ async def choose_policy(
             return [PolicyOverridden(policy=hash_, origin=given.origin, in_force=window.policy)]
         return []
 
-    with suppress(StoreReadOnly):
+    try:
         await log.decide(news, at=at, values={given.hash(): given.canonical()})
-        if chosen.own:
-            _warn(log, given, chosen.in_force)
+    except StoreReadOnly:  # nothing is written under it: what it would record is no news for anybody else
+        return chosen._replace(own=chosen.own or log.fold.window.policy is None)
+    if chosen.own:
+        _warn(log, given, chosen.in_force)
     return chosen
 
 
