@@ -40,15 +40,15 @@ class PolicyWish:
         """
         return find_policy(self.name, **self._limit)
 
-    def instead_of(self, own: Policy) -> Policy | None:
-        """Return the policy to use instead of a conversation's own; None if no option asks for one.
+    def instead_of(self, own: Policy | None) -> Policy | None:
+        """Return the policy to use instead of a conversation's own (None where it has none); None if none is asked for.
 
         Raises:
             InvalidPolicy: as `make_policy`.
         """
-        if self.policy is not None:
-            return self.make_policy()
-        return with_limit(own, **self._limit) if self._limit else None
+        if self.policy is None and not self._limit:
+            return None
+        return self.make_policy() if self.policy is not None or own is None else with_limit(own, **self._limit)
 
     @property
     def _limit(self) -> dict[str, Any]:
@@ -69,8 +69,9 @@ async def opened(
     policy = wish.make_policy() if wish.policy is not None else None
     if policy is None:
         timeline = await Timeline.open(store, conversation, summarizer=summarizer, create=False)
-        before = await _used_before(store, timeline)
-        policy = wish.instead_of(before or timeline.policy) or before
+        named = timeline.window.policy is not None
+        before = None if named else await _used_before(store, timeline)
+        policy = wish.instead_of(timeline.policy if named else before) or before
         if policy is None:
             return timeline
     return await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
@@ -79,7 +80,7 @@ async def opened(
 async def _used_before(store: EventStore, timeline: Timeline) -> Policy | None:
     """Return the policy of the newest recorded context, where the log names none: an earlier release wrote it."""
     rendered = timeline.window.rendered
-    if timeline.window.policy is not None or rendered is None:
+    if rendered is None:
         return None
     [event] = await store.read_versions(timeline.id, [rendered.version])
     return await recorded_policy(store, event.payload.policy if isinstance(event.payload, ContextRendered) else None)
