@@ -133,6 +133,7 @@ async def render(
         raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
     if at is not None and record:
         raise UsageProblem("A past version cannot record a context. Leave out one of --at and --record.")
+    wish.check()
     system, now = wish.system_text(), wish.time()
     summarizer = make_summarizer(wish.summarize)
     async with (changing if record else reading)(db) as store:
@@ -195,6 +196,7 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         InvalidPolicy: there is no such policy.
         UsageProblem: the summarizer cannot be used.
     """
+    wish.check()
     summarizer = make_summarizer(wish.summarize)
     async with changing(db) as store:
         timeline = await opened(store, conversation, wish, summarizer)

@@ -40,6 +40,15 @@ class PolicyWish:
         """
         return find_policy(self.name, **self._limit)
 
+    def check(self) -> None:
+        """Check what the options name, before a database is opened.
+
+        Raises:
+            InvalidPolicy: as `make_policy`.
+        """
+        if self.policy is not None or self._limit:
+            self.make_policy()
+
     def instead_of(self, own: Policy | None) -> Policy | None:
         """Return the policy to use instead of a conversation's own (None where it has none); None if none is asked for.
 
