@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from timeline.planning.outline import Outline, outline
 from timeline.policy.compare import FieldDiff, diff_policies
+from timeline.policy.files import by_name
 from timeline.policy.files import load_policy as load
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.policy.ours import balanced, economical, gentle, none
-from timeline.policy.presets import by_name
 from timeline.policy.published import cut_point, keep_last, keep_ratio, priority_chain, prune_then_summarize
 
 __all__ = [

@@ -6,7 +6,7 @@ Its methods check their arguments, read the clock and hand over: `timeline.engin
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -28,6 +28,7 @@ from timeline.audit.replay import find_context, rebuild_contexts, recorded_conte
 from timeline.audit.verify import verify
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
 from timeline.checks import given, moment
+from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
 from timeline.engine.compactor import Pressure
 from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import take_due_decisions
@@ -54,9 +55,7 @@ from timeline.errors import (
 from timeline.events import (
     ConversationOpened,
     ModelCalled,
-    NewEvent,
     ParentLink,
-    event_id,
 )
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
@@ -67,9 +66,8 @@ from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding, Policy
-from timeline.policy.ours import balanced
 from timeline.policy.steps import ClearToolOutputs
-from timeline.ports import SUMMARY_TIMEOUT, Expected, Hooks, StoppedClock, SystemClock
+from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
@@ -160,8 +158,11 @@ class Timeline(TimelineView):
         Args:
             store: holds the conversation; the caller closes it.
             conversation: id of the conversation.
-            policy: when and how to compact. By default the policy that `use_policy` put in force here last, or else
-                `policies.balanced()`.
+            policy: when and how to compact. By default the conversation's own, which it recorded when it was begun, or
+                by `use_policy`. A new conversation records the policy given here, or else `policies.balanced()`. A
+                policy that is not the conversation's holds for this handle alone: the log records it as an override,
+                and a warning on the logger ``timeline`` names both. The same preset with the same arguments is no
+                other policy, even if a later release of the preset has other figures.
             summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
             hooks: functions of the application to call around compactions.
             clock: gives the time of every call without ``now``, and of each event that such a call appends; by default
@@ -172,7 +173,8 @@ class Timeline(TimelineView):
                 next summarizer of the chain answers. The default is 10 seconds less than the lease of a compaction.
             title: title of a new conversation.
             parent: the conversation that a new one comes from.
-            source: format of the recording that a new conversation is imported from.
+            source: format of the recording that a new conversation is imported from. Without a policy it records none,
+                since nobody chose one.
             now: time of a new conversation's first event.
             create: begin the conversation if the store does not hold it.
 
@@ -201,22 +203,25 @@ class Timeline(TimelineView):
             checks.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
         checks.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
+        at, imported = given(now), bool(source)
         try:
             log = await StoredLog.load(store, conversation, clock)
         except ConversationNotFound:
             if not create:
                 raise
             opened = ConversationOpened(title=title, parent=parent, source=source)
-            log = await _begun(store, conversation, opened, clock, now)
-        policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
+            opened, values = with_policy(opened, first_policy(policy, imported=imported))
+            log = await StoredLog.begin(store, conversation, clock, opened, values=values, at=moment(now, clock))
+        chosen = await choose_policy(store, log, policy, at, imported=imported)
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout, clock)
-        return cls(Conversation(store, log, clock, equipment, policy))
+        return cls(Conversation(store, log, clock, equipment, chosen))
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
-        """Put a policy in force from now on: here, and for everyone who opens the conversation without a policy.
+        """Put a policy in force from now on: here, and for everyone who works under the conversation's policy.
 
-        The log records the whole text of the policy. Under a new policy, automatic compactions that an undo held back,
-        or that were refused, are tried again.
+        Other handles follow at their next render or decision. A handle that was opened with a policy of its own keeps
+        that one until it calls `use_policy` itself. The log records the whole text of the policy. Under a new policy,
+        automatic compactions that an undo held back, or that were refused, are tried again.
 
         Args:
             policy: the new policy; the one in force already is not recorded again.
@@ -253,7 +258,8 @@ class Timeline(TimelineView):
     async def at(self, version: int) -> TimelineView:
         """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
 
-        The cost is that of reading the log up to that version.
+        It has the policy that was in force then; a handle with a policy of its own keeps that one. The cost is that of
+        reading the log up to that version.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
@@ -274,7 +280,8 @@ class Timeline(TimelineView):
         fold = await fold_past(self._store, self.id, version)
         [event] = await self._store.read_versions(self.id, [version])
         clock = StoppedClock(event.at)
-        policy = await policy_in_force(self._store, fold.window.policy) or self.policy
+        past = None if self._conversation.overrides else await policy_in_force(self._store, fold.window)
+        policy = past or self.policy
         log = DryRunLog(self._store, fold, event.at)
         return TimelineView(ConversationView(self._store, log, clock, self._conversation.equipment, policy))
 
@@ -284,7 +291,8 @@ class Timeline(TimelineView):
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and the fork never shows what happens here later.
+        summaries stay valid, and the fork never shows what happens here later. Its policy is the one in force at the
+        shared version; if the log named none then, it records this handle's.
 
         Args:
             at: the last shared version; the newest by default.
@@ -318,17 +326,20 @@ class Timeline(TimelineView):
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
-        opened, at_ = ConversationOpened(title=title, parent=link), given(now)
+        past = await policy_in_force(self._store, fold.window)
+        unnamed = self.policy if past is None else None
+        opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
+        at_ = given(now)
         while True:
             id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
             try:
-                log = await StoredLog.begin_fork(self._store, fold, id_, self._clock, opened, at_)
+                log = await StoredLog.begin_fork(self._store, fold, id_, self._clock, opened, values=values, at=at_)
             except VersionConflict:
                 if conversation is not None:
                     raise
                 continue  # another writer took the free id just now
-            equipment = self._conversation.equipment
-            return type(self)(Conversation(self._store, log, self._clock, equipment, self.policy))
+            equipment, chosen = self._conversation.equipment, Chosen(past or self.policy)
+            return type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.
@@ -985,9 +996,9 @@ class Timeline(TimelineView):
     ) -> list[int]:
         """Undo a compaction: the covered blocks are shown again as they were. Return the versions that were undone.
 
-        Afterwards nothing is compacted automatically under this policy until `compact` is called; a render over the
-        budget reports that. The compaction's previews go with it; other hides are decisions of their own and stay. The
-        cost is that of reading the whole log.
+        Afterwards nothing is compacted automatically, whatever policy a handle works under, until `compact` is called
+        or `use_policy` changes the policy; a render over the budget reports that. The compaction's previews go with it;
+        other hides are decisions of their own and stay. The cost is that of reading the whole log.
 
         Args:
             version: version of the compaction's event; the newest compaction in force by default.
@@ -1341,17 +1352,6 @@ class Timeline(TimelineView):
     def _next_request(self, system: JsonValue, tools: Sequence[JsonValue]) -> Account:
         """Draw up the account of the next request."""
         return self._renderer.next_account(self.window, self._compactor, system=system, tools=tools)
-
-
-async def _begun(
-    store: EventStore, conversation: str, opened: ConversationOpened, clock: Clock, now: datetime | None
-) -> StoredLog:
-    """Begin a conversation; if another writer began it first, open that one."""
-    at = moment(now, clock)
-    event = NewEvent(id=event_id(at), at=at, payload=opened)
-    with suppress(VersionConflict):
-        await store.append(conversation, [event], expected=Expected.NO_STREAM)
-    return await StoredLog.load(store, conversation, clock)
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ from timeline.policy.model import Policy
 from timeline.projection.project import PROJECTION
 from timeline.store import open_store
 from timeline.store.memory import MemoryStore
+from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,7 @@ async def test_verifying_writes_nothing() -> None:
     store = MemoryStore()
     await lively(store)
     version = (await store.info("c")).version
-    await (await opened(store)).verify()
+    await (await Timeline.open(store, "c")).verify()
     assert (await store.info("c")).version == version
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.pairs import median_ratio, seconds
 from tests.project.recording import write_recording
-from timeline.lab.library import lab_policy
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.work import measured_file
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from timeline.lab.sizes import Measured
@@ -54,5 +54,5 @@ def _recording(folder: Path, calls: int) -> Measured:
 
 
 def _replay(runner: asyncio.Runner, name: str, measured: Measured) -> float:
-    policy = lab_policy(name, max_tokens=LIMIT)
+    policy = find_policy(name, max_tokens=LIMIT)
     return seconds(lambda: runner.run(replay(measured, policy, packaged_prices().price_of)))

@@ -22,7 +22,7 @@ def test_ls_lists_conversations_in_the_order_in_which_they_were_opened(
     run("import", recording)
     report = run("simulate", recording, "--max-tokens", 1500, "--json").json
     imported, simulated = run("ls", "--json").json
-    keys = {"id", "title", "version", "window_start", "created_at", "updated_at", "parent"}
+    keys = {"id", "title", "version", "window_start", "created_at", "updated_at", "policy", "parent"}
     assert set(imported) == set(simulated) == keys
     assert (imported["id"], simulated["id"]) == (sessions.SESSION, report["id"])
     assert imported["window_start"] == 1

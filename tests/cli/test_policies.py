@@ -9,6 +9,7 @@ from timeline import policies
 from timeline.cli.exits import Exit
 from timeline.policy.compare import flat
 from timeline.policy.files import parse_policy
+from timeline.policy.library import designs
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("words", [["--json"], []])
-def test_policies_lists_every_preset(run: Callable[..., Done], words: list[str]) -> None:
-    """All presets are named, for people and for programs."""
+def test_policies_lists_every_preset_and_every_published_design(run: Callable[..., Done], words: list[str]) -> None:
+    """All are named, for people and for programs."""
     done = run("policies", *words)
     assert done.code == 0
-    assert all(name in done.out for name in PRESETS)
+    names = [*PRESETS, *designs()]
+    assert all(name in done.out for name in names)
     if words:
-        assert done.json == [preset().model_dump(mode="json") for preset in PRESETS.values()]
+        assert done.json == [policies.by_name(name).model_dump(mode="json") for name in names]
 
 
 def test_the_list_says_what_matters(run: Callable[..., Done]) -> None:

@@ -155,10 +155,11 @@ def test_nothing_is_run_when_one_of_the_policies_does_not_hold(
 
 
 def test_a_policys_file_is_tried_by_its_name(run: Callable[..., Done], recording: Path, tmp_path: Path) -> None:
-    """Reported as it was given, and the commands that are printed work with it."""
+    """The commands that are printed work under it: the new conversation keeps it."""
     file = tmp_path / "mine.toml"
     file.write_text('preset = "cut_point"\nkeep_recent = 0.1\nmax_tokens = 1_500\n', encoding="utf-8")
     done = run("simulate", recording, "--policy", file)
     steps = [line.partition("timeline ")[2] for line in done.out.splitlines() if "  timeline " in line]
-    assert f"--policy {file} --max-tokens 1500" in steps[0]
+    assert steps[0].startswith("render session-1.cut_point-1500 --db ")
+    assert "of 1,500" in run(*steps[0].split()).out
     assert [run(*step.split()).code for step in steps] == [0, 0, 0]

@@ -64,7 +64,7 @@ async def test_without_a_version_a_fork_begins_at_the_end() -> None:
     """What other writers appended included."""
     store = MemoryStore()
     timeline = await begun(store)
-    other = await opened(store)
+    other = await Timeline.open(store, "c")
     await other.append(prompt())
     branch = await timeline.fork(now=AT)
     assert branch.id == "c.fork-8"

@@ -50,7 +50,13 @@ async def test_the_first_event_opens_the_conversation() -> None:
     parent = ParentLink(conversation="other", path="tc:t.c.call")
     await opened(store, title="A talk", parent=parent, source="claude_code")
     [event] = await log_of(store)
-    assert event.payload == ConversationOpened(title="A talk", parent=parent, source="claude_code")
+    assert event.payload == ConversationOpened(
+        title="A talk",
+        parent=parent,
+        source="claude_code",
+        policy=small_policy().hash(),
+        origin=small_policy().origin,
+    )
     assert (event.version, event.at) == (1, AT)
     assert (await store.info("c")).title == "A talk"
 

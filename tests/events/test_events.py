@@ -53,6 +53,7 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "hook.failed",
         "model.called",
         "policy.changed",
+        "policy.overridden",
         "prefix.changed",
         "stage.approved",
         "stage.entered",

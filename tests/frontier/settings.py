@@ -6,7 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import policies
-from timeline.lab.library import lab_policy, peers
+from timeline.policy.files import find_policy
+from timeline.policy.library import designs
 from timeline.policy.presets import PUBLISHED
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ LOW: Final = [
 def named(name: str, kept_long: KeptLong | None = None) -> Callable[[int], Policy]:
     """Return what makes a preset, or a published default, for a limit; as it is, or with more that is kept for long."""
     changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
-    return lambda limit: lab_policy(name, max_tokens=limit, **changes)
+    return lambda limit: find_policy(name, max_tokens=limit, **changes)
 
 
 def longer(name: str, kept_long: KeptLong) -> str:
@@ -135,7 +136,7 @@ PRESETS: Final = {name: named(name) for name in ("balanced", "gentle", "economic
 _PUBLISHED: Final = tuple(name for name in PUBLISHED if name != "cut_point")
 DESIGNS: Final = (*_PUBLISHED, "seed-002-first")
 """The five published designs; 002 as it was first shipped."""
-DESIGNS_AND_PEERS: Final = (*_PUBLISHED, *peers())
+DESIGNS_AND_PEERS: Final = (*_PUBLISHED, *designs())
 """They, and what agents and frameworks publish as their defaults."""
 LONGER: Final[dict[str, dict[str, Callable[[int], Policy]]]] = {
     name: {longer(name, kept): named(name, kept) for kept in (FIXED_PART, EVERYTHING)} for name in DESIGNS_AND_PEERS

@@ -18,7 +18,7 @@ from tests.frontier.settings import (
 )
 from tests.project.recording import write_recording
 from timeline.lab.cache_files import Kept
-from timeline.lab.library import lab_policy
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,13 +99,13 @@ def test_every_setting_and_every_published_default_is_a_policy_at_every_limit() 
     assert len(ours) == len(LATTICE) + len(LOW) + len(PRESETS)
     for limit in (200_000, 32_000):
         assert len({make(limit) for make in ours}) == len(ours)
-        assert {lab_policy(name, max_tokens=limit).max_tokens for name in DESIGNS_AND_PEERS} == {limit}
+        assert {find_policy(name, max_tokens=limit).max_tokens for name in DESIGNS_AND_PEERS} == {limit}
 
 
 def test_a_published_default_that_asks_for_an_hour_is_otherwise_as_it_is_published() -> None:
     """What it hides, when it compacts and what it keeps stay its own."""
     for name in DESIGNS_AND_PEERS:
-        own = lab_policy(name, max_tokens=200_000)
+        own = find_policy(name, max_tokens=200_000)
         asking = LONGER[name][longer(name, EVERYTHING)](200_000)
         assert asking.cache_points.kept_long == EVERYTHING
         assert asking.model_copy(update={"cache_points": own.cache_points}) == own

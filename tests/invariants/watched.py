@@ -210,7 +210,7 @@ def _bytes(fold: Fold) -> list[str]:
 
 def check_limit(context: RenderedContext, timeline: Timeline) -> None:
     """What is sent is within the limit, counted again from the entries themselves; save after an undo."""
-    if timeline.window.is_held_under(timeline.policy.hash()):
+    if timeline.window.is_held:
         assert context.overflow == (context.account.total > context.account.trigger)
         return
     counted = sum(timeline.counter.count(sent_text(entry)) for entry in context.neutral.entries)

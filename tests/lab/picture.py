@@ -17,10 +17,10 @@ from playwright.sync_api import sync_playwright
 from tests.lab.browsing import installed, launch
 from tests.project.recording import TURNS, write_recording
 from tests.project.sources import ROOT
-from timeline.lab.library import lab_policy
 from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ _AS_WEBP: Final = """async (source) => {
 def write_report(folder: Path, policies: Sequence[str] = POLICIES) -> Path:
     """Write the report that the picture is of: a day's work with pauses, under what is published and ours."""
     session = write_recording(folder, dict.fromkeys(PROMPTS, STEPS), idle=IDLE)
-    works = plan([str(session)], [(name, lab_policy(name, max_tokens=LIMIT)) for name in policies], Options())
+    works = plan([str(session)], [(name, find_policy(name, max_tokens=LIMIT)) for name in policies], Options())
     report = folder / "report.html"
     report.write_text(page(works, run(works, jobs=1)), encoding="utf-8")
     return report

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.project.recording import write_recording
-from timeline.lab.library import lab_policy
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.work import measured_file
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def functions_called(folder: Path, turns: int, model: str) -> int:
     def priced(_: str) -> Price:
         return price
 
-    run = replay(measured, lab_policy("none"), priced)
+    run = replay(measured, find_policy("none"), priced)
     before = sys.getprofile()
     sys.setprofile(count)
     try:

@@ -11,7 +11,6 @@ from tests.lab.naive import naive
 from tests.lab.talks import FIXED, Talk, code, work
 from tests.scenes import Scribe
 from timeline import policies
-from timeline.lab.library import lab_policy
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import as_replayed, fixed_part, replay
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter
@@ -19,6 +18,7 @@ from timeline.lab.segments import Segmenter
 from timeline.lab.simulate import simulate
 from timeline.lab.sizes import VOCABULARY, Measured, measure
 from timeline.lab.summaries import RecordedSummaries
+from timeline.policy.files import find_policy
 from timeline.policy.model import CachePointRule
 from timeline.store import MemoryStore
 from timeline.tokens import get_counter
@@ -42,7 +42,7 @@ def measured(rounds: int = 40, **fields: Any) -> Measured:
 
 async def ran(policy: str, limit: int = 24_000, of: Measured | None = None, **changes: Any) -> RunResult:
     """Replay under a policy that is named."""
-    return await replay(of or measured(), lab_policy(policy, max_tokens=limit, **changes), PRICE_OF)
+    return await replay(of or measured(), find_policy(policy, max_tokens=limit, **changes), PRICE_OF)
 
 
 @pytest.mark.shows("R-002-9")
@@ -69,7 +69,7 @@ async def test_a_second_calculation_byte_by_byte_comes_to_the_same(
 ) -> None:
     """A store instead of a fold, whole requests compared in full instead of chains: the same contexts and costs."""
     changes = {} if kept_long is None else {"cache_points": {"kept_long": kept_long}}
-    tried = lab_policy(policy, max_tokens=limit, **changes)
+    tried = find_policy(policy, max_tokens=limit, **changes)
     fingerprints: list[str] = []
 
     def watch(sent: Sent) -> None:
@@ -277,7 +277,7 @@ async def test_what_is_not_worked_out_anew_is_what_it_would_be() -> None:
         assert segmenter.segments(sent.context) == Segmenter().segments(sent.context)
 
     for name in ("none", "economical", "keep_last"):
-        await replay(measured(), lab_policy(name, max_tokens=60_000), PRICE_OF, watch=watch)
+        await replay(measured(), find_policy(name, max_tokens=60_000), PRICE_OF, watch=watch)
     assert seen == 3 * len(measured().calls)
 
 
@@ -297,7 +297,7 @@ async def test_segments_stand_for_the_parts_of_the_wire() -> None:
 
 async def test_twice_as_long_a_recording_takes_about_twice_the_work() -> None:
     """Function calls are counted, not seconds: a replay in a limit costs what the recording is long."""
-    policy = lab_policy("cut_point", max_tokens=24_000)
+    policy = find_policy("cut_point", max_tokens=24_000)
 
     async def effort(rounds: int) -> int:
         of, count = measured(rounds), 0

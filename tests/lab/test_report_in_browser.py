@@ -13,10 +13,10 @@ from tests.project.recording import write_recording
 from timeline.cli.lab.calls import in_words
 from timeline.lab.comparison import cheapest, standings
 from timeline.lab.differences import differences
-from timeline.lab.library import lab_policy
 from timeline.lab.report.page import page
 from timeline.lab.runner import plan, run
 from timeline.lab.work import Options, Outcome, Work
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     bad = folder / "<i>bad.jsonl"
     bad.write_text("nothing", encoding="utf-8")
     named = (("none", "none"), ("balanced", "balanced"), (HOSTILE, "pi"))
-    tried = [(name, lab_policy(preset, max_tokens=limit)) for limit in LIMITS for name, preset in named]
+    tried = [(name, find_policy(preset, max_tokens=limit)) for limit in LIMITS for name, preset in named]
     works = plan([str(plain), str(trap), str(bad)], tried, Options())
     outcomes = run(works, jobs=1)
     file = folder / "report.html"
@@ -325,7 +325,7 @@ def test_a_comparison_of_next_to_nothing_says_so(
 ) -> None:
     """Nothing is drawn of nothing, and no figure is one that is none."""
     runs = {name: run_of(name, row(1, 0 if facts.get("refused") else 50, **facts)) for name, facts in policies.items()}
-    works = [Work(file="a.jsonl", policy=lab_policy("none", max_tokens=1000), name=name) for name in runs]
+    works = [Work(file="a.jsonl", policy=find_policy("none", max_tokens=1000), name=name) for name in runs]
     file = tmp_path / "small.html"
     file.write_text(page(works, [Outcome(runs=(one,)) for one in runs.values()]), encoding="utf-8")
     opened = visit(file=file)
@@ -340,7 +340,7 @@ def test_costs_are_told_in_base_tokens_where_a_model_has_no_price(visit: Callabl
         run_of("first", row(1, 4000, model="nobody's", visible=9), priced=False),
         run_of("second", row(1, 3000, model="nobody's", visible=9), priced=False),
     ]
-    works = [Work(file="a.jsonl", policy=lab_policy("none", max_tokens=5000), name=run.policy) for run in runs]
+    works = [Work(file="a.jsonl", policy=find_policy("none", max_tokens=5000), name=run.policy) for run in runs]
     file = tmp_path / "unpriced.html"
     file.write_text(
         page(works, [Outcome(runs=(run.model_copy(update={"max_tokens": 5000}),)) for run in runs]), "utf-8"

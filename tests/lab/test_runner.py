@@ -12,10 +12,10 @@ from tests.project.recording import write_recording
 from timeline import policies
 from timeline.errors import MissingExtra
 from timeline.lab.cache_files import Kept
-from timeline.lab.library import lab_policy
 from timeline.lab.results import together
 from timeline.lab.runner import dask_executor, plan, run
 from timeline.lab.work import Options, Outcome, Work, carry_out, key_of
+from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def works(tmp_path: Path) -> list[Work]:
     """Return four units: a file under two policies at two limits."""
-    tried = [(name, lab_policy(name, max_tokens=limit)) for limit in (20_000, 12_000) for name in ("none", "cut_point")]
+    tried = [
+        (name, find_policy(name, max_tokens=limit)) for limit in (20_000, 12_000) for name in ("none", "cut_point")
+    ]
     return plan([str(write_recording(tmp_path))], tried, Options())
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.scenes import AT, Still
-from timeline.log.stopwatch import Stopwatch, spelled, told_behind
+from timeline.log.stopwatch import Stopwatch, spelled, with_duration
 from timeline.ports import MeasuringClock, StoppedClock, SystemClock
 
 
@@ -65,4 +65,4 @@ def test_a_clock_with_a_wall_time_alone_leaves_measuring_to_the_computer() -> No
 def test_a_duration_is_written_for_people(duration: float | None, text: str) -> None:
     """Milliseconds are not worth their attention."""
     assert spelled(duration) == text
-    assert told_behind("done", duration) == (f"done, in {text}" if text else "done")
+    assert with_duration("done", duration) == (f"done, in {text}" if text else "done")

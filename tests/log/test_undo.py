@@ -274,14 +274,16 @@ async def test_a_forced_compaction_ends_the_hold() -> None:
     assert [t.kind for t in (await timeline.render(now=AT)).decisions] == ["compacted"]
 
 
-async def test_another_policy_is_not_held() -> None:
-    """The undo was a judgement of the one that was in force."""
+async def test_a_handle_with_a_policy_of_its_own_is_held_too() -> None:
+    """The conversation's policy is what it was; changing it for everybody lifts the hold."""
     store = MemoryStore()
     timeline, _ = await compacted(store)
     await timeline.undo_compaction(now=AT)
-    other = await opened(
-        store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=500, hiding=None), summarizer=Scribe()
-    )
+    policy = small_policy(max_tokens=4_000, keep_recent_tokens=500, hiding=None)
+    other = await opened(store, policy=policy, summarizer=Scribe())
+    assert [t.kind for t in (await other.render(now=AT)).decisions] == ["held"]
+    assert [t.kind for t in (await timeline.render(now=AT)).decisions] == ["held"]
+    await other.use_policy(policy)
     assert [t.kind for t in (await other.render(now=AT)).decisions] == ["compacted"]
 
 

@@ -23,7 +23,7 @@ ALLOWED = {
     ("timeline.databases", "Path(path).open"): GUARDED,
     ("timeline.databases", "Path(path).read_text"): GUARDED,
     ("timeline.importers.agents_sqlite", "sqlite3.connect"): THROUGH_SQLITE,
-    ("timeline.lab.library", "file.read_text"): PACKAGED,
+    ("timeline.policy.library", "file.read_text"): PACKAGED,
     ("timeline.lab.prices", "resource.read_text"): PACKAGED,
     ("timeline.lab.report.page", "(files(__package__) / name).read_text"): PACKAGED,
     ("timeline.policy.limits", "resource.read_text"): PACKAGED,

@@ -58,7 +58,7 @@ BESIDE_THE_CORE = {
 PURE = ("fold", "planning", "policy", "projection", "wire")
 IMPURE = {"anyio", "asyncio", "datetime", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sqlite3"}
 IMPURE |= {"subprocess", "tempfile", "threading", "time", "uuid"}
-READING = {"timeline.policy.files", "timeline.policy.limits"}
+READING = {"timeline.policy.files", "timeline.policy.library", "timeline.policy.limits"}
 """Modules of a pure part that read files while a policy is made; no other pure part imports them, nor the presets."""
 
 

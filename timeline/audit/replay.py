@@ -85,11 +85,9 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
     )
 
 
-async def recorded_policy(store: EventStore, rendered: ContextRendered | None) -> Policy | None:
-    """Return the policy that a context was recorded under; None without a context, or if the policy is unreadable."""
-    if rendered is None:
-        return None
-    return _policy((await store.values([rendered.policy])).get(rendered.policy))
+async def recorded_policy(store: EventStore, hash_: str | None) -> Policy | None:
+    """Return the policy that an event or a window names by its hash; None without one, or if it is unreadable."""
+    return None if hash_ is None else _policy((await store.values([hash_])).get(hash_))
 
 
 def rebuild(

@@ -19,9 +19,11 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ContextRendered,
+    ConversationOpened,
+    PolicyChanged,
     appended_block,
 )
-from timeline.events.other_payloads import CompactionBoundary
+from timeline.events.other_payloads import CompactionBoundary, PolicyOverridden
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
 from timeline.log.history import fold_history, load_fold
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
+_NAMING = ("conversation.opened", "policy.changed", "policy.overridden")
+"""Events that name a policy."""
 _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevealed, BlockRedacted)
 """Events after which the prefix may change."""
 
@@ -78,6 +82,7 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
         async for event in store.read(conversation, types=["context.rendered"]):
             if isinstance(event.payload, ContextRendered):
                 renders.setdefault(event.payload.version, []).append(event.payload)
+        await check.policies(store)
         recorded = [r for answers in renders.values() for r in answers]
         values = check.values(await recorded_values(store, recorded))
         async for event in store.read(conversation):
@@ -110,6 +115,7 @@ class _Check:
         self.blocks: dict[int, str] = {}
         self.paths: set[str] = set()
         self.taken_back: set[int] = set()
+        self.damaged: set[str] = set()
         self.compacted_at: set[int] = set()
         self.renders = 0
         self.projector = Projector()
@@ -118,9 +124,22 @@ class _Check:
     def values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the content-addressed values that still match their hashes; the others are problems."""
         sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
-        for hash_ in values.keys() - sound.keys():
+        for hash_ in values.keys() - sound.keys() - self.damaged:
+            self.damaged.add(hash_)
             self.problem("checksum", f"the stored value {hash_} does not match its hash")
         return sound
+
+    async def policies(self, store: EventStore) -> None:
+        """Check that the store holds each policy that the log names, as it was recorded."""
+        named: dict[str, int] = {}
+        async for event in store.read(self.fold.conversation, types=_NAMING):
+            payload = event.payload
+            if isinstance(payload, ConversationOpened | PolicyChanged | PolicyOverridden) and payload.policy:
+                named.setdefault(payload.policy, event.version)
+        held = await store.values(named)
+        self.values(held)
+        for hash_ in named.keys() - held.keys():
+            self.problem("checksum", f"version {named[hash_]} names the policy {hash_}, which is not in the store")
 
     def problem(self, invariant: str, text: str) -> None:
         """Count a broken invariant; keep its text, up to 50 of them."""

@@ -109,11 +109,11 @@ def simulate(
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="A preset or a .toml file (default: balanced); repeatable."),
+        typer.Option("--policy", metavar="NAME", help="A policy of `timeline policies`, or a .toml file; repeatable."),
     ] = None,
     max_tokens: Annotated[
         list[int] | None,
-        typer.Option("--max-tokens", metavar="N", help="The context limit, not the preset's own; repeatable."),
+        typer.Option("--max-tokens", metavar="N", help="The context limit, not the policy's own; repeatable."),
     ] = None,
     model: Model = None,
     system: System = None,
@@ -123,17 +123,15 @@ def simulate(
     """Try policies on recorded conversations.
 
     Appends each recording, event by event, to a new conversation and renders before each recorded model call. With
-    several files, policies or limits every combination is run, and the result is a table.
+    several files, policies or limits every combination is run, and the result is a table. The policy is `balanced`
+    unless another one is named; the new conversation keeps it.
     """
     from timeline.cli import simulating
     from timeline.cli.contexts import Wish
 
     limits: list[int | None] = [*max_tokens] if max_tokens else [None]
-    wishes = [
-        Wish(policy=name, max_tokens=limit, model=model, system=system)
-        for name in policy or ["balanced"]
-        for limit in limits
-    ]
+    names: list[str | None] = [*policy] if policy else [None]
+    wishes = [Wish(policy=name, max_tokens=limit, model=model, system=system) for name in names for limit in limits]
     return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
 
 
@@ -175,7 +173,7 @@ def show(
 def render(
     id_: ConversationId,
     *,
-    policy: PolicyName = "balanced",
+    policy: PolicyName = None,
     max_tokens: MaxTokens = None,
     model: Model = None,
     system: System = None,
@@ -194,7 +192,8 @@ def render(
 ) -> None:
     """Render the context that the model would see now.
 
-    Without --record this is a dry run: it appends nothing. Without --summarize no model is called: summaries are
+    The policy is the conversation's own unless --policy names another one. Without --record this is a dry run: it
+    appends nothing. Without --summarize no model is called: summaries are
     extracted from the text.
     """
     from timeline.cli import contexts
@@ -234,7 +233,7 @@ def diff(
 def compact(
     id_: ConversationId,
     *,
-    policy: PolicyName = "balanced",
+    policy: PolicyName = None,
     max_tokens: MaxTokens = None,
     model: Model = None,
     instructions: Annotated[
@@ -246,6 +245,7 @@ def compact(
 ) -> None:
     """Compact a conversation now, whatever its size.
 
+    The policy is the conversation's own; --policy uses another one for this command alone, and the log says so.
     Without --summarize no model is called: the summary is extracted from the text.
     """
     from timeline.cli import contexts

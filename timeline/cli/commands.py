@@ -28,8 +28,7 @@ def undo(
 ) -> None:
     """Undo a compaction.
 
-    The blocks that it covered are shown again. Under the policy that the conversation was last rendered with, renders
-    do not compact any more until you run `timeline compact`.
+    The blocks that it covered are shown again. Renders do not compact any more until you run `timeline compact`.
     """
     from timeline.cli import decisions
 
@@ -129,7 +128,7 @@ def policies(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @policies_app.command()
 def show(
-    first: Annotated[str, typer.Argument(metavar="A", help="A preset, or a .toml file.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="A policy of `timeline policies`, or a .toml file.")],
     second: Annotated[str | None, typer.Argument(metavar="B", help="A second policy, to compare with A.")] = None,
     *,
     max_tokens: MaxTokens = None,

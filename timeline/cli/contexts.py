@@ -17,21 +17,20 @@ from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
 from timeline.cli.output import paint, state_colour, write
+from timeline.cli.wishes import PolicyWish, opened, policy_in_words
 from timeline.databases import IsDatabase, read_text
-from timeline.log.stopwatch import told_behind
-from timeline.policy.files import find_policy
+from timeline.log.stopwatch import with_duration
 from timeline.projection.explain import spaced
 from timeline.projection.explanation_table import account_lines, decision_in_words, explanation_lines
-from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from timeline.cli.shapes import CompactedRow
-    from timeline.policy.model import Policy
     from timeline.ports import Summarizer
     from timeline.projection.context import RenderedContext
     from timeline.projection.reports import TakenDecision
+    from timeline.timeline import Timeline
 
 
 class _Provider(NamedTuple):
@@ -69,24 +68,12 @@ def make_summarizer(named: str | None) -> Summarizer | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(PolicyWish):
     """How to render: the options, before they are checked."""
 
-    policy: str
-    max_tokens: int | None = None
-    model: str | None = None
     system: str | None = None
     now: str | None = None
     summarize: str | None = None
-
-    def make_policy(self) -> Policy:
-        """Return the policy of the preset or file, with the limit of `--max-tokens` or `--model` if given.
-
-        Raises:
-            InvalidPolicy: there is no such preset, the file is not a valid policy, or it cannot have this limit.
-        """
-        given = {"max_tokens": self.max_tokens, "model": self.model}
-        return find_policy(self.policy, **{name: value for name, value in given.items() if value is not None})
 
     def system_text(self) -> str | None:
         """Return the system prompt: the text of the named file, or the option's own text if there is no such file.
@@ -137,6 +124,7 @@ async def render(
 
     Raises:
         ConversationNotFound: there is no such conversation.
+        InvalidPolicy: there is no such policy.
         HistoryUnavailable: it does not have the version ``at``.
         BudgetError: the context cannot fit the limit.
         UsageProblem: the options exclude each other.
@@ -146,10 +134,11 @@ async def render(
         raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
     if at is not None and record:
         raise UsageProblem("A past version cannot record a context. Leave out one of --at and --record.")
-    policy, system, now = wish.make_policy(), wish.system_text(), wish.time()
+    wish.check()
+    system, now = wish.system_text(), wish.time()
     summarizer = make_summarizer(wish.summarize)
     async with (changing if record else reading)(db) as store:
-        timeline = await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
+        timeline = await opened(store, conversation, wish, summarizer)
         if at is None:
             context = await timeline.render(system=system, now=now, record=record)
         else:
@@ -159,13 +148,14 @@ async def render(
     elif as_json:
         output.write_json(context.explanation.dump() if explain else context.dump())
     elif explain:
-        _print_explanation(context, recorded=record)
+        _print_head(timeline, context, recorded=record)
+        _print_explanation(context)
     else:
-        _print_context(context, recorded=record)
+        _print_head(timeline, context, recorded=record)
+        _print_context(context)
 
 
-def _print_explanation(context: RenderedContext, *, recorded: bool) -> None:
-    _print_head(context, recorded=recorded)
+def _print_explanation(context: RenderedContext) -> None:
     for line in explanation_lines(context.explanation, width=output.width(), paint=_paint):
         write(line)
 
@@ -174,13 +164,13 @@ def _paint(text: str, style: str) -> str:
     return paint(output.plain(text), state_colour(style), bold=style == "bold", dim=style == "dim")
 
 
-def _print_head(context: RenderedContext, *, recorded: bool) -> None:
+def _print_head(timeline: Timeline, context: RenderedContext, *, recorded: bool) -> None:
     head = paint(output.plain(context.conversation), bold=True) + f"  version {context.version}"
     write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
+    write(f"policy {output.plain(policy_in_words(timeline, context.policy))}")
 
 
-def _print_context(context: RenderedContext, *, recorded: bool) -> None:
-    _print_head(context, recorded=recorded)
+def _print_context(context: RenderedContext) -> None:
     for line in account_lines(context.account):
         write(line)
     states = Counter(block.state for block in context.blocks)
@@ -204,11 +194,13 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
     Raises:
         ConversationNotFound: there is no such conversation.
         CompactionRefused: a compaction would free too little.
+        InvalidPolicy: there is no such policy.
         UsageProblem: the summarizer cannot be used.
     """
-    policy, summarizer = wish.make_policy(), make_summarizer(wish.summarize)
+    wish.check()
+    summarizer = make_summarizer(wish.summarize)
     async with changing(db) as store:
-        timeline = await Timeline.open(store, conversation, policy=policy, summarizer=summarizer, create=False)
+        timeline = await opened(store, conversation, wish, summarizer)
         decisions = await timeline.compact(instructions=instructions)
         version, tokens = timeline.version, timeline.window.tokens
         is_covered = any(taken.kind == "compacted" for taken in decisions)
@@ -222,6 +214,7 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         }
         output.write_json(row)
         return
-    holds = told_behind(f"version {version}, the window holds {tokens:,} tokens", duration)
+    holds = with_duration(f"version {version}, the window holds {tokens:,} tokens", duration)
     write(paint(output.plain(conversation), bold=True) + f"  {holds}")
+    write(f"policy {output.plain(policy_in_words(timeline, timeline.policy))}")
     _print_decisions(decisions)

@@ -1,42 +1,36 @@
-"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decide about a conversation by hand.
-
-Decisions are made under the policy of the newest recorded context, because an undo holds back the compactions of that
-policy.
-"""
+"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decide by hand, under the conversation's policy."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from timeline.audit.replay import recorded_contexts, recorded_policy
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, state_colour, write
+from timeline.cli.wishes import opened
 from timeline.errors import VersionConflict
-from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.cli.shapes import DecidedBlock, DecidedRow, ForkedRow, UndoneRow
     from timeline.fold.window import Item
+    from timeline.timeline import Timeline
 
 Decision: TypeAlias = Literal["reveal", "pin", "unpin"]
 
 
 @asynccontextmanager
 async def _opened(conversation: str, db: str) -> AsyncIterator[Timeline]:
-    """Open a conversation under the policy of its newest recorded context.
+    """Open a conversation under its own policy.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
     async with changing(db) as store:
-        recorded = await recorded_contexts(store, conversation)
-        policy = await recorded_policy(store, recorded[-1].rendered if recorded else None)
-        yield await Timeline.open(store, conversation, policy=policy, create=False)
+        yield await opened(store, conversation)
 
 
 async def undo(conversation: str, version: int | None, db: str, *, cascade: bool, as_json: bool) -> None:
@@ -63,7 +57,7 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
     write(f"undid the {which.replace('[', '').replace(']', '')}")
     write(f"the window holds {row['tokens']:,} tokens; before, it held {before:,}")
-    write("Renders under the same policy do not compact again until you run `timeline compact`.")
+    write("Renders do not compact again until you run `timeline compact`.")
 
 
 async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from timeline.blocks import ToolCall, instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import write, write_rows
+from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.frozen import canonical_json
 from timeline.timeline import Timeline
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.blocks import Block
-    from timeline.cli.shapes import ConversationRow
+    from timeline.cli.shapes import ConversationRow, PolicyRow
     from timeline.ports import ConversationInfo, EventStore
 
 
@@ -53,10 +54,21 @@ async def ls(db: str, *, as_json: bool) -> None:
 
 async def _conversations(store: EventStore) -> AsyncIterator[ConversationRow]:
     async for info in store.conversations():
-        yield _conversation(info)
+        yield _conversation(info, await _policy(store, info.id))
 
 
-def _conversation(info: ConversationInfo) -> ConversationRow:
+async def _policy(store: EventStore, conversation: str) -> PolicyRow | None:
+    """Return the policy in force; None if the log names none."""
+    found: PolicyRow | None = None
+    async for event in store.read(conversation, types=["conversation.opened", "policy.changed"]):
+        payload = event.payload
+        if isinstance(payload, ConversationOpened | PolicyChanged) and payload.policy is not None:
+            origin = payload.origin or PolicyOrigin()
+            found = {"name": origin.name, "release": origin.release, "hash": payload.policy}
+    return found
+
+
+def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> ConversationRow:
     return {
         "id": info.id,
         "title": info.title,
@@ -64,6 +76,7 @@ def _conversation(info: ConversationInfo) -> ConversationRow:
         "window_start": info.window_start,
         "created_at": instant_text(info.created_at),
         "updated_at": instant_text(info.updated_at),
+        "policy": policy,
         "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
     }
 

@@ -21,13 +21,18 @@ Db: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON; its keys are stable.")]
 ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.")]
 PolicyName: TypeAlias = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="A preset (see `timeline policies`), or a .toml file.")
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="A policy of `timeline policies`, or a .toml file, instead of the conversation's own.",
+    ),
 ]
 Model: TypeAlias = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="Use the context limit of this model.")
 ]
 MaxTokens: TypeAlias = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", help="The context limit, instead of the preset's own.")
+    int | None, typer.Option("--max-tokens", metavar="N", help="The context limit, instead of the policy's own.")
 ]
 System: TypeAlias = Annotated[
     str | None,

@@ -10,6 +10,8 @@ from timeline.cli.output import paint, write
 from timeline.cli.picture import picture
 from timeline.planning.outline import outline
 from timeline.policy.compare import compare_policies, diff_policies, flat, shown
+from timeline.policy.files import by_name
+from timeline.policy.library import designs
 from timeline.policy.presets import PRESETS, PUBLISHED
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def list_policies(*, as_json: bool) -> None:
-    """Print the presets: an outline of each, or as JSON every field."""
-    made = [preset() for preset in PRESETS.values()]
+    """Print the presets and the published designs: an outline of each, or as JSON every field."""
+    made = [by_name(name) for name in (*PRESETS, *designs())]
     if as_json:
         with output.JsonList() as rows:
             for policy in made:
@@ -138,7 +140,7 @@ def _print_compared(wishes: Sequence[Wish], before: Policy, after: Policy) -> No
         ("*" if row.differs else "", row.field, output.brief(shown(row.before), 44), output.brief(shown(row.after), 44))
         for row in rows
     ]
-    names = [wish.policy for wish in wishes]
+    names = [wish.name for wish in wishes]
     colours = [output.DIFFERENT if row.differs else None for row in rows]
     output.table(("", "field", *names), cells, colours=colours)
     different = sum(row.differs for row in rows)

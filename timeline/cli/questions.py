@@ -11,7 +11,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, write, write_rows
-from timeline.log.stopwatch import told_behind
+from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -149,7 +149,7 @@ def _nothing(wanted: Wanted) -> str:
 
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
-    heading = told_behind(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
+    heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
     write(paint(output.plain(row["conversation"]), bold=True) + f"  {heading}{_taken_back(row)}")
     write(f"  {output.plain(row['summary'])} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))

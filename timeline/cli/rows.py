@@ -17,13 +17,16 @@ from timeline.events import (
     CompactionCompleted,
     CompactionReverted,
     ContextRendered,
+    ConversationOpened,
     ModelCalled,
+    PolicyChanged,
     UnknownPayload,
     appended_block,
 )
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
+    PolicyOverridden,
     PrefixChanged,
     StageApproved,
     StageEntered,
@@ -34,7 +37,7 @@ from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
 from timeline.log.history import check_version, reverted_versions
-from timeline.log.stopwatch import spelled, told_behind
+from timeline.log.stopwatch import spelled, with_duration
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
@@ -182,7 +185,7 @@ def about_block(block: Block, cells: int) -> str:
             return brief(block.text or ("(data)" if block.data is not None else ""), cells)
 
 
-def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
+def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an event type
     """Describe an event that appends no block in one line."""
     match payload:
         case ContextRendered():
@@ -191,7 +194,7 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
             used = payload.usage
             read = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
             sizes = f"{read:,} tokens in, {used.output_tokens:,} out"
-            return told_behind(f"{payload.model or 'a model'}: {sizes}", payload.duration)
+            return with_duration(f"{payload.model or 'a model'}: {sizes}", payload.duration)
         case CompactionBoundary():
             sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
             return f"behind {payload.compaction}: {counted(payload.messages, 'message', 'messages')}, {sizes}"
@@ -211,7 +214,9 @@ def about_event(payload: Payload) -> str:  # noqa: C901 - one case an event type
             return brief(f"{payload.label or payload.stage} ({where}): {payload.decision}", _ABOUT)
         case StageRewound():
             return brief(f"back to {payload.stage}", _ABOUT)
+        case ConversationOpened() | PolicyChanged() | PolicyOverridden():
+            return "" if payload.origin is None else f"policy {brief(payload.origin.in_words(), 80)}"
         case CompactionFailed():
-            return f"{told_behind(payload.reason, payload.duration)}: {brief(payload.detail, 80)}"
+            return f"{with_duration(payload.reason, payload.duration)}: {brief(payload.detail, 80)}"
         case _:
             return ""

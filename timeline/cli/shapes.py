@@ -67,7 +67,10 @@ class DifferenceRow(TypedDict):
 
 
 class ConversationRow(TypedDict):
-    """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation)."""
+    """A conversation; ``parent`` is None, or its origin (conversation, version, path, relation).
+
+    ``policy`` is None where the log names none, as for an imported recording.
+    """
 
     id: str
     title: str
@@ -75,7 +78,16 @@ class ConversationRow(TypedDict):
     window_start: int
     created_at: str
     updated_at: str
+    policy: PolicyRow | None
     parent: dict[str, Any] | None
+
+
+class PolicyRow(TypedDict):
+    """The policy in force: its name, the release of its preset (0 for another policy), and its hash."""
+
+    name: str
+    release: int
+    hash: str
 
 
 class EventRow(TypedDict):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from timeline.cli.rows import Listing, Row
     from timeline.policy.model import Policy
+    from timeline.ports import EventStore
 
 
 _LINES: Final = ("├ ", "└ ", "│ ", "  ")
@@ -100,21 +101,27 @@ async def show(conversation: str, db: str, *, at: int | None, every: bool, as_js
     async with reading(db) as store:
         with output.progress("reading"):
             listing = await read_rows(store, conversation, until=at)
-            policy = None if as_json else await recorded_policy(store, listing.rendered)
+            policy = None if as_json else await _policy(store, listing)
     if as_json:
         with JsonList() as rows_written:
             for row in listing.rows:
                 rows_written.add(row.dump())
         return
     tree = _Tree(listing, _points(listing, policy))
-    tree.write_head(conversation)
+    tree.write_head(conversation, policy)
     for node in tree.whole() if every else tree.folded():
         for line in drawn(node, _LEFT):
             write(line)
 
 
+async def _policy(store: EventStore, listing: Listing) -> Policy | None:
+    """Return the policy in force; where the log names none, or it cannot be read, that of the newest context."""
+    newest = None if listing.rendered is None else listing.rendered.policy
+    return await recorded_policy(store, listing.window.policy) or await recorded_policy(store, newest)
+
+
 def _points(listing: Listing, policy: Policy | None) -> dict[int, str]:
-    """Return the kind of each cache point by version, under the policy of the newest recorded context."""
+    """Return the kind of each cache point by version, under the conversation's policy."""
     if policy is None:
         return {}
     _, shown = Projector().entries(listing.window)
@@ -133,8 +140,8 @@ class _Tree:
             if row.type == "user.prompt" and row.turn_id:
                 self._prompts.setdefault(row.turn_id, row.about)
 
-    def write_head(self, conversation: str) -> None:
-        """Print how many blocks are in each state, and the size of the window."""
+    def write_head(self, conversation: str, policy: Policy | None) -> None:
+        """Print how many blocks are in each state, the size of the window, and the policy."""
         window = self._window
         states = Counter(row.state or "lost" for row in self._rows if row.path is not None)
         counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
@@ -142,6 +149,9 @@ class _Tree:
         write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
         start = f"starts at version {window.window_start}"
         write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
+        if policy is not None:
+            words = (window.origin or policy.origin).in_words()
+            write(f"policy {output.plain(words)}, of {policy.max_tokens:,} tokens")
         write()
 
     def folded(self) -> Iterator[Node]:

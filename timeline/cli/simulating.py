@@ -35,7 +35,7 @@ class Try(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the preset, or the file."""
-        return self.wish.policy
+        return self.wish.name
 
 
 async def simulate_files(files: Sequence[Path], db: str, wishes: Sequence[Wish], *, as_json: bool) -> int:
@@ -172,7 +172,7 @@ def _print_simulation(main: dict[str, Any], tried: Try, db: str) -> None:
     for error in main["errors"][:3]:
         write(f"  version {error['version']}: {output.plain(error['message'])}")
     if lasts(db):
-        _print_next(main, tried, db)
+        _print_next(main, db)
 
 
 def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
@@ -225,11 +225,10 @@ def _print_totals(runs: Sequence[dict[str, Any]]) -> None:
     write(_SOUND)
 
 
-def _print_next(main: dict[str, Any], tried: Try, db: str) -> None:
+def _print_next(main: dict[str, Any], db: str) -> None:
     id_ = quote(main["id"])
-    limits = f"--policy {quote(tried.name)} --max-tokens {tried.policy.max_tokens}"
     write()
-    write(paint("Next:", bold=True) + f"  timeline render {id_} {limits}{db_option(db)}")
+    write(paint("Next:", bold=True) + f"  timeline render {id_}{db_option(db)}")
     if main["steps"]:
         write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{db_option(db)}")
     write(f"       timeline verify {id_}{db_option(db)}")

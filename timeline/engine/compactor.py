@@ -306,8 +306,8 @@ class _Compaction:
         )
 
     def _is_called_off(self) -> bool:
-        """Return whether to stop: the lease is lost, or an undo made meanwhile forbids this policy to compact."""
-        held = self.pressure.window.is_held_under(self.pressure.policy.hash())
+        """Return whether to stop: the lease is lost, or an undo made meanwhile forbids it."""
+        held = self.pressure.window.is_held
         return not holds(self.log, self.lease) or (held and self.pressure.reason not in FORCED)
 
     async def _begin(self) -> Plan:

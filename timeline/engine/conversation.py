@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
+    from timeline.engine.choosing import Chosen
     from timeline.engine.compactor import Compactor
     from timeline.engine.equipment import Equipment
     from timeline.fold.window import Window
@@ -78,31 +79,42 @@ class ConversationView:
 
 
 class Conversation(ConversationView):
-    """A conversation to append to, which follows other writers and the policy that they put in force."""
+    """A conversation to append to, which follows other writers and the policy that they put in force.
+
+    Attributes:
+        overrides: whether it works under a policy of its own, whatever the others put in force.
+    """
 
     log: StoredLog
 
-    def __init__(self, store: EventStore, log: StoredLog, clock: Clock, equipment: Equipment, policy: Policy) -> None:
-        super().__init__(store, log, clock, equipment, policy)
+    def __init__(self, store: EventStore, log: StoredLog, clock: Clock, equipment: Equipment, chosen: Chosen) -> None:
+        super().__init__(store, log, clock, equipment, chosen.policy)
+        self.overrides = chosen.own
         self._known_policy = log.fold.window.policy
 
     async def catch_up(self) -> None:
-        """Read what other writers appended, and use the policy that the newest of them put in force."""
+        """Read what other writers appended; without a policy of its own, use the one that the newest put in force."""
         await self.log.catch_up()
         known = self.window.policy
-        if known != self._known_policy:
-            policy = await policy_in_force(self.store, known)
-            self._known_policy = known
-            self.compactor = self.compactor if policy is None else self.equipment.compactor(policy)
+        if known == self._known_policy:
+            return
+        if self.overrides:
+            self.overrides = known != self.policy.hash()
+        elif (policy := await policy_in_force(self.store, self.window)) is not None:
+            self.compactor = self.equipment.compactor(policy)
+        self._known_policy = known
 
     async def use_policy(self, policy: Policy, at: datetime | None) -> None:
-        """Put a policy in force and record it, unless it is the one in force already."""
+        """Put a policy in force for everybody and record it, unless it is the one in force already."""
         await self.catch_up()
         hash_ = policy.hash()
-        if self._known_policy != hash_:
-            await self.log.commit([PolicyChanged(policy=hash_)], at=at, values={hash_: policy.canonical()})
+        known = self._known_policy
+        if known != hash_ and (known is None or self.overrides or policy != self.policy):
+            self.log.adopt(None, {})
+            changed = PolicyChanged(policy=hash_, origin=policy.origin)
+            await self.log.commit([changed], at=at, values={hash_: policy.canonical()})
         # Only now: a store that refuses leaves the old policy in force.
-        self._known_policy = hash_
+        self._known_policy, self.overrides = hash_, False
         self.compactor = self.equipment.compactor(policy)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:

@@ -182,12 +182,12 @@ class _DueDecisions:
     def _stands_back(self) -> bool:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
-        An undo holds until a compaction is forced. A refusal or failure holds until the messages grew enough. Above the
-        limit a render fails without a compaction, so there a refusal or failure holds only until a block is appended or
-        is displayed differently.
+        An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
+        or failure holds until the messages grew enough. Above the limit a render fails without a compaction, so there a
+        refusal or failure holds only until a block is appended or is displayed differently.
         """
         window, due = self.pressure.window, self.account
-        if window.is_held_under(self.policy.hash()):
+        if window.is_held:
             facts: dict[str, int | str] = {"total": due.total, "trigger": due.trigger, "limit": due.limit}
             self.taken.append(TakenDecision(kind="held", reason="undone", facts=facts))
             return True

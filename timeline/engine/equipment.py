@@ -18,6 +18,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, SystemClock
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
+    from timeline.fold.window import Window
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Clock, EventStore, Summarizer, SummaryRequest, TokenCounter
 
@@ -66,16 +67,18 @@ def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:
     return unheaded(text, form) if request.kind == "history" else text
 
 
-async def policy_in_force(store: EventStore, hash_: str | None) -> Policy | None:
-    """Return the policy in force, by the hash that the log recorded; None where the log names no policy.
+async def policy_in_force(store: EventStore, window: Window) -> Policy | None:
+    """Return the policy in force at a window, with what it was made from; None where the log names no policy.
 
     Raises:
         InvalidPolicy: the policy's text is not in the store, or is of a later version of this library.
         StoreError: the store cannot be read.
     """
+    hash_ = window.policy
     if hash_ is None:
         return None
     text = (await store.values([hash_])).get(hash_)
     if text is None:
         raise InvalidPolicy("policy", f"the one in force, {hash_[:12]}…, is not in the store; name one to open it with")
-    return Policy.parse(text)
+    policy = Policy.parse(text)
+    return policy if window.origin is None else policy.made_from(window.origin)

@@ -86,7 +86,7 @@ class Renderer:
         )
         account = self.accounts.account(window.items, fixed, policy)
         context = _context(window, policy, neutral, account, decisions)
-        held = window.is_held_under(context.neutral.policy)  # after an undo: reported, not compacted again
+        held = window.is_held  # after an undo: reported, not compacted again
         if context.account.total > policy.max_tokens and not held:
             largest = sorted(((b.path, b.tokens) for b in context.blocks), key=lambda row: -row[1])
             raise ContextOverflow(context.account.facts(), largest[:10])

@@ -47,14 +47,46 @@ class ParentLink(Frozen):
     relation: Literal["fork", "subagent"] = "subagent"
 
 
+class PolicyOrigin(Frozen):
+    """What a policy was made from: its name and, if a preset made it, the preset, its release and its arguments.
+
+    Two policies of one preset with the same arguments are the same choice, even where a later release of the preset
+    has other figures.
+    """
+
+    name: str = ""
+    preset: str = ""
+    """Empty for a policy that no preset made, or that was changed since."""
+    release: int = 0
+    """Number of the preset's figures: a release with other figures has a higher one; 0 without a preset."""
+    arguments: dict[str, JsonValue] = {}
+    """The preset's arguments as the caller gave them."""
+
+    def same_choice(self, other: PolicyOrigin | None) -> bool:
+        """Return whether one preset made both policies, with the same arguments, in whatever release."""
+        if other is None or not self.preset:
+            return False
+        return (self.preset, self.arguments) == (other.preset, other.arguments)
+
+    def in_words(self) -> str:
+        """Return the policy's name, with its release if a preset made it."""
+        return f"{self.name}, release {self.release}" if self.release else self.name
+
+
 class ConversationOpened(Payload):
-    """The first event of every conversation."""
+    """The first event of every conversation.
+
+    It records the policy (its hash; the text is a content-addressed value) unless nobody chose one, as for an imported
+    recording, or a fork's past names it.
+    """
 
     type: Literal["conversation.opened"] = "conversation.opened"
     title: str = ""
     parent: ParentLink | None = None
     source: str = ""
     """The recording format of an imported conversation."""
+    policy: str | None = None
+    origin: PolicyOrigin | None = None
 
 
 class BlockAppended(Payload):
@@ -238,8 +270,8 @@ class CompactionCompleted(Payload):
 class CompactionReverted(Payload):
     """Undo compactions, newest first: the log folds as if they had never been made.
 
-    Their blocks are on hold under the policy (its hash): no automatic compaction covers them until a compaction is
-    forced or another policy is in force.
+    No automatic compaction follows, under whatever policy a writer has, until a compaction is forced or the
+    conversation's policy is changed. ``policy`` is the hash of the policy that the undo was made under.
     """
 
     type: Literal["compaction.reverted"] = "compaction.reverted"
@@ -249,10 +281,15 @@ class CompactionReverted(Payload):
 
 
 class PolicyChanged(Payload):
-    """Put another policy in force from here on; its text is a content-addressed value."""
+    """Put another policy in force from here on, for everybody; its text is a content-addressed value.
+
+    With ``adopted`` it names the policy of a log that named none before: that changes nothing, so an undo's hold stays.
+    """
 
     type: Literal["policy.changed"] = "policy.changed"
     policy: str
+    origin: PolicyOrigin | None = None
+    adopted: bool = False
 
 
 class ModelCalled(Payload):

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from timeline.blocks import Instant, Text
 from timeline.errors import Cause
-from timeline.events import CompactReason, Payload
+from timeline.events import CompactReason, Payload, PolicyOrigin
 from timeline.usage import Usage
 
 RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "vetoed"]
@@ -61,6 +61,20 @@ class CompactionFailed(Payload):
     unanswered: int = 0
     duration: float | None = None
     """Seconds from its start to this event, by a monotonic clock; None for a refusal, which takes none."""
+
+
+class PolicyOverridden(Payload):
+    """A writer works under a policy of its own, which is not the conversation's; for everybody else nothing changes.
+
+    Recorded once for each policy until the conversation's own is changed. The policy's text is a content-addressed
+    value.
+    """
+
+    type: Literal["policy.overridden"] = "policy.overridden"
+    policy: str
+    origin: PolicyOrigin | None = None
+    in_force: str = ""
+    """Hash of the conversation's own policy at the time."""
 
 
 class StageEntered(Payload):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import StoreCorrupt
-from timeline.events import CompactionCompleted, Replacement, appended_block
+from timeline.events import CompactionCompleted, PolicyOrigin, Replacement, appended_block
 from timeline.events.other_payloads import StageApproved
 from timeline.fold.fold import Fold
 from timeline.fold.stages import Stage
@@ -45,6 +45,8 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "rounds": window.rounds,
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
+            "origin": None if window.origin is None else window.origin.model_dump(mode="json", exclude_defaults=True),
+            "overrides": list(window.overrides),
             "rendered": None if window.rendered is None else _dump_recorded(window.rendered),
             "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
@@ -122,7 +124,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
 
 def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
     setback, rendered = state.get("setback"), state.get("rendered")
-    touch, lease = state.get("touch"), state.get("lease")
+    touch, lease, origin = state.get("touch"), state.get("lease"), state.get("origin")
     return FoldState(
         rounds=state["rounds"],
         setback=None if setback is None else Setback(*setback),
@@ -133,6 +135,8 @@ def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
         lease=None if lease is None else Lease(lease[0], parse_instant(lease[1])),
         hold=state.get("hold"),
         stages=tuple(_stage(fields, events) for fields in state.get("stages", ())),
+        origin=None if origin is None else PolicyOrigin.model_validate(origin),
+        overrides=tuple(state.get("overrides", ())),
     )
 
 

@@ -13,6 +13,7 @@ from timeline.events import ContextRendered, ConversationOpened, ModelCalled, Po
 from timeline.events.other_payloads import (
     CompactionFailed,
     CompactionStarted,
+    PolicyOverridden,
     StageApproved,
     StageEntered,
     StageRewound,
@@ -23,7 +24,7 @@ from timeline.usage import CACHE_SECONDS, reported_seconds
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from timeline.events import CompactionCompleted, CompactionReverted, Payload
+    from timeline.events import CompactionCompleted, CompactionReverted, Payload, PolicyOrigin
     from timeline.fold.stages import Stage
 
 
@@ -86,11 +87,13 @@ class FoldState(NamedTuple):
         rounds: how many compactions completed so far.
         setback: the last refusal or failure since the last compaction.
         policy: hash of the policy in force, when an event set one.
+        origin: what that policy was made from, where it was recorded.
+        overrides: hashes of the policies that writers worked under instead, since the policy in force was set.
         rendered: the newest recorded context.
         touch: the last use of the provider's cache; None before the first.
         model: id of the model that was called last; empty where none is recorded.
         lease: the compaction that a process is running, or abandoned without recording it.
-        hold: hash of the policy under which a compaction was taken back: no automatic one follows under it.
+        hold: hash of the policy under which a compaction was taken back: no automatic one follows, for any writer.
         stages: the entered stages of the work, oldest first; the last one may be in progress.
     """
 
@@ -103,6 +106,8 @@ class FoldState(NamedTuple):
     lease: Lease | None = None
     hold: str | None = None
     stages: tuple[Stage, ...] = ()
+    origin: PolicyOrigin | None = None
+    overrides: tuple[str, ...] = ()
 
     def after(self, version: int, at: datetime, payload: Payload) -> FoldState:
         """Return the state after an event; events that change items or nothing at all leave it as it is."""
@@ -116,9 +121,12 @@ class FoldState(NamedTuple):
                 setback = Setback(payload.reason, retry_at, payload.policy, version)
                 return self.without_lease(payload.lease)._replace(setback=setback)
             case ConversationOpened():
-                return self.released()  # a fork: a compaction that runs in its parent does not concern it
+                return self._opened(payload)
             case PolicyChanged():
-                return self._replace(policy=payload.policy, setback=None, hold=None)
+                chosen = self._replace(policy=payload.policy, origin=payload.origin, overrides=())
+                return chosen if payload.adopted else chosen._replace(setback=None, hold=None)
+            case PolicyOverridden():
+                return self._replace(overrides=(*self.overrides, payload.policy))
             case ContextRendered():
                 rendered = Recorded(version, payload.fingerprint, payload.record, (payload.system, payload.tools))
                 called = self.touch is not None and self.touch.called
@@ -131,12 +139,20 @@ class FoldState(NamedTuple):
             case _:
                 return self
 
+    def _opened(self, payload: ConversationOpened) -> FoldState:
+        """Return the state at the beginning; of a fork, with the policy of the past that it shares unless it names one.
+
+        What other writers do in a fork's parent, a running compaction or a policy of their own, does not concern it.
+        """
+        own = self.released()._replace(overrides=())
+        return own if payload.policy is None else own._replace(policy=payload.policy, origin=payload.origin)
+
     def compacted(self, payload: CompactionCompleted) -> FoldState:
         """Return the state after a compaction, which ends setback and hold."""
         return self._replace(rounds=max(self.rounds, payload.round), setback=None, hold=None)
 
     def reverted(self, payload: CompactionReverted) -> FoldState:
-        """Return the state after an undo: no automatic compaction follows under the policy in force."""
+        """Return the state after an undo: no automatic compaction follows."""
         return self._replace(hold=payload.policy, setback=None)
 
     def without_lease(self, version: int | None) -> FoldState:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from timeline.blocks import Block
-    from timeline.events import CompactionCompleted, Replacement
+    from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
     from timeline.fold.stages import Stage
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 
@@ -206,6 +206,16 @@ class Window:
         return self.state.policy
 
     @property
+    def origin(self) -> PolicyOrigin | None:
+        """What the policy in force was made from, where it was recorded."""
+        return self.state.origin
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """Hashes of the policies that writers worked under instead of the one in force, since that was set."""
+        return self.state.overrides
+
+    @property
     def rendered(self) -> Recorded | None:
         """The newest recorded context."""
         return self.state.rendered
@@ -235,9 +245,10 @@ class Window:
         """The entered stages of the work, oldest first; the last one may be in progress."""
         return self.state.stages
 
-    def is_held_under(self, policy: str) -> bool:
-        """Return whether a compaction was taken back under the policy of this hash: no automatic one follows."""
-        return self.state.hold == policy
+    @property
+    def is_held(self) -> bool:
+        """Whether a compaction was taken back: no automatic one follows, whatever policy a writer works under."""
+        return bool(self.state.hold)
 
     def covers_between(self, start: int, end: int) -> Covers:
         """Return the versions that a compaction of the items from ``start`` up to ``end`` covers.

@@ -21,7 +21,7 @@ from timeline.events.other_payloads import (
     OverflowReason,
 )
 from timeline.frozen import Frozen
-from timeline.log.stopwatch import spelled, told_behind
+from timeline.log.stopwatch import spelled, with_duration
 from timeline.planning.account import CRITICAL_PERCENT, WARNING_PERCENT
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class CompactionCompleteEvent(Happened):
         )
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
         messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
-        return told_behind(f"Compacted ({how}): {sizes}{messages}", self.duration)
+        return with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration)
 
 
 class CompactionErrorEvent(Happened):

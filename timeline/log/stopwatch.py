@@ -45,7 +45,7 @@ def spelled(duration: float | None) -> str:
     return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
 
 
-def told_behind(text: str, duration: float | None) -> str:
+def with_duration(text: str, duration: float | None) -> str:
     """Return a text with its duration behind it: ``3,600 -> 1,200 tokens, in 1.2 s``."""
     took = spelled(duration)
     return f"{text}, in {took}" if took else text

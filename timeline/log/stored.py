@@ -7,7 +7,7 @@ batch, or not at all. Where another process appended first, the log follows it a
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import ConversationOpened, Event, Payload
+    from timeline.events import ConversationOpened, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
     from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
 
+Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
+"""The event that names the policy of a log that names none, and the policy's text by its hash."""
 _TRIES: Final = 200
 """How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
@@ -50,6 +52,7 @@ class StoredLog:
         self._fold = fold
         self._clock = clock
         self._lock = anyio.Lock()
+        self._unnamed: Adopted | None = None
         self._queue = AppendQueue(self._append, self._lock)
 
     @classmethod
@@ -62,13 +65,32 @@ class StoredLog:
         return cls(store, await load_fold(store, conversation), clock)
 
     @classmethod
-    async def begin_fork(  # noqa: PLR0917 - in the order of `load`, then of the event
+    async def begin(
+        cls,
+        store: EventStore,
+        conversation: str,
+        clock: Clock,
+        opened: ConversationOpened,
+        *,
+        values: Mapping[str, str],
+        at: datetime,
+    ) -> StoredLog:
+        """Begin a conversation; if another writer began it first, open that one."""
+        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        with suppress(VersionConflict):
+            await store.append(conversation, [event], expected=Expected.NO_STREAM, values=values)
+        return await cls.load(store, conversation, clock)
+
+    @classmethod
+    async def begin_fork(
         cls,
         store: EventStore,
         fold: Fold,
         conversation: str,
         clock: Clock,
         opened: ConversationOpened,
+        *,
+        values: Mapping[str, str],
         at: datetime | None,
     ) -> StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
@@ -80,13 +102,22 @@ class StoredLog:
         twin = fold.copy(conversation)
         twin.apply(fold.version + 1, at, opened)
         event = NewEvent(id=event_id(at), at=at, payload=opened)
-        await store.append(conversation, [event], expected=Expected.NO_STREAM, snapshot=take_snapshot(twin))
+        await store.append(
+            conversation, [event], expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
+        )
         return cls(store, twin, clock)
 
     @property
     def fold(self) -> Fold:
         """The fold of the log, as far as it was read."""
         return self._fold
+
+    def adopt(self, changed: PolicyChanged | None, values: Mapping[str, str]) -> None:
+        """Name a policy ahead of this log's next append or decision, unless the log names one by then.
+
+        None calls it off. So a conversation that is only looked at stays as it is.
+        """
+        self._unnamed = None if changed is None else (changed, values)
 
     def dry_run(self, now: datetime) -> DryRunLog:
         """Return a log for a dry run at a moment, which goes on from here and writes nothing."""
@@ -127,6 +158,8 @@ class StoredLog:
         return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
+        if drafts:
+            await self._settle(drafts[0].at)
         own_paths = {draft.block.path for draft in drafts if draft.block is not None and draft.block.path}
         avoid: set[str] = set()
         for _ in range(_TRIES):
@@ -176,6 +209,7 @@ class StoredLog:
             VersionConflict: the log is not at ``expected``.
         """
         async with self._lock:
+            await self._settle(at)
             for _ in range(_TRIES):
                 if expected is not None and expected != self._fold.version:
                     raise VersionConflict(self._fold.conversation, expected, self._fold.version)
@@ -186,9 +220,17 @@ class StoredLog:
         raise busy(self._fold.conversation)
 
     async def decide(
-        self, choose: Decision, *, at: datetime | None, least: datetime | None = None, snapshot: bool = False
+        self,
+        choose: Decision,
+        *,
+        at: datetime | None,
+        least: datetime | None = None,
+        snapshot: bool = False,
+        values: Mapping[str, str] | None = None,
     ) -> bool:
         """Choose events from the log and append them under one lock; return whether any were appended.
+
+        ``values`` are stored along with them.
 
         ``choose`` runs under the lock: no append of this process comes between its look at the log and its own events.
         It may read the log but not append to it, and runs again when another process was faster. It gets the time of
@@ -200,11 +242,14 @@ class StoredLog:
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
                 time = self._time(at, least)
-                events = _dated(await choose(time), time)
-                if not events:
+                payloads = await choose(time)
+                if payloads and await self._settle(at):
+                    time = self._time(at, least)
+                    payloads = await choose(time)  # the log is longer now
+                if not payloads:
                     return False
                 try:
-                    await self._write(events, {}, snapshot=snapshot)
+                    await self._write(_dated(payloads, time), values or {}, snapshot=snapshot)
                 except VersionConflict:
                     if not tries_left:
                         raise
@@ -237,6 +282,8 @@ class StoredLog:
             for tries_left in reversed(range(_TRIES)):
                 await self._follow()
                 versions = await choose()
+                if await self._settle(at):
+                    continue  # the log is longer now
                 try:
                     await self._revert(CompactionReverted(versions=tuple(versions), policy=policy), at)
                 except VersionConflict:
@@ -254,6 +301,23 @@ class StoredLog:
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
         self._fold = fold
+
+    async def _settle(self, given: datetime | None) -> bool:
+        """Name the policy of a log that names none, see `adopt`; return whether the log moved.
+
+        It comes ahead of the first append or decision, since that is counted and decided under it.
+        """
+        if self._unnamed is None:
+            return False
+        changed, values = self._unnamed
+        before = self._fold.version
+        while self._fold.window.policy is None:
+            try:
+                await self._write(_dated([changed], self._time(given)), values, snapshot=False)
+            except VersionConflict:
+                await self._follow()
+        self._unnamed = None
+        return self._fold.version != before
 
     async def _follow(self) -> None:
         try:

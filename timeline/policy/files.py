@@ -1,6 +1,6 @@
-"""Read policies from TOML files: a preset with changes, or a whole policy.
+"""Find policies by name, and read them from TOML files: a preset or published design with changes, or a whole policy.
 
-preset = "keep_last"            # leave it out for a whole policy
+preset = "keep_last"            # or "pi"; leave it out for a whole policy
 max_tokens = 64_000
 messages = 20                   # the preset's own keywords, too
 hiding = false                  # switches an optional part off
@@ -22,19 +22,42 @@ from pydantic import ValidationError
 
 from timeline.databases import read_text
 from timeline.errors import InvalidPolicy
-from timeline.policy.making import COUNTED, keywords_of, of_model
+from timeline.policy.library import RELEASE, designs
+from timeline.policy.making import COUNTED, keywords_of, made_by, of_model
 from timeline.policy.model import Policy
-from timeline.policy.presets import PRESETS, by_name
-from timeline.policy.text import invalid_policy
+from timeline.policy.presets import PRESETS
+from timeline.policy.text import invalid_policy, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    from timeline.events import PolicyOrigin
+
 _MAY_BE_ABSENT: Final = frozenset(
     name for name, field in Policy.model_fields.items() if type(None) in get_args(field.annotation)
 )
 """Fields that ``false`` switches off; TOML has no null."""
+
+
+def by_name(name: str, /, **changes: Any) -> Policy:
+    """Build the policy of a name: a preset's, or that of a published design, such as ``pi``.
+
+    Args:
+        name: the preset or design.
+        changes: the preset's keyword arguments, and fields of the policy.
+
+    Raises:
+        InvalidPolicy: there is no such policy, or a field does not hold.
+        InvalidLimits: a model is named, and a file of limits cannot be used.
+    """
+    if (preset := PRESETS.get(name)) is not None:
+        return preset(**changes)
+    if (text := designs().get(name)) is not None:
+        return made_by(name, RELEASE, parse_policy(text, file=f"{name}.toml", **changes), changes)
+    near = nearest(name, [*PRESETS, *designs()])
+    known = f"the presets are {', '.join(PRESETS)}, the published designs {', '.join(designs())}"
+    raise InvalidPolicy("preset", f"there is no preset and no published design {name!r}{near}; {known}")
 
 
 def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
@@ -58,10 +81,10 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
 
 
 def find_policy(name: str, **changes: Any) -> Policy:
-    """Return the policy of a name that a user typed: a preset's name, or the path of a ``.toml`` file.
+    """Return the policy of a name that a user typed: a preset, a published design, or the path of a ``.toml`` file.
 
     Raises:
-        InvalidPolicy: there is no such preset, the file cannot be read, or a field does not hold.
+        InvalidPolicy: there is no such policy, the file cannot be read, or a field does not hold.
         InvalidLimits: a model is named, and a file of limits cannot be used.
     """
     return load_policy(name, **changes) if name.endswith(".toml") else by_name(name, **changes)
@@ -86,7 +109,7 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
     try:
         return _whole(fields) if preset is None else _changed(preset, fields)
     except ValidationError as error:
-        keywords = {"model", "preset"} if preset is None else keywords_of(PRESETS[preset])
+        keywords = keywords_of(PRESETS[preset]) if preset in PRESETS else {"model", "preset"}
         raise invalid_policy(error, Policy, keywords=keywords, file=file) from None
     except InvalidPolicy as error:
         raise InvalidPolicy(error.field, error.problem, file=file) from None
@@ -105,7 +128,15 @@ def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
         raise InvalidPolicy("preset", f"it is the name of a preset, not {preset!r}")
     tables = {name: value for name, value in fields.items() if isinstance(value, dict)}
     policy = by_name(preset, **{name: value for name, value in fields.items() if name not in tables})
-    return Policy.model_validate(_merged(policy.model_dump(), tables)) if tables else policy
+    if not tables:
+        return policy
+    merged = Policy.model_validate(_merged(policy.model_dump(), tables))
+    return merged.made_from(_with_tables(merged, policy.origin, tables))
+
+
+def _with_tables(merged: Policy, made: PolicyOrigin, tables: dict[str, Any]) -> PolicyOrigin:
+    """Return the origin of a file's preset: its tables, which change single fields of a part, are arguments too."""
+    return made.model_copy(update={"name": merged.name, "arguments": {**made.arguments, "tables": tables}})
 
 
 def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

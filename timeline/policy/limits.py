@@ -133,6 +133,16 @@ def limits_of(
     return found if max_output is None else found.model_copy(update={"max_output": max_output})
 
 
+def own_limits(model: str) -> ModelLimits | None:
+    """Return the limits that the file has which TIMELINE_LIMITS names; None without a file, or an entry for the model.
+
+    Raises:
+        InvalidLimits: the file cannot be read, or an entry of it does not hold.
+    """
+    named = os.environ.get(LIMITS_VARIABLE)
+    return read_limits(named).find(model) if named else None
+
+
 @cache
 def packaged_limits() -> LimitsTable:
     """Return the table that comes with the library."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from timeline.errors import InvalidPolicy
-from timeline.policy.limits import ModelLimits, limits_of
+from timeline.events import PolicyOrigin
+from timeline.policy.limits import ModelLimits, limits_of, own_limits
 from timeline.policy.model import Policy
 from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+P = ParamSpec("P")
+_AS_GIVEN: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 
 Model: TypeAlias = str | ModelLimits | None
 """A model by its name, or by its limits."""
@@ -23,14 +28,44 @@ RESERVED: Final = ("max_tokens", "output_reserve", "counter", "margin")
 """The fields that a preset takes from a model: for the designs that count characters, only the limit."""
 
 
-def keywords_of(preset: Callable[..., Policy]) -> frozenset[str]:
+def preset(release: int) -> Callable[[Callable[P, Policy]], Callable[P, Policy]]:
+    """Mark a function that builds a policy as a preset: its policies know their preset, its release and the arguments.
+
+    Args:
+        release: number of the preset's figures. Raise it whenever the same arguments make another policy:
+            conversations that recorded an earlier release keep their figures.
+    """
+
+    def mark(build: Callable[P, Policy]) -> Callable[P, Policy]:
+        @wraps(build)
+        def made(*args: P.args, **kwargs: P.kwargs) -> Policy:
+            return made_by(build.__name__, release, build(*args, **kwargs), kwargs)
+
+        return made
+
+    return mark
+
+
+def made_by(name: str, release: int, policy: Policy, arguments: Mapping[str, Any]) -> Policy:
+    """Return a policy that knows the preset that made it, with its arguments as the caller gave them.
+
+    The limits that the user's own file has for a model are arguments too: who changes the file makes another choice.
+    """
+    given = _AS_GIVEN.dump_python(dict(arguments), mode="json", exclude_unset=True, fallback=str)
+    model = arguments.get("model")
+    if isinstance(model, str) and (own := own_limits(model)) is not None:
+        given["limits"] = own.model_dump(mode="json", exclude_unset=True)
+    return policy.made_from(PolicyOrigin(name=policy.name, preset=name, release=release, arguments=given))
+
+
+def keywords_of(build: Callable[..., Policy]) -> frozenset[str]:
     """Return the keywords that a preset takes besides the fields of a policy."""
-    parameters = signature(preset).parameters.values()
+    parameters = signature(build).parameters.values()
     return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
 
 def make(
-    preset: Callable[..., Policy],
+    build: Callable[..., Policy],
     fields: dict[str, Any],
     changes: dict[str, Any],
     model: Model,
@@ -41,7 +76,7 @@ def make(
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
-    named = {"name": preset.__name__, **fields}
+    named = {"name": build.__name__, **fields}
     try:
         # First without the model: an unknown model takes this policy's limit, the caller's changes included.
         policy = Policy.model_validate({**named, **changes})
@@ -49,7 +84,24 @@ def make(
             return policy
         return Policy.model_validate({**named, **of_model(model, policy, takes), **changes})
     except ValidationError as error:
-        raise invalid_policy(error, Policy, keywords=keywords_of(preset)) from None
+        raise invalid_policy(error, Policy, keywords=keywords_of(build)) from None
+
+
+def with_limit(policy: Policy, *, max_tokens: int | None = None, model: Model = None) -> Policy:
+    """Return a policy with another limit, or with that of a model; what counts characters goes on doing so.
+
+    Raises:
+        InvalidPolicy: the policy cannot have this limit.
+        InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
+    """
+    takes = LIMITED if policy.counter == "chars4" else COUNTED
+    changes = {} if model is None else of_model(model, policy, takes)
+    if max_tokens is not None:
+        changes["max_tokens"] = max_tokens
+    try:
+        return Policy.model_validate({**policy.model_dump(), **changes})
+    except ValidationError as error:
+        raise invalid_policy(error, Policy) from None
 
 
 def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:

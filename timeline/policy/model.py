@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from timeline.events import PolicyOrigin
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.policy.steps import BLOCK_FORM, MemoryDigest, StageData, Step, Summarize, SummaryForm
 from timeline.policy.text import invalid_policy, toml_text
@@ -239,6 +240,16 @@ class Policy(Frozen):
     stage_data: StageData | None = None
     cache_points: CachePointRule = CachePointRule()
     system_parts: int | None = Field(default=None, ge=1)
+    _made: tuple[str, PolicyOrigin] | None = PrivateAttr(default=None)
+    """What the policy was made from, with the hash that it had then: a changed copy is not the preset's any more."""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the fields are equal: the same policy may be made in two ways."""
+        return isinstance(other, Policy) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        """Return the hash of the fields."""
+        return hash(tuple(self.__dict__.values()))
 
     @model_validator(mode="before")
     @classmethod
@@ -252,6 +263,19 @@ class Policy(Frozen):
     def automatic(self) -> bool:
         """Whether renders compact without being asked."""
         return not isinstance(self.trigger, Never)
+
+    @property
+    def origin(self) -> PolicyOrigin:
+        """What the policy was made from: its name and, unless it was changed since, the preset that made it."""
+        if self._made is not None and self._made[0] == self.hash():
+            return self._made[1]
+        return PolicyOrigin(name=self.name)
+
+    def made_from(self, origin: PolicyOrigin) -> Policy:
+        """Return this policy with what it was made from; neither text nor hash have it."""
+        made = self.model_copy()
+        made._made = (self.hash(), origin)  # noqa: SLF001 - a copy of its own class
+        return made
 
     def calibrated(self, ratio: float) -> Policy:
         """Return this policy for a provider that counts ``ratio`` tokens where this policy counts one.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.policy.making import COUNTED, make
+from timeline.policy.making import COUNTED, make, preset
 from timeline.policy.model import CachePointRule, Hiding
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _POINTS: Final = CachePointRule(kept_long="fixed_part")
 """The fixed part outlives the pauses in which the messages go cold and are rewritten (ADR 0023)."""
 
 
+@preset(release=1)
 def none(*, model: Model = None, **changes: Any) -> Policy:
     """Never compact; a context above the limit is a `ContextOverflow`.
 
@@ -41,6 +42,7 @@ def none(*, model: Model = None, **changes: Any) -> Policy:
     return make(none, {"trigger": "never", "steps": ()}, changes, model, COUNTED)
 
 
+@preset(release=1)
 def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> Policy:
     """Keep most in view: files stay for 240 rounds, compacting keeps half, a warm cache hides nothing.
 
@@ -57,6 +59,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.5, **changes: Any) -> 
     return _folding(gentle, keep_recent, fields, changes, model)
 
 
+@preset(release=1)
 def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -> Policy:
     """Hide before compacting, in one batch, and compact when the cache is cold: the prefix is rewritten then anyway.
 
@@ -83,6 +86,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Any) -
     return _folding(balanced, keep_recent, fields, changes, model)
 
 
+@preset(release=1)
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any) -> Policy:
     """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 20 rounds, the rest for one.
 
@@ -102,8 +106,8 @@ def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Any)
 
 
 def _folding(
-    preset: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
+    build: Callable[..., Policy], keep_recent: float, fields: dict[str, Any], changes: dict[str, Any], model: Model
 ) -> Policy:
     cut = {"kind": "cut_point", "keep_recent": keep_recent}
     steps = [{"kind": "summarize", "cut": cut}]
-    return make(preset, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)
+    return make(build, {"steps": steps, "cache_points": _POINTS, **fields}, changes, model, COUNTED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.policy.limits import ModelLimits, limits_of
-from timeline.policy.making import COUNTED, RESERVED, make
+from timeline.policy.making import COUNTED, RESERVED, make, preset
 from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization
 from timeline.policy.steps import MemoryDigest, StageData, StripChitchat, SummaryForm
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 
+@preset(release=1)
 def cut_point(
     *,
     model: Model = None,
@@ -53,6 +54,7 @@ def cut_point(
     return make(cut_point, {"hiding": Hiding(), "steps": steps}, changes, model, COUNTED)
 
 
+@preset(release=1)
 def priority_chain(
     *, model: Model = None, recent_stages: int = 3, oldest_messages: int = 20, keep_last: int = 50, **changes: Any
 ) -> Policy:
@@ -104,6 +106,7 @@ def priority_chain(
     )
 
 
+@preset(release=1)
 def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
     """Above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
 
@@ -137,6 +140,7 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
     )
 
 
+@preset(release=1)
 def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Any) -> Policy:
     """Above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
 
@@ -171,6 +175,7 @@ def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = 
     )
 
 
+@preset(release=1)
 def prune_then_summarize(
     *, model: Model = None, protect: int = 40_000, minimum: int = 20_000, keep_turns: int = 2, **changes: Any
 ) -> Policy:

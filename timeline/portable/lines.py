@@ -24,8 +24,9 @@ from uuid import UUID
 from timeline.blocks import instant_text, parse_instant
 from timeline.databases import read_file
 from timeline.errors import ImportFailed, StoreCorrupt
-from timeline.events import ContextRendered, Event, NewEvent, PolicyChanged
+from timeline.events import ContextRendered, ConversationOpened, Event, NewEvent, PolicyChanged
 from timeline.events.encoding import checksum, decode_payload, encode_payload
+from timeline.events.other_payloads import PolicyOverridden
 from timeline.frozen import compact_json, sha256_hex
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.recording import Report
@@ -94,7 +95,9 @@ def values_of(payload: Payload) -> set[str]:
     match payload:
         case ContextRendered(policy=policy, system=system, tools=tools, ephemeral=ephemeral):
             return {hash_ for hash_ in (policy, system, tools, ephemeral) if hash_ is not None}
-        case PolicyChanged(policy=policy):
+        case PolicyChanged(policy=policy) | PolicyOverridden(policy=policy):
+            return {policy}
+        case ConversationOpened(policy=str(policy)):
             return {policy}
     return set()
 

@@ -12,11 +12,11 @@ from timeline.databases import is_database
 from timeline.lab.cache_files import Kept
 from timeline.lab.comparison import comparable, standings
 from timeline.lab.differences import against_the_first
-from timeline.lab.library import lab_policy
 from timeline.lab.prices import read_prices
 from timeline.lab.report.page import page
 from timeline.lab.runner import dask_executor, plan, run
 from timeline.lab.work import Options
+from timeline.policy.files import find_policy
 from timeline.policy.text import nearest
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
             InvalidPolicy: there is no such policy, or it cannot have this limit.
         """
         limits, names = dict.fromkeys(self.limits), dict.fromkeys(self.policies)
-        return [(name, lab_policy(name, max_tokens=limit)) for limit in limits for name in names]
+        return [(name, find_policy(name, max_tokens=limit)) for limit in limits for name in names]
 
     def options(self) -> Options:
         """Return the options that all runs share.

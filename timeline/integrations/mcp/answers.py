@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from timeline.frozen import Frozen
-from timeline.log.stopwatch import told_behind
+from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -86,7 +86,7 @@ class DigestRow(Frozen):
     def text(self) -> str:
         """Return a heading and a line an entry."""
         gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
-        what = told_behind(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
+        what = with_duration(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
         lines = [f"{self.summary}  in {self.conversation}, {what}{gone}"]
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]

@@ -89,7 +89,8 @@ class Questions:
             StoreError: the store cannot be read.
         """
         try:
-            timeline = await Timeline.open(self._store, asked.conversation, create=False)
+            # Counted by the server's counter: an answer's budget has nothing to do with the conversation's policy.
+            timeline = await Timeline.open(self._store, asked.conversation, counter=self._counter, create=False)
         except ConversationNotFound:
             raise await self._not_found(asked.conversation) from None
         tool = timeline.recall_tool("anthropic", max_tokens=self._room)

@@ -1,0 +1,45 @@
+"""The releases of presets and published designs: other figures have a higher number."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from timeline import policies
+from timeline.policy.library import designs
+from timeline.policy.presets import PRESETS
+
+RELEASES: Final[dict[str, tuple[int, str]]] = {
+    "balanced": (1, "7fd0f83f3982"),
+    "cut_point": (1, "7bfa05da9d06"),
+    "economical": (1, "fdb40a6a56cf"),
+    "gentle": (1, "99190a05d9f1"),
+    "keep_last": (1, "411543edab5c"),
+    "keep_ratio": (1, "32f4b3ccdb3a"),
+    "none": (1, "f484bda7978e"),
+    "priority_chain": (1, "20048f1cee1e"),
+    "prune_then_summarize": (1, "18c8547c1ca3"),
+    "anthropic-compact": (1, "12859a254950"),
+    "claude-code": (1, "c29b1b3bc44b"),
+    "clear-tool-uses": (1, "0287779eab0a"),
+    "cline": (1, "b01c13f684f0"),
+    "crush": (1, "0107d9b76cc9"),
+    "deepagents": (1, "fc9ff20dc0c7"),
+    "gemini-cli": (1, "33527e8a09c1"),
+    "goose": (1, "38c86eb691de"),
+    "langchain": (1, "ecf21ca45189"),
+    "opencode": (1, "eb6f76319e85"),
+    "pi": (1, "f8cc347c23f5"),
+    "seed-002-first": (1, "9620e851e780"),
+    "strands": (1, "81770626522d"),
+}
+"""The release of each, and the beginning of the hash that it makes without arguments."""
+
+
+@pytest.mark.parametrize("name", [*PRESETS, *designs()])
+def test_a_preset_with_other_figures_has_another_release(name: str) -> None:
+    """Conversations recorded the number with the figures: raise it, then write down the new hash here."""
+    made = policies.by_name(name)
+    assert (made.origin.preset, made.origin.name) == (name, name)
+    assert (made.origin.release, made.hash()[:12]) == RELEASES[name]
