@@ -20,8 +20,8 @@ class MemoryDigest(Frozen):
 
     Attributes:
         heading: the first line.
-        replaces: the last line, wherever an earlier stage digest may still be in view.
-        nothing: the only line once rewinding removed the last decision.
+        replaces, nothing: shown no more, since there is one digest in view and none without a decision; kept for
+            policies that are stored with them.
     """
 
     heading: str = "MEMORY DIGEST (decisions kept, one line a stage):"
