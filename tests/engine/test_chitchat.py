@@ -99,6 +99,7 @@ async def chatting(*, summarizer: Summarizer) -> Timeline:
     return timeline
 
 
+@pytest.mark.shows("000-53")
 async def test_a_summary_reads_what_was_stripped() -> None:
     """The model answered it once: what gives way is known to the summary that covers it, word for word."""
     scribe = Scribe()
@@ -111,6 +112,7 @@ async def test_a_summary_reads_what_was_stripped() -> None:
     assert stripped.reason == "chitchat"
 
 
+@pytest.mark.shows("000-53")
 async def test_the_digest_names_what_was_stripped() -> None:
     """Where no summary is asked for, the record of what was covered has it."""
     timeline = await chatting(summarizer=Mute())
