@@ -23,6 +23,12 @@ def tail_of(window: Window, policy: Policy, callers: Sequence[str] = ()) -> Tail
     return Tail(digest_in_view(window), stage_data(window, policy.stage_data), tuple(callers))
 
 
+def tells_stages(text: str, policy: Policy) -> bool:
+    """Return whether a text is a memory digest or stage data, by the heading that the policy gives it."""
+    headings = [policy.memory_digest.heading, *([policy.stage_data.heading] if policy.stage_data else [])]
+    return any(text.startswith(f"{heading}\n") for heading in headings)
+
+
 def tail_from(window: Window, policy: Policy, texts: Sequence[str]) -> Tail:
     """Return a tail of which the texts are known, as its parts."""
     own = tail_of(window, policy)
