@@ -206,6 +206,10 @@ class Note(Block):
         return f"[pinned note] {self.text}"
 
 
+IN_TAIL: Final = "in_tail"
+"""Key of a stage digest's ``meta``: it is shown in the uncached tail, not at its place."""
+
+
 class StageDigest(Block):
     """The decisions of approved stages, kept in view: the memory digest of the priority-chain design (000)."""
 

@@ -60,7 +60,7 @@ class Search(Frozen):
 
 
 class HiddenBlock(Frozen):
-    """A block that was already hidden when it was covered, and its replacement text."""
+    """A block that was already hidden when it was covered, and its replacement; of stripped chitchat, its own text."""
 
     path: str
     replacement: str

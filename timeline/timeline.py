@@ -65,6 +65,7 @@ from timeline.log.stored import StoredLog, free_id
 from timeline.log.uncancelled import run_uncancelled
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
+from timeline.planning.tail import tail_from
 from timeline.policy.model import Hiding, Policy
 from timeline.policy.steps import ClearToolOutputs
 from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
@@ -937,9 +938,8 @@ class Timeline(TimelineView):
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=()) from error
         tried = await compact_to(self._pressure(context.account.fixed, now), target)
         told = context.neutral
-        smaller = await self.render(
-            system=told.system, tools=told.tools, ephemeral=[entry.text for entry in told.ephemeral], now=now
-        )
+        tail = tail_from(context.window, context.policy, [entry.text for entry in told.ephemeral])
+        smaller = await self.render(system=told.system, tools=told.tools, ephemeral=tail.callers, now=now)
         if smaller.account.sent >= sent[0]:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
         return smaller

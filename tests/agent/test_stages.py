@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 HEADING: Final = "MEMORY DIGEST (keputusan tersimpan per tahap):"
-REPLACES: Final = "(Daftar ini menggantikan daftar sebelumnya.)"
 
 
 async def open_chain(**changes: Any) -> Timeline:
@@ -42,7 +41,7 @@ async def stage(timeline: Timeline, name: str, *sizes: int, **approval: Any) -> 
 
 
 def digests(timeline: Timeline) -> list[str]:
-    """Return the memory digests that are in view, oldest first."""
+    """Return the memory digests that the window holds, oldest first."""
     return [item.block.text for item in timeline.window.items if type(item.block) is StageDigest]
 
 
@@ -65,18 +64,18 @@ async def test_an_approval_is_one_append_with_the_digest() -> None:
 
 
 async def test_each_digest_holds_every_decision_that_stands() -> None:
-    """The newest one says all of it, and that it takes the place of what was said before."""
+    """The newest one says all of it, as it does where it is the only one."""
     timeline = await open_chain()
     await stage(timeline, "gagasan", 5)
     await stage(timeline, "topik", 5)
     lines = ["- Gagasan: gagasan is settled", "- Topik: topik is settled"]
-    assert digests(timeline) == ["\n".join([HEADING, lines[0]]), "\n".join([HEADING, *lines, REPLACES])]
+    assert digests(timeline) == ["\n".join([HEADING, lines[0]]), "\n".join([HEADING, *lines])]
 
 
 async def test_the_words_of_the_digest_are_the_policys() -> None:
     """Other designs say it in English; a policy may say it in its own words."""
     plain = await open_under(policies.cut_point())
-    own = await open_under(policies.cut_point(memory_digest={"heading": "DECIDED", "replaces": ""}))
+    own = await open_under(policies.cut_point(memory_digest={"heading": "DECIDED"}))
     for timeline in (plain, own):
         await stage(timeline, "idea", 5)
         await stage(timeline, "plan", 5)
@@ -127,7 +126,7 @@ async def test_going_back_takes_the_decisions_of_all_later_stages_away() -> None
     again = await timeline.rewind_stage("topik")
     assert again == Stage("topik", "Topik", entered)
     assert names(timeline) == [("gagasan", True), ("topik", False)]
-    assert digests(timeline)[-1] == f"{HEADING}\n- Gagasan: gagasan is settled\n{REPLACES}"
+    assert digests(timeline)[-1] == f"{HEADING}\n- Gagasan: gagasan is settled"
 
 
 async def test_a_second_approval_speaks_for_all_that_was_said_since_the_stage_began() -> None:
@@ -140,15 +139,15 @@ async def test_a_second_approval_speaks_for_all_that_was_said_since_the_stage_be
     approved = await timeline.approve_stage(decision="another idea")
     assert approved.approval is not None
     assert (approved.approval.first, approved.approval.last, approved.approval.count) == (3, 15, 6)
-    assert digests(timeline)[-1] == f"{HEADING}\n- Gagasan: another idea\n{REPLACES}"
+    assert digests(timeline)[-1] == f"{HEADING}\n- Gagasan: another idea"
 
 
-async def test_going_back_to_the_only_stage_says_that_nothing_holds() -> None:
-    """An older digest that is still in view must not pass for true."""
+async def test_going_back_to_the_only_stage_leaves_an_empty_digest() -> None:
+    """It takes the place of the one before, and shows nothing."""
     timeline = await open_chain()
     await stage(timeline, "gagasan", 5)
     await timeline.rewind_stage("gagasan")
-    assert digests(timeline)[-1] == f"{HEADING}\n- tidak ada: keputusan sebelumnya tidak berlaku lagi\n{REPLACES}"
+    assert digests(timeline)[-1] == ""
 
 
 async def test_a_stage_that_fell_can_be_entered_again() -> None:
@@ -279,7 +278,7 @@ async def test_a_past_version_and_a_fork_have_the_stages_of_then() -> None:
     fork = await timeline.fork(at=version)
     await fork.rewind_stage("gagasan")
     await fork.approve_stage(decision="otherwise")
-    assert digests(fork)[-1] == f"{HEADING}\n- Gagasan: otherwise\n{REPLACES}"
+    assert digests(fork)[-1] == f"{HEADING}\n- Gagasan: otherwise"
     assert names(timeline) == [("gagasan", True), ("topik", True)]
     assert (await fork.verify()).ok
 
@@ -322,10 +321,10 @@ async def test_an_undone_collapse_brings_the_messages_and_the_detail_back() -> N
     await timeline.compact(now=AT)
     [summary] = timeline.window.summaries
     assert summary.parts.history == "- Gagasan: gagasan is settled"
-    assert "in detail" not in (await timeline.render(record=False, now=AT)).neutral.ephemeral[0].text
+    assert "in detail" not in (await timeline.render(record=False, now=AT)).neutral.ephemeral[1].text
     await timeline.undo_compaction(now=AT)
     assert timeline.window.summaries == ()
-    assert "in detail" in (await timeline.render(now=AT)).neutral.ephemeral[0].text
+    assert "in detail" in (await timeline.render(now=AT)).neutral.ephemeral[1].text
     assert names(timeline) == [("gagasan", True)]
     assert (await timeline.verify()).ok
 

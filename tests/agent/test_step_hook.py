@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletion
 
 from tests.providers import FakeProvider
 from tests.providers.coder import Coder
-from tests.scenes import Mute, log_of, opened, payloads_of, small_policy
+from tests.scenes import Mute, log_of, opened, payloads_of, small_policy, turn
 from tests.sdks import anthropic_message, chat_completion
 from timeline import open_store, policies
 from timeline.blocks import ToolResult, UserPrompt
@@ -205,3 +205,21 @@ async def test_a_failing_summarizer_leaves_a_step_as_it_was() -> None:
     context = await timeline.render()
     assert not timeline.window.summaries
     assert context.decisions
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic"])
+async def test_what_is_shown_of_the_stages_is_never_taken_for_a_message(wire: Any) -> None:
+    """A process that goes on with the list that another one was given appends what was said since, and no more."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=policies.priority_chain())
+    await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(*turn(5))
+    await timeline.approve_stage(decision="keputusan", short="ringkasan")
+    first: list[Any] = [{"role": "user", "content": "go on"}]
+    given = (await timeline.step_hook(wire).prepare_step(messages=first))["messages"]
+    assert "ringkasan" in str(given[-1])
+    further = [{"role": "assistant", "content": "done"}, {"role": "user", "content": "and now?"}]
+    other = await opened(store, policy=policies.priority_chain())
+    await other.step_hook(wire).prepare_step(messages=[*given, *further])
+    said = [item.block.text for item in other.window.items if item.block.type != "stage.digest"]
+    assert said == [*[block.text for block in turn(5)], "go on", "done", "and now?"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli import sessions
-from timeline import open_store
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
 from timeline.cli.exits import Exit
 from timeline.events import BlockRedacted, NewEvent, event_id
 
@@ -158,6 +159,22 @@ def test_a_transcript_of_the_window_shows_what_the_model_sees(
     assert "line21-3-6" not in out
     shown = [row["path"] for row in run("show", simulated["id"], "--json").json if row["state"] == "visible"]
     assert all(f"`{path}`" in out for path in shown)
+
+
+def test_a_transcript_of_the_window_has_one_memory_digest(run: Callable[..., Done], db: Path) -> None:
+    """The newest list is what the model sees; older ones are in the whole transcript alone."""
+
+    async def work() -> None:
+        async with await open_store(str(db)) as store:
+            timeline = await Timeline.open(store, "paper")
+            for stage in ("topic", "outline"):
+                await timeline.enter_stage(stage)
+                await timeline.append(UserPrompt(text=f"the {stage}"))
+                await timeline.approve_stage(decision=f"{stage} settled")
+
+    asyncio.run(work())
+    assert run("export", "paper", "--format", "markdown", "--window").out.count("topic settled") == 1
+    assert run("export", "paper", "--format", "markdown").out.count("topic settled") == 2
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai_chat", "openai-responses", "gemini", "ai-sdk", "ai-sdk-ui"])

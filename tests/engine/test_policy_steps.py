@@ -94,7 +94,7 @@ async def test_the_chain_stops_as_soon_as_the_trigger_does_not_hold_any_more() -
 
 @pytest.mark.shows("000-15")
 async def test_each_step_looks_at_what_the_one_before_it_left() -> None:
-    """The summary is measured against the context without the chitchat, and its request has none of it."""
+    """The summary is measured against the context without the chitchat."""
     scribe = Scribe()
     blocks = [*turn(1_000), *small_talk(20), *turn(1_000), *turn(10)]
     timeline = await talking(policies.priority_chain(max_tokens=2_000), *blocks, summarizer=scribe)
@@ -102,7 +102,6 @@ async def test_each_step_looks_at_what_the_one_before_it_left() -> None:
     context = await timeline.render()
     assert kinds(context) == ["hidden", "compacted"]
     assert context.decisions[1].facts["before_tokens"] == before - 20 * 4
-    assert not any(block.text == "ok, carry on." for request in scribe.asked for block in request.blocks)
 
 
 @pytest.mark.shows("000-34", "R-000-17")

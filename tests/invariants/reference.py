@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.blocks import AssistantCompletion, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult
+from timeline.blocks import (
+    IN_TAIL,
+    AssistantCompletion,
+    Note,
+    RangeSummary,
+    Reasoning,
+    StageDigest,
+    ToolCall,
+    ToolResult,
+)
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -24,7 +33,7 @@ from timeline.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -155,8 +164,14 @@ def is_pinned(log: Sequence[LogLine], version: int) -> bool:
     for at, payload, _ in log:
         if at > version and isinstance(payload, BlocksPinned | BlocksUnpinned) and version in payload.versions:
             pinned = isinstance(payload, BlocksPinned)
-    newest = max((v for v, block in blocks.items() if isinstance(block, StageDigest)), default=0)
-    return pinned or isinstance(blocks[version], Note) or version == newest
+    return pinned or isinstance(blocks[version], Note) or version in _newest_digests(blocks)
+
+
+def _newest_digests(blocks: Mapping[int, Block]) -> set[int]:
+    """Return the stage digests that no newer one replaces: one in the tail, and one at its place behind that."""
+    in_tail = {v: IN_TAIL in block.meta for v, block in blocks.items() if isinstance(block, StageDigest)}
+    newest = max(in_tail, default=0)
+    return {newest, max((v for v, told in in_tail.items() if told), default=0)}
 
 
 def place_of(log: Sequence[LogLine], version: int) -> int:

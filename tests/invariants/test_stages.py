@@ -13,7 +13,7 @@ from tests.invariants.reference_stages import check_stages
 from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, POLICIES, STAGED, Decide, Import, Staged, Step, Undo
 from tests.invariants.watched import Watched
 from timeline import policies
-from timeline.planning.collapse_stages import stage_data
+from timeline.planning.collapse_stages import approvals, memory_digest, stage_data
 from timeline.projection.context import RenderedContext
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
@@ -52,11 +52,9 @@ async def watch(steps: list[Step], policy: Policy) -> None:
         await watched.play(step)
         context = await watched.render()
         if isinstance(context, RenderedContext) and not any(isinstance(s, Decide | Import | Undo) for s in steps):
-            digests = [entry.text for entry in context.neutral.entries if entry.type == "stage.digest"]
-            decisions = [stage.approval.decision for stage in context.window.stages if stage.approval is not None]
-            assert all(decision in digests[-1] for decision in decisions), "a decision that holds is out of view"
+            digest = memory_digest(approvals(context.window.stages), policy.memory_digest)
             told = stage_data(context.window, policy.stage_data)
-            assert [entry.text for entry in context.neutral.ephemeral] == ([told] if told else [])
+            assert [entry.text for entry in context.neutral.ephemeral] == [text for text in (digest, told) if text]
     log = await read_log(store, "c")
     check_stages(log)
     check_figures(log, policy)

@@ -15,6 +15,7 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.frozen import canonical_json
 from timeline.log.history import fold_history
+from timeline.planning.account import Tail
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import Projector
 from timeline.timeline import Timeline
@@ -37,7 +38,6 @@ PROBES: Final = (
     UserPrompt(text="an old turn again", turn_id="turn_1"),
 )
 """Blocks whose turns and paths tell what a fold remembers of turns, calls and paths."""
-FIXED: Final[dict[str, Any]] = {"system": None, "tools": (), "ephemeral": ()}
 DECISIONS: Final = {
     "compaction.completed",
     "compaction.reverted",
@@ -155,6 +155,16 @@ class Watched:
         check_same_fold(opened._log.fold, full)
         check_same_fold(self.timeline._log.fold, full)
 
+    def _fixed(self) -> int:
+        """Count what no compaction can free."""
+        prompt = self.prompt
+        return self.timeline._renderer.fixed(
+            self.timeline._compactor,
+            system=prompt.get("system"),
+            tools=prompt.get("tools", ()),
+            tail=Tail(callers=tuple(prompt.get("ephemeral", ()))),
+        ).tokens
+
     async def check_everything(self) -> None:
         """What holds at the end of every story: the naive fold's answer, replay, progress."""
         log = await read_log(self.store, self.timeline.id)
@@ -162,7 +172,7 @@ class Watched:
         check_compactions(log, self.policy_at)
         check_untouched(log)
         if self.alone:
-            fixed = self.timeline._renderer.fixed(self.timeline._compactor, **FIXED | self.prompt).tokens
+            fixed = self._fixed()
             check_figures(log, self.timeline.policy)
             if not self.forced:
                 check_refusals(log, self.timeline.policy, fixed)

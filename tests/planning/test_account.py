@@ -116,6 +116,8 @@ def test_the_facts_are_flat_figures() -> None:
         "fixed": 15,
         "system": 10,
         "tools": 0,
+        "memory_digest": 0,
+        "stage_data": 0,
         "ephemeral": 0,
         "reserved": 5,
         "messages": 100,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OLDEST: Final = CollapseStages(which="oldest", recent=1)
 RECENT: Final = CollapseStages(which="recent", recent=1)
-WORDS: Final = MemoryDigest(heading="DECIDED", replaces="(newest)", nothing="- none")
+WORDS: Final = MemoryDigest(heading="DECIDED")
 
 
 def enter(fold: Fold, stage: str) -> None:
@@ -297,17 +297,15 @@ def test_between_two_stages_the_oldest_messages_belong_to_neither() -> None:
 
 
 @pytest.mark.shows("000-42", "R-000-22")
-def test_a_digest_has_a_line_a_stage_and_says_when_it_is_not_the_first() -> None:
-    """Heading, lines, and who is replaced; with nothing left, that."""
+def test_a_digest_has_a_heading_and_a_line_a_stage() -> None:
+    """With no stage there is no text."""
     approved = [StageApproved(stage="a", label="A", decision="x"), StageApproved(stage="b", decision="y")]
-    assert memory_digest(approved, WORDS, earlier=False) == "DECIDED\n- A: x\n- b: y"
-    assert memory_digest(approved[:1], WORDS, earlier=True) == "DECIDED\n- A: x\n(newest)"
-    assert memory_digest([], WORDS, earlier=True) == "DECIDED\n- none\n(newest)"
-    assert memory_digest([], MemoryDigest(heading="DECIDED", replaces="", nothing="-"), earlier=True) == "DECIDED\n-"
+    assert memory_digest(approved, WORDS) == "DECIDED\n- A: x\n- b: y"
+    assert memory_digest([], WORDS) == ""
 
 
 @pytest.mark.shows("000-42")
 def test_the_line_of_a_stage_is_one_line() -> None:
     """Whatever its label and decision look like."""
     approved = [StageApproved(stage="a", label="A\tB", decision="one\n\n  two")]
-    assert memory_digest(approved, WORDS, earlier=False).splitlines()[1:] == ["- A B: one two"]
+    assert memory_digest(approved, WORDS).splitlines()[1:] == ["- A B: one two"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 POLICY = small_policy()
 SYSTEM = words(7)
-TOOL = {"name": "run", "input_schema": {"type": "object"}}
+TOOL: Final[Any] = {"name": "run", "input_schema": {"type": "object"}}
 
 
 def seen(fold: Fold, **given_: Any) -> RenderedContext:
@@ -62,7 +62,7 @@ def seen(fold: Fold, **given_: Any) -> RenderedContext:
         window=window,
         policy=POLICY,
         neutral=Projector().project(window, POLICY.cache_points, **fixed),
-        account=account_of(window.items, fixed_part(POLICY, COUNTER.count, **fixed), POLICY),
+        account=account_of(window.items, fixed_part(POLICY, COUNTER.count, system=SYSTEM, tools=[TOOL]), POLICY),
     )
 
 

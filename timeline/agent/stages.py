@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline import checks
-from timeline.blocks import StageDigest
+from timeline.blocks import IN_TAIL, StageDigest
 from timeline.errors import StageNotFound, StageRefused
-from timeline.events import appended_block
+from timeline.events import BlocksHidden, Replacement, appended_block
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.fold import Fold
 from timeline.fold.stages import advanced, current_stage
@@ -96,7 +96,7 @@ async def approve(
             artifacts=tuple(artifacts),
         )
         # In one append: no reader must see an approved stage whose decision is not in view.
-        return [approved, await _memory_digest(conversation, approved, time)]
+        return [approved, *await _memory_digest(conversation, approved, time)]
 
     return await _decide(conversation, choose, at)
 
@@ -118,7 +118,7 @@ async def rewind(conversation: Conversation, stage: str, at: datetime | None) ->
             raise StageNotFound(conversation.id, rewound.stage, list(live))
         if known.approval is None:
             raise StageRefused(conversation.id, known.stage, "it is going on: there is nothing to go back from")
-        return [rewound, await _memory_digest(conversation, rewound, time)]
+        return [rewound, *await _memory_digest(conversation, rewound, time)]
 
     return await _decide(conversation, choose, at)
 
@@ -140,13 +140,25 @@ def _check_may_enter(conversation: Conversation, stage: str) -> None:
         raise StageRefused(conversation.id, stage, "it is approved; go back to it with rewind_stage")
 
 
-async def _memory_digest(conversation: Conversation, payload: StageApproved | StageRewound, at: datetime) -> Payload:
-    """Return the memory digest as it is once an event is in the log."""
+async def _memory_digest(
+    conversation: Conversation, payload: StageApproved | StageRewound, at: datetime
+) -> list[Payload]:
+    """Return the memory digest as it is once an event is in the log: the whole list, which replaces the one before.
+
+    Lists that an earlier version of this library placed between the messages give way to it.
+    """
     window = conversation.window
-    earlier = any(type(item.block) is StageDigest for item in window.items)
     approved = approvals(advanced(window.stages, window.version + 1, payload))
-    digest = StageDigest(text=memory_digest(approved, conversation.policy.memory_digest, earlier=earlier))
-    return await addressed_block(conversation.log, digest, at, conversation.counter)
+    text = memory_digest(approved, conversation.policy.memory_digest)
+    digest = StageDigest(text=text, meta={IN_TAIL: True})
+    heading = conversation.policy.memory_digest.heading
+    earlier = tuple(
+        Replacement(version=item.version)
+        for item in window.items
+        if type(item.block) is StageDigest and not item.unsent and item.block.text.startswith(heading)
+    )
+    appended = await addressed_block(conversation.log, digest, at, conversation.counter)
+    return [appended, *([BlocksHidden(mode="omit", reason="superseded", blocks=earlier)] if earlier else [])]
 
 
 async def _boundaries(conversation: Conversation, stage: Stage) -> tuple[int, int, int]:

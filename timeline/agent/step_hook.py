@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from timeline.agent.deduplication import content_key, content_keys, new_messages
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import append_in_turns, record_response
+from timeline.blocks import UserPrompt
 from timeline.checks import given
 from timeline.events import appended_block
 from timeline.log.stopwatch import Stopwatch
+from timeline.planning.tail import shows_stages
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
 from timeline.wire.neutral import NeutralContext
@@ -143,6 +145,7 @@ class StepHook:
         known = max((seen for seen in self._seen if came[: len(seen)] == seen), key=len, default=None)
         if known is not None:
             return new_messages(read[len(known) :], await self._appended(self._version))
+        read = self._without_tail(read)
         if self._is_ours(read):
             shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
             return new_messages(read, map(content_key, shown))
@@ -152,6 +155,14 @@ class StepHook:
         """Return the signatures of all blocks that were appended after a version."""
         blocks = (appended_block(event.payload) for event in await self._conversation.log.since(version))
         return list(content_keys(block for block in blocks if block is not None))
+
+    def _without_tail(self, read: Sequence[Sequence[Block]]) -> list[list[Block]]:
+        """Return a list without what an earlier process was given of the stages: nobody said it."""
+        policy = self._conversation.policy
+        if not self._conversation.window.stages:
+            return [[*blocks] for blocks in read]
+        left = [[b for b in blocks if type(b) is not UserPrompt or not shows_stages(b.text, policy)] for blocks in read]
+        return [blocks for blocks in left if blocks]
 
     def _is_ours(self, read: Sequence[Sequence[Block]]) -> bool:
         """Return whether a list begins with a summary of this timeline, so that its covered messages are not in it."""

@@ -17,6 +17,7 @@ from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
 from timeline.log.history import fold_history
 from timeline.planning.account import account_of, fixed_part, scaled
+from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -152,7 +153,7 @@ def _context(
         lambda text: scaled(counter.count(text), policy),
         system=neutral.system,
         tools=neutral.tools,
-        ephemeral=[entry.text for entry in neutral.ephemeral],
+        tail=tail_from(window, policy, [entry.text for entry in neutral.ephemeral]),
     )
     return RenderedContext(
         conversation=conversation,

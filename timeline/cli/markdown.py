@@ -79,7 +79,7 @@ async def _in_window(store: EventStore, window: Window, eraser: Eraser) -> Async
         if (left := eraser.erase(event.version, event.payload)) is not None:
             erased[event.version] = left
     for item in window.items:
-        if not item.omitted:
+        if not item.omitted and not (item.in_tail and item.superseded):
             left = erased.get(item.version)
             block = (appended_block(left) if left is not None else None) or item.block
             yield item.version, block, _shown(item) if left is None else text_of(block)

@@ -127,7 +127,6 @@ class _Run:
 
         A veto ends it, since the application wants none; a lost race too, since the other writer works on the log.
         """
-        told = self._told_of_stages()
         try:
             self.done.taken += await compact(self.pressure, step, begun_with=self.progress.begun_with)
         except CompactionRefused as refused:
@@ -140,8 +139,8 @@ class _Run:
             self.done.failure = failed
             return True
         self.covered, self.done.failure, self.progress.begun_with = True, None, None
-        left = max(0, self.pressure.fixed.ephemeral - told + self._told_of_stages())
-        fixed = self.pressure.fixed.model_copy(update={"ephemeral": left})
+        left = min(self.pressure.fixed.stage_data, self._told_of_stages())
+        fixed = self.pressure.fixed.model_copy(update={"stage_data": left})
         self.done.pressure = replace(self.pressure, fixed=fixed)
         return False
 

@@ -13,8 +13,8 @@ from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import compact_json, repair_json
-from timeline.planning.account import AccountCache, account_of, fixed_part, scaled
-from timeline.planning.collapse_stages import stage_data
+from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, scaled
+from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.engine.compactor import Compactor
     from timeline.fold.window import Window
     from timeline.log.protocol import Log
-    from timeline.planning.account import Account, FixedPart
+    from timeline.planning.account import Account, FixedPart, Tail
     from timeline.policy.model import Policy
     from timeline.projection.reports import TakenDecision
     from timeline.wire.neutral import NeutralContext
@@ -71,18 +71,18 @@ class Renderer:
         policy = compactor.policy
         system, tools, ephemeral = prepared(system, tools, ephemeral)
         system = joined_system(system, policy.system_parts)
-        tail = _tail(log.fold.window, policy, ephemeral)
-        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
+        tail = tail_of(log.fold.window, policy, ephemeral)
+        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)
         empty = account_of((), fixed, policy)
         if policy.automatic and empty.total >= empty.trigger:
             raise BudgetImpossible(empty.facts())
         decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at), self.accounts)
         if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed
-            tail = _tail(log.fold.window, policy, ephemeral)
-            fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=tail)
+            tail = tail_of(log.fold.window, policy, ephemeral)
+            fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)
         window = log.fold.window
         neutral = self._projector.project(
-            window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail
+            window, policy.cache_points, policy=policy.hash(), system=system, tools=tools, ephemeral=tail.texts
         )
         account = self.accounts.account(window.items, fixed, policy)
         context = _context(window, policy, neutral, account, decisions)
@@ -103,7 +103,7 @@ class Renderer:
         policy = compactor.policy
         system, tools, _ = prepared(system, tools, ())
         system = joined_system(system, policy.system_parts)
-        fixed = self.fixed(compactor, system=system, tools=tools, ephemeral=_tail(window, policy, ()))
+        fixed = self.fixed(compactor, system=system, tools=tools, tail=tail_of(window, policy))
         return self.accounts.account(window.items, fixed, policy)
 
     def fixed(
@@ -112,7 +112,7 @@ class Renderer:
         *,
         system: JsonValue = None,
         tools: Sequence[JsonValue] = (),
-        ephemeral: Sequence[str] = (),
+        tail: Tail = NO_TAIL,
     ) -> FixedPart:
         """Count the tokens that no compaction can free; each text is counted once and remembered."""
 
@@ -125,7 +125,7 @@ class Renderer:
                 self._counts[key] = counter.count(text)
             return scaled(self._counts[key], compactor.policy)
 
-        return fixed_part(compactor.policy, count, system=system, tools=tools, ephemeral=ephemeral)
+        return fixed_part(compactor.policy, count, system=system, tools=tools, tail=tail)
 
 
 def _context(
@@ -142,12 +142,6 @@ def _context(
         decisions=tuple(decisions),
         overflow=account.over_trigger,
     )
-
-
-def _tail(window: Window, policy: Policy, ephemeral: Sequence[str]) -> list[str]:
-    """Return the texts of the uncached tail: the policy's stage data, then the caller's texts."""
-    told = stage_data(window, policy.stage_data)
-    return [told, *ephemeral] if told else list(ephemeral)
 
 
 def prepared(

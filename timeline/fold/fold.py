@@ -211,14 +211,18 @@ class Fold:
         if answers is not None and answers not in self._index:
             # The call was covered meanwhile: its result goes out as text, in no response's group.
             response, answers = 0, None
+        item = Item(version, version, block, tokens, response, answers)
         if type(block) is StageDigest:
-            self._supersede_digests()
-        self._put(Item(version, version, block, tokens, response, answers))
+            self._supersede_digests(item)
+        self._put(item)
 
-    def _supersede_digests(self) -> None:
-        """Mark the live stage digests as superseded by a newer one: from now on compactions may cover them."""
+    def _supersede_digests(self, newest: Item) -> None:
+        """Mark the live stage digests as superseded by a newer one: from now on compactions may cover them.
+
+        A block that an application appends takes no list out of the tail.
+        """
         for position, item in enumerate(self._items):
-            if type(item.block) is StageDigest:
+            if type(item.block) is StageDigest and (newest.in_tail or not item.in_tail):
                 self._items[position] = item._replace(superseded=True)
 
     def _put(self, item: Item) -> None:

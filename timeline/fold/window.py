@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import Note, RangeSummary, StageDigest, ToolCall, ToolResult
+from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
 from timeline.events import Covers
 from timeline.fold.state import NOTHING_YET
 
@@ -95,10 +95,20 @@ class Item(NamedTuple):
 
     @property
     def shown_tokens(self) -> int:
-        """Its tokens as shown: of the block, of its replacement, or 0."""
-        if self.omitted:
+        """Its tokens as shown at its place: of the block, of its replacement, or 0."""
+        if self.unsent:
             return 0
         return self.tokens if self.replacement is None else self.replacement.tokens
+
+    @property
+    def in_tail(self) -> bool:
+        """Whether it is a stage digest that is shown in the uncached tail, as long as it is the newest one."""
+        return type(self.block) is StageDigest and IN_TAIL in self.block.meta
+
+    @property
+    def unsent(self) -> bool:
+        """Whether nothing of it is shown at its place, and it is part of no message."""
+        return self.omitted or self.in_tail
 
     @property
     def is_summary(self) -> bool:
@@ -125,6 +135,8 @@ class Item(NamedTuple):
 def tombstone(block: Block, reason: str = "") -> Block:
     """Return a block with its content erased. It keeps its address, type, author and time."""
     erased: dict[str, Any] = {"text": TOMBSTONE, "data": None, "meta": {"redacted": reason}}
+    if IN_TAIL in block.meta:
+        erased["meta"][IN_TAIL] = block.meta[IN_TAIL]
     if isinstance(block, ToolCall):
         erased["arguments"] = {}
     return block.model_copy(update=erased)

@@ -6,7 +6,7 @@ An item of a window costs the tokens shown of it, and those that the wire adds t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, message_role
@@ -85,7 +85,7 @@ class Costs:
             cost = self._own(item)
             if item.block.type == _CALL:
                 self._calls[item.version] = (position, item)
-            if starts is not None and not item.omitted and starts.at(item, position):
+            if starts is not None and not item.unsent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
             category = _category(item)
@@ -156,17 +156,49 @@ CRITICAL_PERCENT: Final = 95
 
 
 class FixedPart(Frozen):
-    """Tokens that no compaction can free: system prompt, tools, the ephemeral tail, and the policy's reserves."""
+    """Tokens that no compaction can free: system prompt, tools, the uncached tail, and the policy's reserves.
+
+    The tail has three components: the memory digest and the stage data of staged work, and the caller's texts.
+    """
 
     system: int = 0
     tools: int = 0
+    memory_digest: int = 0
+    stage_data: int = 0
     ephemeral: int = 0
     reserved: int = 0
 
     @property
+    def tail(self) -> int:
+        """Tokens of the uncached tail."""
+        return self.memory_digest + self.stage_data + self.ephemeral
+
+    @property
     def tokens(self) -> int:
-        """The sum of all four."""
-        return self.system + self.tools + self.ephemeral + self.reserved
+        """The sum of all of them."""
+        return self.system + self.tools + self.tail + self.reserved
+
+
+class Tail(NamedTuple):
+    """The texts of a context's uncached tail, see `timeline.planning.tail`; an empty one is not sent.
+
+    Attributes:
+        memory_digest: what the approved stages decided.
+        stage_data: what else is shown of them.
+        callers: texts of the render's caller.
+    """
+
+    memory_digest: str = ""
+    stage_data: str = ""
+    callers: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts that are sent, in order."""
+        return [text for text in (self.memory_digest, self.stage_data) if text] + list(self.callers)
+
+
+NO_TAIL: Final = Tail()
 
 
 class Account(Frozen):
@@ -174,7 +206,7 @@ class Account(Frozen):
 
     Attributes:
         limit, trigger, target: of the policy, in tokens.
-        fixed: system, tools, ephemeral and reserved tokens.
+        fixed: system, tools, tail and reserved tokens.
         messages: tokens of the conversation, as shown.
         by_category: the messages by kind of block.
     """
@@ -234,6 +266,8 @@ class Account(Frozen):
             "fixed": fixed.tokens,
             "system": fixed.system,
             "tools": fixed.tools,
+            "memory_digest": fixed.memory_digest,
+            "stage_data": fixed.stage_data,
             "ephemeral": fixed.ephemeral,
             "reserved": fixed.reserved,
             "messages": self.messages,
@@ -248,7 +282,7 @@ def fixed_part(
     *,
     system: JsonValue = None,
     tools: Sequence[JsonValue] = (),
-    ephemeral: Sequence[str] = (),
+    tail: Tail = NO_TAIL,
 ) -> FixedPart:
     """Count the fixed part of a context.
 
@@ -257,12 +291,14 @@ def fixed_part(
         count: counts one text, the policy's margin included.
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
-        ephemeral: texts of the uncached tail.
+        tail: the uncached tail.
     """
     return FixedPart(
         system=count(_text(system)) if system else 0,
         tools=sum(count(_text(tool)) for tool in tools),
-        ephemeral=sum(count(text) for text in ephemeral),
+        memory_digest=count(tail.memory_digest),
+        stage_data=count(tail.stage_data),
+        ephemeral=sum(count(text) for text in tail.callers),
         reserved=policy.output_reserve + policy.safety_buffer,
     )
 

@@ -5,9 +5,10 @@ stages. Where other messages or an earlier summary lie between two stages, the s
 compaction: so no message is covered without a decision that replaces it, and the earlier summary, with the cached
 prefix up to it, stays as it is.
 
-This module also writes two texts about approved stages. The memory digest lists their decisions. Stage data, in the
-uncached tail of a context, shows the newest stages in detail and the others in short, and all in short once a summary
-replaced the messages of one of the newest. Both follow from the window alone: the same window gives the same text.
+This module also writes the two texts about approved stages that are in the uncached tail of a context. The memory
+digest lists their decisions. Stage data shows the newest stages in detail and the others in short, and all in short
+once a summary replaced the messages of one of the newest. Both follow from the window alone: the same window gives the
+same text.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ def approvals(stages: Iterable[Stage]) -> list[StageApproved]:
     return [stage.approval for stage in stages if stage.approval is not None]
 
 
-def memory_digest(approved: Sequence[StageApproved], words: MemoryDigest, *, earlier: bool) -> str:
-    """Write the memory digest: a heading, and a line for each stage.
+def memory_digest(approved: Sequence[StageApproved], words: MemoryDigest) -> str:
+    """Write the memory digest of the approvals in force: a heading, and a line for each stage; empty without any."""
+    return "\n".join([words.heading, *(_entry(each) for each in approved)]) if approved else ""
 
-    Args:
-        approved: the approvals in force, oldest first.
-        words: the policy's texts.
-        earlier: whether an earlier memory digest may be in view; the text then says that it replaces that.
-    """
-    lines = [words.heading, *([_entry(each) for each in approved] or [words.nothing])]
-    return "\n".join([*lines, words.replaces] if earlier and words.replaces else lines)
+
+def digest_in_view(window: Window) -> str:
+    """Return the memory digest of a window: the text of the newest stage digest that is shown in the tail."""
+    if not window.stages:
+        return ""
+    newest = next((item for item in reversed(window.items) if item.in_tail), None)
+    return "" if newest is None or newest.redacted else newest.block.text
 
 
 def is_out_of_view(window: Window, approval: StageApproved) -> bool:

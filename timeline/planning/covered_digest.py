@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
+from timeline.planning.strip_chitchat import is_stripped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -153,6 +154,8 @@ def build_digest(covered: Sequence[Item]) -> Digest:
         block = item.block
         if item.replacement is not None:
             collected.hidden.append(HiddenBlock(path=block.path, replacement=item.replacement.text))
+        elif is_stripped(item):
+            collected.hidden.append(HiddenBlock(path=block.path, replacement=block.text))
         if isinstance(block, ToolCall):
             _enter_call(collected, block, results.get(item.version))
         elif isinstance(block, ToolResult):

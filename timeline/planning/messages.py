@@ -1,8 +1,9 @@
 """Part a window into messages, the units in which the published designs count.
 
 For most designs a response's reasoning, text and calls are one message of the assistant; each result is one of the
-tool; a turn's header, prompt and attachments are one of the user. Omitted blocks are in no message. For the cut-point
-design [cut_point] a message is a block: a candidate, which a cut may be placed before, or a result.
+tool; a turn's header, prompt and attachments are one of the user. Blocks that are omitted, or shown in the tail, are in
+no message. For the cut-point design [cut_point] a message is a block: a candidate, which a cut may be placed before, or
+a result.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Starts:
         self._prompted = False
 
     def at(self, item: Item, position: int) -> bool:
-        """Return whether an item begins a message. Call it once for each item that is not omitted, in order."""
+        """Return whether an item begins a message. Call it once for each item that is sent, in order."""
         before, self._key = self._key, _key(item, position)
         is_prompt = type(item.block) is UserPrompt
         # A second prompt is a message of its own, even without an answer in between.
@@ -54,7 +55,7 @@ def messages(items: Sequence[Item]) -> list[Message]:
     parts: list[tuple[Role, list[int]]] = []
     starts = Starts()
     for position, item in enumerate(items):
-        if item.omitted:
+        if item.unsent:
             continue
         if starts.at(item, position):
             parts.append((message_role(item.block), [position]))

@@ -1,14 +1,18 @@
-"""Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain]."""
+"""Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain].
+
+A message that stays needlessly costs a few tokens; an answer that goes costs the conversation its point. So everything
+that may be an answer stays: what follows a question of the assistant, and what follows directly on a summary, which may
+have covered the question.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+import re
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import UserPrompt
+from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
-from timeline.planning.messages import messages
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
@@ -17,13 +21,19 @@ if TYPE_CHECKING:
     from timeline.policy.steps import StripChitchat
 
 REASON: Final = "chitchat"
-_QUESTION: Final = "?"
+_ASKING: Final = re.compile("[?\N{FULLWIDTH QUESTION MARK}\N{ARABIC QUESTION MARK}]")
+_EXCLAIMING: Final = re.compile("[!\N{FULLWIDTH EXCLAMATION MARK}]")
+_STRAIGHT: Final = "'"
+_CURLY: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
+_WORD: Final = re.compile(rf"\w+(?:{_STRAIGHT}\w+)*")
+_QUOTED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\bhttps?://\S+", re.DOTALL)
+"""Code and links, where a question mark asks nothing."""
 
 
 def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDecision | None:
     """Plan to omit the chitchat of a window; None where there is none. The newest prompt always stays."""
     prompts = [item for item in window.items if type(item.block) is UserPrompt]
-    asked = _asked_before(window)
+    answers = _answers(window)
     newest = prompts[-1].version if prompts else 0
     chosen = [
         item
@@ -33,7 +43,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
         and not item.keeps
         and not item.revealed
         and item.block.data is None
-        and not (item.version in asked and _is_answer(item.block.text))
+        and item.version not in answers
         and is_chitchat(item.block.text, step)
     ]
     if not chosen:
@@ -44,28 +54,35 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
 
 
 def is_chitchat(text: str, step: StripChitchat) -> bool:
-    """Return whether a user message is chitchat: short, trimmed too, without ``?`` or ``!``, and not a kept word."""
+    """Return whether a user message is chitchat by itself: short, no question or exclamation, number or kept word."""
     trimmed = text.strip().lower()
     if len(text) > step.most_length or len(trimmed) >= step.below_length:
         return False
-    return "?" not in trimmed and "!" not in trimmed and trimmed not in step.kept_words
+    if _ASKING.search(trimmed) or _EXCLAIMING.search(trimmed) or any(sign.isdigit() for sign in trimmed):
+        return False
+    said = _words(trimmed)
+    return not any(_words(kept.lower()) in said for kept in step.kept_words)
 
 
-def _is_answer(text: str) -> bool:
-    """Return whether a message is one word or number, as the answer to a question may be."""
-    return len(text.split()) == 1
+def is_stripped(item: Item) -> bool:
+    """Return whether an item was omitted as chitchat: shown no more, but known to the summary that covers it."""
+    return item.omitted and item.hide is not None and item.hide.reason == REASON
 
 
-def _asked_before(window: Window) -> set[int]:
-    """Return the versions of the prompts that follow directly on a question of the assistant."""
-    items, asked = window.items, set[int]()
-    parts = messages(items)
-    for before, part in pairwise(parts):
-        if before.role == "assistant" and part.role == "user" and _asks(items, before.indices):
-            asked.update(items[p].version for p in part.indices)
-    return asked
+def _words(text: str) -> str:
+    """Return the words of a text, each between spaces."""
+    words = _WORD.findall(text.replace(_CURLY, _STRAIGHT))
+    return f" {' '.join(words)} "
 
 
-def _asks(items: tuple[Item, ...], indices: tuple[int, ...]) -> bool:
-    said = [items[p].block.text.rstrip() for p in indices if items[p].block.type == "assistant.completion"]
-    return bool(said) and said[-1].endswith(_QUESTION)
+def _answers(window: Window) -> set[int]:
+    """Return the versions of the prompts that may answer a question: said before the assistant said anything else."""
+    asked, answers = False, set[int]()
+    for item in window.items:
+        if item.is_summary:
+            asked = True
+        elif type(item.block) is AssistantCompletion and item.block.text.strip():
+            asked = _ASKING.search(_QUOTED.sub("", item.block.text)) is not None
+        elif asked and type(item.block) is UserPrompt:
+            answers.add(item.version)
+    return answers

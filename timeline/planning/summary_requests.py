@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
 from timeline.events import SummaryParts
+from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import HIDDEN_KEY, SummaryRequest
 
 if TYPE_CHECKING:
@@ -142,9 +143,9 @@ class _Asking:
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
         """Return a request about items; None where the model was shown none of them."""
-        blocks = tuple(shown for item in items if (shown := _asked_about(item)) is not None)
-        if not blocks:
+        if not any(_asked_about(item) is not None for item in items):
             return None
+        blocks = tuple(told for item in items if (told := _told(item)) is not None)
         return SummaryRequest(
             kind=kind,
             blocks=blocks,
@@ -161,8 +162,13 @@ class _Asking:
 
 
 def _asked_about(item: Item) -> Block | None:
-    """Return a block as a request shows it; None for a superseded stage digest, which the newest one replaces."""
+    """Return a block as the model saw it; None for a superseded stage digest, which the newest one replaces."""
     return None if item.superseded else shown_block(item)
+
+
+def _told(item: Item) -> Block | None:
+    """Return a block as a request shows it: chitchat that was stripped is told, since the model once answered it."""
+    return item.block if is_stripped(item) else _asked_about(item)
 
 
 def shown_block(item: Item) -> Block | None:

@@ -220,12 +220,8 @@ _UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
 """The limit with the beta flag, for an unknown model (keep-ratio design)."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
 """Shared by the four designs that are not ours: one try, down to their trigger, prose only."""
-_KEPT: Final = MemoryDigest(
-    heading="MEMORY DIGEST (keputusan tersimpan per tahap):",
-    replaces="(Daftar ini menggantikan daftar sebelumnya.)",
-    nothing="- tidak ada: keputusan sebelumnya tidak berlaku lagi",
-)
-"""The priority-chain design's heading; the other two lines are ours, as its prompt never shows two memory digests."""
+_KEPT: Final = MemoryDigest(heading="MEMORY DIGEST (keputusan tersimpan per tahap):")
+"""The priority-chain design's heading."""
 _PROGRESS: Final = (
     "What have we accomplished in our conversation so far? Summarize our progress, current state, and next steps."
 )
@@ -234,5 +230,5 @@ _PROGRESS: Final = (
 
 def _opened(model: Model) -> Model:
     """Return the limits of a model when the provider's beta flag opens its long window."""
-    limits = limits_of(model, default=_UNKNOWN_OPENED) if isinstance(model, str) else model
+    limits = limits_of(model, default=_UNKNOWN_OPENED, preset="keep_ratio") if isinstance(model, str) else model
     return limits if limits is None else limits.opened()

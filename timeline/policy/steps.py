@@ -20,8 +20,8 @@ class MemoryDigest(Frozen):
 
     Attributes:
         heading: the first line.
-        replaces: the last line, wherever an earlier stage digest may still be in view.
-        nothing: the only line once rewinding removed the last decision.
+        replaces, nothing: shown no more, since there is one digest in view and none without a decision; kept for
+            policies that are stored with them.
     """
 
     heading: str = "MEMORY DIGEST (decisions kept, one line a stage):"
@@ -124,19 +124,28 @@ class Summarize(Frozen):
     language: str = ""
 
 
+KEPT_WORDS: Final = (
+    *("stop", "berhenti", "batal", "cancel", "yes", "no", "tidak", "undo", "ulang"),
+    *("y", "n", "nope", "not", "never", "don't", "dont", "wait", "abort", "skip", "none", "neither"),
+    *("jangan", "belum", "bukan", "tunggu", "lewati"),
+)
+"""Commands, agreement and refusal, in English and Indonesian."""
+
+
 class StripChitchat(Frozen):
     """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
         most_length: longer messages are never chitchat, in characters as written.
         below_length: trimmed messages of fewer characters may be.
-        kept_words: trimmed, lower-cased messages that are never chitchat: commands and one-word answers.
+        kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
+            is one with a number, or one that follows on a question of the assistant.
     """
 
     kind: Literal["strip_chitchat"] = "strip_chitchat"
     most_length: int = Field(default=50, ge=0)
     below_length: int = Field(default=15, ge=0)
-    kept_words: tuple[str, ...] = ("stop", "berhenti", "batal", "cancel", "yes", "no", "tidak", "undo", "ulang")
+    kept_words: tuple[str, ...] = KEPT_WORDS
 
 
 class ClearToolOutputs(Frozen):

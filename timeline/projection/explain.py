@@ -38,6 +38,8 @@ RULES: Final = {
     "dead_call": "given up: sent with a result that says interrupted",
     "late_result": "its call is not shown, so it is sent as text with its path",
     "result_omitted": "its result is left out, and it goes with it",
+    "in_tail": "shown in the uncached tail, behind the last message",
+    "superseded": "a newer stage digest replaces it",
     "empty": "says nothing, so nothing is sent of it",
     "rewritten": "signed for a prefix that was rewritten, so it is not sent back",
     "tool_loop": "signed for a prefix that was rewritten in the same turn, and sent back as far as the model takes it",
@@ -75,6 +77,8 @@ class Rulings:
     def of(self, item: Item) -> Ruling:
         """Return the rule of an item. Call it for each item, in the order of the window."""
         rewritten_at = self._signatures.rewritten_at(item)
+        if item.in_tail:
+            return ("superseded" if item.superseded else "in_tail"), {}
         match item.state:
             case "redacted":
                 return "redacted", {"decided_at": item.changed_at}

@@ -52,7 +52,7 @@ def explanation_lines(
             yield from _point_lines(spaced(point.kind), point.reason + long, width, paint)
     if explanation.ephemeral:
         tail = counted(explanation.ephemeral, "ephemeral text", "ephemeral texts")
-        yield f"{'':17}  {fixed.ephemeral:>7,}  {tail}, never cached or kept"
+        yield f"{'':17}  {fixed.tail:>7,}  {tail}, never cached or kept"
     yield ""
     yield from account_lines(explanation.account)
     if explanation.decisions:
@@ -93,6 +93,8 @@ def account_lines(account: Account) -> Iterator[str]:
     rows = {
         "system prompt": fixed.system,
         "tools": fixed.tools,
+        "memory digest": fixed.memory_digest,
+        "stage data": fixed.stage_data,
         "ephemeral tail": fixed.ephemeral,
         "reserved": fixed.reserved,
         **dict(sorted(account.by_category.items(), key=lambda row: -row[1])),

@@ -113,7 +113,7 @@ def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: boo
     block = item.block
     replacement = item.replacement
     says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
-    if item.omitted or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
+    if item.unsent or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
     entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None

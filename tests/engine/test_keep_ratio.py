@@ -1,0 +1,219 @@
+"""Seed 003 from outside: its budget, its split, what it leaves and in which order, on a log under the preset.
+
+Its figures: a limit of 200,000 tokens of which 16,384 are for the answer, a message at its characters / 4 and four
+tokens more, a compaction above a utilization of 80 %, and 40 % of the messages kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.agent.test_length_stop import anthropic_reply
+from tests.invariants.wires import check_anthropic, check_openai_chat
+from tests.scenes import AT, Mute, Scribe, answer, call, log_of, opened, prompt, result, turn, words
+from timeline import Hooks, policies
+from timeline.blocks import UserPrompt
+from timeline.errors import ContextOverflow
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
+
+if TYPE_CHECKING:
+    from timeline import RenderedContext, Timeline
+    from timeline.blocks import Block
+
+SYSTEM: Final = words(3_616)
+"""A system prompt that leaves 180,000 tokens for messages; 80 % of them are 144,000."""
+NOTICE: Final = "[COMPACT SUMMARY]\n[Context truncated. Earlier conversation contained 6 messages about: "
+
+
+async def talking(*blocks: Block, **options: Any) -> Timeline:
+    """Return a conversation of these blocks under the preset."""
+    stands = {"policy": policies.keep_ratio(), "summarizer": Scribe(), **options}
+    timeline = await opened(MemoryStore(), **stands)
+    await timeline.append(*blocks)
+    return timeline
+
+
+def ten_messages(tokens: int) -> list[Block]:
+    """Return ten messages that count so many tokens together, the four of each message included."""
+    each, rest = divmod(tokens - 40, 10)
+    sizes = [each + (rest if number == 0 else 0) for number in range(10)]
+    return [answer(size) if number % 2 else prompt(size) for number, size in enumerate(sizes)]
+
+
+def shown(context: RenderedContext) -> list[str]:
+    """Return the texts that a provider is sent as messages."""
+    return [str(message["content"]) for message in context.to_openai_chat()["messages"]]
+
+
+@pytest.mark.shows("003-1", "003-2", "003-10", "003-14", "003-31", "R-003-1")
+@pytest.mark.parametrize(("tokens", "due"), [(144_000, False), (144_001, True)])
+async def test_a_render_compacts_above_a_utilization_of_80_percent(tokens: int, *, due: bool) -> None:
+    """Of what system prompt and answer leave of 200,000 tokens; at exactly 80 % the call is made as it is."""
+    timeline = await talking(*ten_messages(tokens))
+    context = await timeline.render(system=SYSTEM)
+    account = context.account
+    assert (account.limit, account.fixed.system, account.fixed.reserved) == (200_000, 3_616, 16_384)
+    assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])
+    assert (account.messages < 144_000) is due
+    if not due:
+        assert account.utilization == 0.8
+
+
+@pytest.mark.shows("003-11", "R-003-1")
+async def test_with_the_beta_flag_the_limit_is_a_million() -> None:
+    """What was due at 200,000 is not due then."""
+    policy = policies.keep_ratio(long_context=True)
+    context = await (await talking(*ten_messages(150_000), policy=policy)).render(system=SYSTEM)
+    assert (context.account.limit, context.decisions) == (1_000_000, ())
+    assert context.account.available == 1_000_000 - 3_616 - 150_000 - 16_384
+
+
+@pytest.mark.shows("003-12", "003-13", "R-003-2")
+@pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2), (7, 2), (8, 2), (401, 101)])
+async def test_characters_are_counted_in_fours(characters: int, tokens: int) -> None:
+    """Rounded up, text by text, so that no context is larger than it is counted; a message costs four more."""
+    timeline = await talking(UserPrompt(text="x" * characters), answer(10))
+    account = (await timeline.render(system="s" * characters or None)).account
+    assert account.fixed.system == tokens
+    assert account.messages == tokens + 10 + 2 * 4
+
+
+@pytest.mark.shows("003-15", "003-16", "003-17", "R-003-3")
+async def test_the_budget_of_a_request() -> None:
+    """Limit, system, messages, output, what is available, and the utilization of what is left for messages."""
+    timeline = await talking(*turn(1_000, asked=100))
+    account = (await timeline.render(system=words(500))).account
+    assert account.facts() | {"utilization": account.utilization} == {
+        "limit": 200_000,
+        "trigger": 500 + 16_384 + int(0.8 * (200_000 - 500 - 16_384)),
+        "target": 500 + 16_384 + int(0.8 * (200_000 - 500 - 16_384)),
+        "total": 500 + 1_108 + 16_384,
+        "fixed": 500 + 16_384,
+        "system": 500,
+        "tools": 0,
+        "memory_digest": 0,
+        "stage_data": 0,
+        "ephemeral": 0,
+        "reserved": 16_384,
+        "messages": 1_108,
+        "available": 200_000 - 500 - 1_108 - 16_384,
+        "prompts": 104,
+        "completions": 1_004,
+        "utilization": 1_108 / (200_000 - 500 - 16_384),
+    }
+
+
+@pytest.mark.shows("003-15", "R-003-3")
+async def test_available_may_be_negative() -> None:
+    """Where nothing makes room, the account of the refusal says how much is missing."""
+    timeline = await talking(prompt(200_000))
+    with pytest.raises(ContextOverflow) as refused:
+        await timeline.render(system=words(500))
+    assert refused.value.account["available"] == 200_000 - 500 - 200_004 - 16_384 == -16_888
+
+
+@pytest.mark.shows("003-19", "R-003-4")
+@pytest.mark.parametrize(("number", "kept"), [(5, 2), (10, 4), (14, 5), (20, 8), (24, 9)])
+async def test_the_newest_40_percent_of_the_messages_are_kept(number: int, kept: int) -> None:
+    """The split is at n - floor(0.4 n): what is before it is summarised, what is behind it stays word for word."""
+    scribe = Scribe()
+    said = [answer(text=f"m{n} " * 1_000) if n % 2 else prompt(text=f"m{n} " * 1_000) for n in range(number)]
+    timeline = await talking(*said, summarizer=scribe)
+    await timeline.compact()
+    [request] = scribe.asked
+    assert [block.text for block in request.blocks] == [block.text for block in said[: number - kept]]
+    assert shown(await timeline.render()) == [
+        "[COMPACT SUMMARY]\nhistory 1",
+        "Understood.",
+        *[block.text for block in said[number - kept :]],
+    ]
+
+
+@pytest.mark.shows("003-20", "R-003-4")
+async def test_the_split_is_moved_to_divide_no_pair() -> None:
+    """At ten messages it is behind the sixth; that is a call, so the call is kept with its result: five stay."""
+    said = [prompt(500), answer(500), prompt(500), answer(500), prompt(500), call("a"), result("a", 500), answer(500)]
+    timeline = await talking(*said, prompt(500), answer(500))
+    await timeline.compact()
+    context = await timeline.render()
+    assert [entry.type for entry in context.neutral.entries[2:]] == [
+        "react.tool.call",
+        "react.tool.result",
+        "assistant.completion",
+        "user.prompt",
+        "assistant.completion",
+    ]
+
+
+@pytest.mark.shows("003-22", "R-003-11")
+@pytest.mark.parametrize("client", ["the agent's own", "a cheaper one"])
+async def test_whichever_client_the_caller_names_is_asked_with_a_prompt(client: str) -> None:
+    """The prompt holds the old messages and none of the kept ones; its answer is the summary."""
+    prompts: list[str] = []
+
+    async def ask(text: str) -> str:
+        prompts.append(text)
+        return f"Summary of {client}."
+
+    said = [answer(text=f"m{n} " * 1_000) if n % 2 else prompt(text=f"m{n} " * 1_000) for n in range(10)]
+    timeline = await talking(*said, summarizer=CallableSummarizer(ask))
+    await timeline.compact()
+    [asked] = prompts
+    assert [f"m{n} m{n}" in asked for n in range(10)] == [True] * 6 + [False] * 4
+    assert shown(await timeline.render())[0] == f"[COMPACT SUMMARY]\nSummary of {client}."
+
+
+@pytest.mark.shows("003-3", "003-4", "003-5", "003-18", "003-25", "R-003-8")
+async def test_everything_comes_in_the_order_of_the_design() -> None:
+    """Hook, split, summary, build, session start with its source, boundary message, return."""
+    order: list[str] = []
+
+    class Watched(Scribe):
+        async def summarize(self, request: Any) -> Any:
+            order.append(f"summarise {len(request.blocks)}")
+            return await super().summarize(request)
+
+    async def before(_: dict[str, Any]) -> None:
+        order.append("before")
+
+    async def started(facts: dict[str, Any]) -> None:
+        order.append(f"session start: {facts['source']}")
+
+    hooks = Hooks(on_before_compaction=before, on_session_start=started)
+    timeline = await talking(*ten_messages(150_000), summarizer=Watched(), hooks=hooks)
+    context = await timeline.render(system=SYSTEM)
+    order.append("return")
+    assert order == ["before", "summarise 6", "session start: compact", "return"]
+    written = [event.type for event in await log_of(timeline._store)]
+    assert written[-3:] == ["compaction.completed", "compaction.boundary", "context.rendered"]
+    assert shown(context)[:3] == [SYSTEM, "[COMPACT SUMMARY]\nhistory 1", "Understood."]
+
+
+@pytest.mark.shows("003-23", "003-28", "003-29", "003-30", "R-003-9", "R-003-10")
+async def test_a_failing_model_leaves_messages_that_every_provider_takes() -> None:
+    """The notice names how many messages went and what they were about; the newest 40 % stay; nothing is raised."""
+    timeline = await talking(*ten_messages(150_000), summarizer=Mute())
+    context = await timeline.render(system=SYSTEM)
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
+    check_anthropic(context.to_anthropic())
+    check_openai_chat(context.to_openai_chat())
+    await timeline.append(*turn(100))
+    assert (await timeline.render(system=SYSTEM)).decisions == ()
+
+
+@pytest.mark.shows("003-6", "003-7", "003-8", "003-9", "003-32", "R-003-6", "R-003-7")
+@pytest.mark.parametrize(("system", "ends"), [(words(3_616), "max_tokens"), (words(23_616), None)])
+async def test_at_a_length_stop_the_budget_decides(system: str, ends: str | None) -> None:
+    """At 140,000 tokens nothing is due beside a short system prompt, and something beside a long one."""
+    timeline = await talking(*ten_messages(140_000), prompt(10))
+    stop = await timeline.after_length_stop(anthropic_reply(), system=system, now=AT)
+    assert (stop.exit, [call["call_id"] for call in stop.discarded]) == (ends, ["toolu_1"])
+    assert [taken.kind for taken in stop.decisions] == ([] if ends else ["compacted"])
+    sent = (await timeline.render(system=system)).neutral.entries
+    assert not any(entry.call_id == "toolu_1" for entry in sent)
+    assert stop.account.utilization < 0.8

@@ -1,0 +1,337 @@
+"""Seed 000 from outside: its figures and its five priorities, on logs under the preset; the examples are beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.scenes import Mute, Scribe, answer, opened, payloads_of, prompt, turn, words
+from timeline import policies
+from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.policy.steps import StripChitchat
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
+
+if TYPE_CHECKING:
+    from timeline import Policy, RenderedContext, Timeline
+    from timeline.blocks import Block
+    from timeline.ports import Summarizer
+
+LABEL: Final = "[RINGKASAN DISKUSI SEBELUMNYA]"
+BULLETS: Final = "- satu\n- dua\n- tiga"
+
+
+async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:
+    """Return a conversation of these blocks."""
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer or Scribe())
+    await timeline.append(*blocks)
+    return timeline
+
+
+def messages_of(number: int, tokens: int) -> list[Block]:
+    """Return so many messages of so many tokens, numbered, user and assistant in turn."""
+    texts = [f"m{n:03} " + words(tokens)[5:] for n in range(number)]
+    return [AssistantCompletion(text=text) if n % 2 else UserPrompt(text=text) for n, text in enumerate(texts)]
+
+
+def taken(context: RenderedContext) -> list[str]:
+    """Return what a render did, step by step: why it hid, or who wrote the summary."""
+    writers = {summary.block.path: summary.written_by.summarizer for summary in context.window.summaries}
+    return [writers.get(str(done.facts.get("summary")), done.reason) for done in context.decisions]
+
+
+async def writers(timeline: Timeline) -> list[str]:
+    """Return who wrote each summary, oldest first."""
+    return [done.written_by.summarizer for done in await payloads_of(timeline._store, "compaction.completed")]
+
+
+def said(context: RenderedContext) -> list[str]:
+    """Return the first words of the messages that are shown, without summaries."""
+    entries = [entry for entry in context.neutral.entries if entry.type != "conv.range.summary"]
+    return [entry.text.split()[0] for entry in entries]
+
+
+async def through(timeline: Timeline, name: str, tokens: int, number: int = 10, **approval: Any) -> None:
+    """Go through a stage of so many messages."""
+    await timeline.enter_stage(name.lower(), name)
+    await timeline.append(*messages_of(number, tokens))
+    await timeline.approve_stage(**{"decision": f"keputusan {name}", **approval})
+
+
+def sections(context: RenderedContext) -> dict[str, list[str]]:
+    """Return the lines of the stage data by stage."""
+    data = next(entry.text for entry in context.neutral.ephemeral if entry.text.startswith("STAGE DATA"))
+    parts = [part.splitlines() for part in data.split("\n\n")[1:]]
+    return {lines[0].removeprefix("## "): lines[1:] for lines in parts}
+
+
+# Figures
+
+
+@pytest.mark.shows("000-1", "000-8", "000-9", "000-14", "R-000-1", "R-000-2")
+@pytest.mark.parametrize(("over", "done"), [(0, []), (1, ["scribe"])])
+async def test_the_chain_starts_strictly_above_85_percent_of_128000(over: int, done: list[str]) -> None:
+    """At 108,800 tokens, system prompt included, the whole context stays; with one more it is compacted."""
+    blocks = [*messages_of(99, 1_000), prompt(8_800 + over)]
+    context = await (await talking(policies.priority_chain(), *blocks)).render(system=words(1_000))
+    assert (context.account.limit, context.account.trigger) == (128_000, 108_800)
+    assert taken(context) == done
+    assert len(said(context)) == (80 if done else 100)
+    assert (context.account.total == 108_800) is not bool(done)
+
+
+@pytest.mark.shows("000-14", "R-000-2")
+@pytest.mark.parametrize(("over", "done"), [(0, ["chitchat"]), (1, ["chitchat", "scribe"])])
+async def test_the_chain_stops_as_soon_as_it_is_at_the_trigger(over: int, done: list[str]) -> None:
+    """Without the short message 1,700 tokens of 2,000 are left, which is enough; 1,701 are not."""
+    blocks = [UserPrompt(text="ok"), *turn(600, asked=100), *turn(500, asked=100), prompt(400 + over)]
+    context = await (await talking(policies.priority_chain(max_tokens=2_000), *blocks)).render()
+    assert taken(context) == done
+
+
+@pytest.mark.shows("000-6")
+@pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (3, 1), (4, 1), (5, 2), (6, 2), (7, 2), (8, 2), (9, 3)])
+async def test_tokens_are_characters_over_four(characters: int, tokens: int) -> None:
+    """Rounded up, text by text."""
+    timeline = await talking(policies.priority_chain(), UserPrompt(text="x" * characters))
+    account = (await timeline.render()).account
+    assert (account.by_category, account.total) == ({"prompts": tokens}, tokens)
+
+
+@pytest.mark.shows("000-11", "R-000-21")
+@pytest.mark.parametrize(("tokens", "kept"), [(1_084, 100), (1_090, 50)])
+async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: int) -> None:
+    """Between 80 and 85 % nothing is pruned; above, once no other step helped, the newest 50 messages stay."""
+    timeline = await talking(policies.priority_chain(), *messages_of(100, tokens), summarizer=Mute())
+    context = await timeline.render()
+    assert len(said(context)) == kept
+    assert taken(context) == ([] if kept == 100 else ["notice"])
+
+
+@pytest.mark.shows("000-54")
+@pytest.mark.parametrize(("model", "percent"), [(None, 20.7), ("gemini-2.5-flash", 2.5)])
+async def test_most_sessions_are_never_compacted(model: str | None, percent: float) -> None:
+    """26,500 tokens are some 20 % of the default window, and 2.6 % of a million (2.5 % of Gemini's 1,048,576)."""
+    timeline = await talking(policies.priority_chain(model=model), *messages_of(100, 265))
+    context = await timeline.render()
+    assert context.decisions == ()
+    assert round(context.account.percent_used, 1) == percent
+
+
+@pytest.mark.shows("000-13", "000-15", "000-32", "000-35", "000-37", "R-000-20")
+async def test_the_five_priorities_run_one_after_another() -> None:
+    """P1 strips, P2 collapses the old stages, P3 summarises twenty messages, P4 takes the recent stages, P5 prunes."""
+    scribe = Scribe(answers=[BULLETS])
+    timeline = await talking(policies.priority_chain(), summarizer=scribe)
+    for name in ("Gagasan", "Topik", "Outline", "Abstrak", "Literatur"):
+        await through(timeline, name, 1_000)
+    await timeline.enter_stage("hasil", "Hasil")
+    await timeline.append(UserPrompt(text="lanjut"), *messages_of(120, 2_000))
+    context = await timeline.render()
+    assert taken(context)[0] == "chitchat"
+    assert await writers(timeline) == ["stage_digest", "scribe", "stage_digest", "notice"]
+    after = [done.facts["after_tokens"] for done in context.decisions]
+    assert after == sorted(after, reverse=True)
+    assert said(context) == [f"m{n:03}" for n in range(70, 120)]
+    [request] = scribe.asked
+    assert [block.text[:4] for block in request.blocks if block.text != "lanjut"] == [f"m{n:03}" for n in range(20)]
+
+
+# P1
+
+
+@pytest.mark.shows("000-16", "000-17", "000-18", "000-19", "000-20", "000-21", "R-000-6", "R-000-7")
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("ok", False),
+        ("Ya", False),
+        ("  LANJUT  ", False),
+        ("exactly fourtn", False),  # 14 characters
+        ("exactly fifteen", True),
+        ("why?", True),
+        ("go!", True),
+        ("ok" + " " * 48, False),  # 50 characters as written
+        ("ok" + " " * 49, True),
+    ],
+)
+async def test_short_messages_of_the_user_are_stripped(text: str, *, stays: bool, staged: bool) -> None:
+    """Trimmed below 15 characters, as written at most 50, no question, no exclamation; the assistant's all stay."""
+    timeline = await talking(policies.priority_chain(max_tokens=2_000), summarizer=Mute())
+    if staged:
+        await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(prompt(), AssistantCompletion(text="ya"), UserPrompt(text=text))
+    await timeline.append(AssistantCompletion(text="ok"), *turn(1_700, asked=5))
+    context = await timeline.render()
+    shown = [entry.text for entry in context.neutral.entries]
+    texts = ["ya", *([text] if stays else []), "ok"]
+    assert shown == [prompt().text, *texts, *[block.text for block in turn(1_700, asked=5)]]
+    assert (taken(context)[:1] == ["chitchat"]) is not stays
+
+
+@pytest.mark.shows("000-22", "R-000-8")
+async def test_the_words_that_are_never_chitchat_can_be_set() -> None:
+    """An application has commands of its own."""
+    steps = (StripChitchat(kept_words=("lanjut", "go on")),)
+    policy = policies.priority_chain(max_tokens=2_000, steps=steps)
+    texts = ("lanjut", "stop", "please go on", "ok")
+    talk = [block for text in texts for block in (UserPrompt(text=text), answer(5))]
+    context = await (await talking(policy, *talk, *turn(1_680, asked=5))).render()
+    assert [entry.text for entry in context.neutral.entries if len(entry.text) < 15] == ["lanjut", "please go on"]
+
+
+@pytest.mark.shows("R-000-10")
+async def test_the_newest_prompt_is_never_stripped() -> None:
+    """It is what the model is to answer."""
+    blocks = [UserPrompt(text="ok"), *turn(1_700), UserPrompt(text="ok")]
+    context = await (await talking(policies.priority_chain(max_tokens=2_000), *blocks)).render()
+    assert taken(context)[0] == "chitchat"
+    assert [entry.text for entry in context.neutral.entries].count("ok") == 1
+    assert context.neutral.entries[-1].text == "ok"
+
+
+# P2 and P4
+
+
+@pytest.mark.shows("000-23", "000-51", "R-000-11")
+async def test_a_conversation_without_stages_passes_over_the_steps_about_them() -> None:
+    """Neither P2 nor P4 does anything: the summary is followed by the prune."""
+    timeline = await talking(policies.priority_chain(), *messages_of(100, 2_000), summarizer=Scribe(answers=[BULLETS]))
+    await timeline.render()
+    assert await writers(timeline) == ["scribe", "notice"]
+
+
+@pytest.mark.shows("000-24", "000-25", "000-27", "000-52", "R-000-11", "R-000-12")
+@pytest.mark.parametrize(
+    ("over", "collapsed"),
+    [(1, ["Gagasan"]), (10_000, ["Gagasan", "Topik"]), (20_000, ["Gagasan", "Topik", "Outline"])],
+)
+async def test_stages_are_collapsed_oldest_first_until_it_is_enough(over: int, collapsed: list[str]) -> None:
+    """One at a time, estimated after each; its messages give way to its entry of 200 characters, the others stay."""
+    timeline = await talking(policies.priority_chain(stage_data=None))
+    names = ("Gagasan", "Topik", "Outline", "Abstrak", "Literatur", "Metodologi")
+    for name in names:
+        await through(timeline, name, 1_000, decision=name[0] * 200)
+    await timeline.enter_stage("hasil", "Hasil")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(*messages_of(48, 1_000), prompt(108_800 - before - 48_000 + over))
+    context = await timeline.render()
+    [summary] = context.window.summaries
+    assert summary.block.text == "\n".join([LABEL, *[f"- {name}: {name[0] * 200}" for name in collapsed]])
+    assert taken(context) == ["stage_digest"]
+    assert len(said(context)) == 10 * (6 - len(collapsed)) + 49
+    assert context.account.total <= 108_800
+
+
+@pytest.mark.shows("000-2", "000-36", "R-000-18")
+async def test_three_stages_are_shown_in_detail_until_one_of_them_is_collapsed() -> None:
+    """Of five, three with 1,000 characters and two with 280; once P4 took one of the three, all with 280."""
+    timeline = await talking(policies.priority_chain(), summarizer=Mute())
+    names = ("Gagasan", "Topik", "Outline", "Abstrak", "Literatur")
+    for name in names:
+        await through(timeline, name, 1_000, short=name[0] * 280, detailed=name[0] * 1_000)
+    await timeline.enter_stage("hasil", "Hasil")
+    await timeline.append(prompt())
+    before = await timeline.render()
+    lengths = {name: len(lines[0]) for name, lines in sections(before).items()}
+    assert lengths == {"Gagasan": 280, "Topik": 280, "Outline": 1_000, "Abstrak": 1_000, "Literatur": 1_000}
+    await timeline.append(*messages_of(50, 1_900))
+    context = await timeline.render()
+    assert taken(context) == ["stage_digest", "stage_digest"]
+    assert {name: len(lines[0]) for name, lines in sections(context).items()} == dict.fromkeys(names, 280)
+    assert before.account.fixed.stage_data - context.account.fixed.stage_data == 3 * 720 // 4
+
+
+@pytest.mark.shows("000-3", "000-5", "R-000-19")
+async def test_references_citations_and_artifacts_have_caps() -> None:
+    """Five references and five citations a stage; ten artifacts of 500 characters over all, the newest stages first."""
+    timeline = await talking(policies.priority_chain())
+    for name in ("Gagasan", "Topik"):
+        await through(
+            timeline,
+            name,
+            10,
+            references=[f"r{n}" for n in range(7)],
+            citations=[f"c{n}" for n in range(6)],
+            artifacts=[f"{n}" * 600 for n in range(6)],
+        )
+    shown = sections(await timeline.render())
+    for lines in shown.values():
+        assert [line for line in lines if line.startswith("- r")] == [f"- r{n}" for n in range(5)]
+        assert [line for line in lines if line.startswith("- c")] == [f"- c{n}" for n in range(5)]
+        assert [line for line in lines if line.startswith("- and")][:2] == ["- and 2 more", "- and 1 more"]
+    artifacts = {name: [line for line in lines if len(line) > 400] for name, lines in shown.items()}
+    assert {name: len(lines) for name, lines in artifacts.items()} == {"Gagasan": 4, "Topik": 6}
+    assert {len(line) for lines in artifacts.values() for line in lines} == {len("- ") + 500}
+
+
+# P3
+
+
+@pytest.mark.shows("000-28", "000-29", "R-000-14")
+@pytest.mark.parametrize("staged", [False, True])
+async def test_the_oldest_twenty_messages_are_summarised(*, staged: bool) -> None:
+    """Of the whole conversation; where there are stages, of the current one alone."""
+    scribe = Scribe(answers=[BULLETS])
+    timeline = await talking(policies.priority_chain(), summarizer=scribe)
+    await through(timeline, "Gagasan", 100) if staged else None
+    if staged:
+        await timeline.enter_stage("topik", "Topik")
+    await timeline.append(*messages_of(60, 1_900))
+    context = await timeline.render()
+    [request] = scribe.asked
+    assert [block.text[:4] for block in request.blocks] == [f"m{n:03}" for n in range(20)]
+    assert {len(block.text) for block in request.blocks} == {4 * 1_900}
+    assert len(said(context)) == 40 + (10 if staged else 0)
+
+
+@pytest.mark.shows("000-30", "000-33", "R-000-15")
+@pytest.mark.parametrize(("language", "wished"), [("Indonesian", True), ("Dutch", True), ("", False)])
+async def test_the_model_is_asked_for_three_to_five_points_in_a_language(language: str, *, wished: bool) -> None:
+    """Indonesian unless the policy's step names another; at most 200 tokens are asked for."""
+    prompts: list[str] = []
+
+    async def ask(text: str) -> str:
+        prompts.append(text)
+        return BULLETS
+
+    policy = policies.priority_chain()
+    if language != "Indonesian":
+        step = {"kind": "summarize", "cut": {"kind": "oldest"}, "prompt": "bullets", "language": language}
+        policy = policies.priority_chain(steps=[step])
+    timeline = await talking(policy, *messages_of(60, 1_900), summarizer=CallableSummarizer(ask))
+    await timeline.render()
+    asked = prompts[-1]
+    assert "3 to 5 bullet points" in asked
+    assert (f"Write in {language}." in asked) is wished
+    assert "at most 200 tokens" in asked
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert completed.parts.history == BULLETS
+
+
+@pytest.mark.shows("000-31", "R-000-16")
+async def test_one_labelled_message_takes_the_place_of_the_twenty() -> None:
+    """A system message; the wires send it as the user's, under its label: a provider's system prompt is apart."""
+    timeline = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=Scribe(answers=[BULLETS]))
+    context = await timeline.render(system="You help.")
+    [summary] = [entry for entry in context.neutral.entries if entry.type == "conv.range.summary"]
+    assert (summary.role, summary.text) == ("system", f"{LABEL}\n{BULLETS}")
+    first, second, *_ = context.to_openai_chat()["messages"]
+    assert (first["role"], first["content"]) == ("system", "You help.")
+    assert second["role"] == "user"
+    assert LABEL in second["content"]
+    assert context.to_anthropic()["messages"][0]["role"] == "user"
+
+
+@pytest.mark.shows("000-34", "R-000-17")
+async def test_a_model_that_fails_costs_its_step_alone() -> None:
+    """P4 is next where there are stages, and P5 where there are none; the render raises nothing."""
+    staged = await talking(policies.priority_chain(), summarizer=Mute())
+    await through(staged, "Gagasan", 1_000)
+    await staged.enter_stage("topik", "Topik")
+    await staged.append(*messages_of(55, 1_900))
+    assert taken(await staged.render())[-1] == "stage_digest"
+    plain = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=Mute())
+    assert taken(await plain.render()) == ["notice"]
