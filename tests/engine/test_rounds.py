@@ -43,6 +43,7 @@ def work(round_: int, steps: int = 10) -> list[Block]:
 async def after_rounds(store: EventStore, count: int, policy: Policy = POLICY) -> Timeline:
     """Return a conversation that was compacted so many times without a model."""
     timeline = await opened(store, policy=policy)
+    await timeline.render(system="You are an agent.")
     await timeline.append(prompt(text=TASK))
     for number in range(1, count + 1):
         await timeline.append(*work(number))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, message_role
 from timeline.policy.model import Reserved
+from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,18 @@ def scaled(tokens: int, policy: Policy) -> int:
     if not policy.margin:
         return tokens
     return tokens + math.ceil(round(tokens * policy.margin, 6))
+
+
+def own_tokens(item: Item, policy: Policy) -> int:
+    """Return the tokens that an item costs by itself, without the policy's margin and what the wire adds.
+
+    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text.
+    """
+    whole = item.replacement is None and not item.omitted
+    if policy.results_counted_as == "text" or item.block.type != _RESULT or not whole:
+        return item.shown_tokens
+    counter, text = get_counter(policy.counter), item.block.countable()
+    return item.shown_tokens + counter.count(canonical_json(text)) - counter.count(text)
 
 
 class Costs:
@@ -93,7 +106,7 @@ class Costs:
 
     def _own(self, item: Item) -> int:
         """Return the cost of an item by itself, given the answers known so far."""
-        own = 0 if item.version in self._gone else item.shown_tokens
+        own = 0 if item.version in self._gone else own_tokens(item, self.policy)
         kind = item.block.type
         if kind == _CALL and item.version not in self._answered and not item.omitted:
             own += INTERRUPTED_TOKENS

@@ -11,7 +11,7 @@ from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
 from timeline.planning.summary_requests import joined, summary_due, superseded
-from timeline.policy.steps import BLOCK_FORM, FORM_KEY
+from timeline.policy.steps import BEHIND_KEY, BLOCK_FORM, FORM_KEY
 from timeline.usage import total_usage
 
 if TYPE_CHECKING:
@@ -95,12 +95,17 @@ def compaction_event(
         digest=digest,
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form))
+    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
     """Return the entry of a summary's ``meta`` that records its form; empty for the default form."""
     return {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
+
+
+def _order_meta(plan: Plan) -> dict[str, JsonValue]:
+    """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
+    return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:

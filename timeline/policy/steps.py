@@ -116,12 +116,14 @@ class Summarize(Frozen):
         cut: where the range ends.
         prompt: the prompt that the summarizer gets.
         language: the summary's language; the conversation's unless given.
+        temperature: asked of the model that writes the summary; None leaves it to the model.
     """
 
     kind: Literal["summarize"] = "summarize"
     cut: Cut = CutPoint()
     prompt: PromptName = "generic"
     language: str = ""
+    temperature: float | None = Field(default=None, ge=0, le=2)
 
 
 class StripChitchat(Frozen):
@@ -213,3 +215,5 @@ BLOCK_FORM: Final = SummaryForm()
 """Our own form: labelled text under the user's role."""
 FORM_KEY: Final = "form"
 """Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""
+BEHIND_KEY: Final = "behind"
+"""Key of a summary's ``meta``: versions of the carried blocks that it is sent behind; missing where it comes first."""
