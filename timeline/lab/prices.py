@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 from timeline.databases import read_text
 from timeline.errors import InvalidPrices
 from timeline.frozen import Frozen
-from timeline.policy.limits import fit
+from timeline.policy.model_names import fit
 from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:

@@ -1,14 +1,14 @@
 """The limits of models, as dated data: context windows, longest answers, and the tokenizer that counts for them.
 
 The packaged table is `limits.toml`; a file of the same form overrides it, and a single figure overrides both. An entry
-matches a model's name with any provider or variant written around it. Nothing is looked up while a context is
-made: a policy holds the figures that were found when it was made.
+matches a model's name with any provider or variant written around it. A row for a provider has the limit of its models
+that have no entry, and the trigger of all of them. Nothing is looked up while a context is made: a policy holds the
+figures that were found when it was made.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
@@ -20,28 +20,11 @@ from pydantic import Field, ValidationError
 from timeline.databases import read_text
 from timeline.errors import InvalidLimits
 from timeline.frozen import Frozen
+from timeline.policy.model_names import ahead_of, fit
 from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from os import PathLike
-
-
-_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
-"""Prefixes that a model's name may have: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
-_AFTER: Final = ("", "-", "@", ":", "[")
-"""Suffixes that still name the same model: none, or a variant."""
-
-
-def fit(model: str, starts: Iterable[str]) -> int:
-    """Return the length of the longest of ``starts`` that a model's name begins with; 0 where it begins with none."""
-    names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
-    return max((len(start) for start in starts if any(_begins(name, start.lower()) for name in names)), default=0)
-
-
-def _begins(name: str, start: str) -> bool:
-    return name.startswith(start) and name[len(start) : len(start) + 1] in _AFTER
-
 
 LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
 """Environment variable that names a file with limits, which override the packaged ones."""
@@ -58,6 +41,7 @@ class ModelLimits(Frozen):
         max_input: the largest request, where the provider refuses requests smaller than the window.
         max_output: the longest answer; None where it is unknown.
         long: the window that a beta flag of the provider opens; None where there is none.
+        trigger: share above which a render compacts; None leaves it to the policy.
         tokenizer: the vocabulary that counts exactly, or ``other`` where the tokenizer is not public.
         date, source: when and where the figures were read.
     """
@@ -67,6 +51,7 @@ class ModelLimits(Frozen):
     max_input: int | None = Field(default=None, ge=1_000)
     max_output: int | None = Field(default=None, ge=1)
     long: int | None = Field(default=None, ge=1_000)
+    trigger: float | None = Field(default=None, gt=0, le=1)
     tokenizer: Literal["o200k_base", "cl100k_base", "other"] = "other"
     date: Date | None = None
     source: str = ""
@@ -90,15 +75,55 @@ class ModelLimits(Frozen):
         return self.context if self.max_input is None else min(self.context, self.max_input + output_reserve)
 
 
+class ProviderLimits(Frozen):
+    """The figures of a provider, for the models that it serves.
+
+    Attributes:
+        names: what is written for the provider ahead of a model's name: ``groq`` in ``groq/kimi-k2``.
+        models: beginnings of the names of its models where no provider is written ahead.
+        presets: the presets that the row is for; every policy unless given.
+        context: the window of a model without an entry of its own; unless given, the policy's own limit.
+        max_output: the longest answer of such a model; None where it is unknown.
+        trigger: share above which a render compacts, for all its models; None leaves it to the policy.
+        date, source: when and where the figures were read.
+    """
+
+    names: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
+    context: int | None = Field(default=None, ge=1_000)
+    max_output: int | None = Field(default=None, ge=1)
+    trigger: float | None = Field(default=None, gt=0, le=1)
+    date: Date | None = None
+    source: str = ""
+
+    def matches(self, model: str) -> tuple[int, int]:
+        """Return how well the row fits a model's name: the outermost name ahead goes before beginnings."""
+        ahead = ahead_of(model)
+        places = (len(ahead) - place for place, name in enumerate(ahead) if name in self.names)
+        return max(places, default=0), fit(model, self.models)
+
+
 class LimitsTable(Frozen):
     """A file of limits."""
 
     limits: tuple[ModelLimits, ...] = ()
+    providers: tuple[ProviderLimits, ...] = ()
 
-    def find(self, model: str) -> ModelLimits | None:
-        """Return the limits of the longest entry that the model's name begins with, with or without its provider."""
+    def find(self, model: str, preset: str) -> ModelLimits | None:
+        """Return the limits of the longest entry that the model's name begins with, or those of its provider."""
         best = max(self.limits, key=lambda limits: fit(model, limits.models), default=None)
-        return best if best is not None and fit(model, best.models) else None
+        if best is not None and fit(model, best.models):
+            return best
+        row = self.provider(model, preset)
+        if row is None or row.context is None:
+            return None
+        return ModelLimits(context=row.context, max_output=row.max_output, date=row.date, source=row.source)
+
+    def provider(self, model: str, preset: str) -> ProviderLimits | None:
+        """Return the row of the provider of a model: one for the preset goes before one for every policy."""
+        rows = [row for row in self.providers if any(row.matches(model)) and (not row.presets or preset in row.presets)]
+        return max(rows, key=lambda row: (bool(row.presets), row.matches(model)), default=None)
 
 
 OURS: Final = ModelLimits()
@@ -112,6 +137,7 @@ def limits_of(
     default: ModelLimits = OURS,
     context: int | None = None,
     max_output: int | None = None,
+    preset: str = "",
 ) -> ModelLimits:
     """Return the limits of a model.
 
@@ -121,13 +147,17 @@ def limits_of(
         default: the limits of an unknown model.
         context: overrides the window.
         max_output: overrides the longest answer.
+        preset: takes the providers' figures that are for this preset, too.
 
     Raises:
         InvalidLimits: a file cannot be read, or an entry of it does not hold.
     """
     named = (file, os.environ.get(LIMITS_VARIABLE))
     tables = (*(read_limits(name) for name in named if name), packaged_limits())
-    found = next((limits for table in tables if (limits := table.find(model)) is not None), default)
+    found = next((limits for table in tables if (limits := table.find(model, preset)) is not None), default)
+    if found.trigger is None:
+        rows = (row for table in tables if (row := table.provider(model, preset)) is not None)
+        found = found.model_copy(update={"trigger": next((row.trigger for row in rows if row.trigger), None)})
     if context is not None:
         found = found.model_copy(update={"context": context, "max_input": None})
     return found if max_output is None else found.model_copy(update={"max_output": max_output})

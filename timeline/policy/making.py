@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from timeline.errors import InvalidPolicy
 from timeline.policy.limits import ModelLimits, limits_of
-from timeline.policy.model import Policy
+from timeline.policy.model import Never, Overdrawn, OverShare, Policy
 from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from timeline.policy.model import Trigger
 
 Model: TypeAlias = str | ModelLimits | None
 """A model by its name, or by its limits."""
@@ -47,13 +49,16 @@ def make(
         policy = Policy.model_validate({**named, **changes})
         if model is None:
             return policy
-        return Policy.model_validate({**named, **of_model(model, policy, takes), **changes})
+        taken = of_model(model, policy, takes, preset=preset.__name__)
+        return Policy.model_validate({**named, **taken, **changes})
     except ValidationError as error:
         raise invalid_policy(error, Policy, keywords=keywords_of(preset)) from None
 
 
-def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -> dict[str, Any]:
+def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *, preset: str = "") -> dict[str, Any]:
     """Return the fields that a policy takes from a model; an unknown model has the policy's own limit.
+
+    The trigger is among them where the limits name a share: the policy's trigger with that share.
 
     Raises:
         InvalidPolicy: the model is neither a name nor limits.
@@ -61,7 +66,7 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -
     """
     limits = model
     if isinstance(limits, str):
-        limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens))
+        limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens), preset=preset)
     elif not isinstance(limits, ModelLimits):
         raise InvalidPolicy("model", f"it is a model's name, or what limits_of says, not {limits!r}")
     reserve = policy.output_reserve
@@ -73,4 +78,12 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...]) -
         "counter": limits.counter,
         "margin": limits.margin,
     }
-    return {name: found[name] for name in takes}
+    taken: dict[str, Any] = {name: found[name] for name in takes}
+    return taken if limits.trigger is None else {**taken, "trigger": _at_share(policy.trigger, limits.trigger)}
+
+
+def _at_share(trigger: Trigger, share: float) -> Trigger:
+    """Return a trigger with another share; one that has none becomes a share of the limit, and never stays never."""
+    if isinstance(trigger, Never):
+        return trigger
+    return OverShare(share=share) if isinstance(trigger, Overdrawn) else trigger.model_copy(update={"share": share})

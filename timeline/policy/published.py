@@ -231,5 +231,5 @@ _PROGRESS: Final = (
 
 def _opened(model: Model) -> Model:
     """Return the limits of a model when the provider's beta flag opens its long window."""
-    limits = limits_of(model, default=_UNKNOWN_OPENED) if isinstance(model, str) else model
+    limits = limits_of(model, default=_UNKNOWN_OPENED, preset="keep_ratio") if isinstance(model, str) else model
     return limits if limits is None else limits.opened()
