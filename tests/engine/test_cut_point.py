@@ -236,14 +236,14 @@ async def test_the_summary_block_has_its_type_path_turns_and_digest() -> None:
 async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fresh_cache_points() -> None:
     """Two compactions leave one summary; a hidden block shows its replacement, and the points are on what is left."""
     timeline = await compacted(400, *EARLIER, *turn(300, asked=100))
-    await timeline.append(*turn(2_000), prompt(), *exchange("a", 500), answer(100))
+    await timeline.append(*turn(2_000), *turn(2_000), prompt(200), *exchange("a", 200), answer(100))
     await timeline.compact()
-    await timeline.hide("tc:turn_5.a.result", text="[gone]")
+    await timeline.hide("tc:turn_6.a.result", text="[gone]")
     context = await timeline.render()
     assert [entry.path for entry in context.neutral.entries if entry.type == "conv.range.summary"] == [
         context.neutral.entries[0].path
     ]
-    assert {entry.path: entry.text for entry in context.neutral.entries}["tc:turn_5.a.result"] == "[gone]"
+    assert {entry.path: entry.text for entry in context.neutral.entries}["tc:turn_6.a.result"] == "[gone]"
     assert context.cache_points[-1].index == len(context.neutral.entries) - 1
 
 

@@ -237,6 +237,17 @@ async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again() -> 
     assert (shown(timeline), timeline.window.rounds) == (before, 1)
 
 
+@pytest.mark.shows("001-66")
+async def test_a_compaction_that_frees_less_than_a_tenth_is_refused() -> None:
+    """Two messages of twelve that are small: the design would ask a model for them at every step."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=26_000), summarizer=scribe)
+    await timeline.append(*talk(2, 2_000), *talk(10, 4_800))
+    context = await timeline.render(system=SYSTEM)
+    assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "no_progress")]
+    assert (len(context.neutral.entries), scribe.asked, timeline.window.rounds) == (12, [], 0)
+
+
 # What a model is asked
 
 EXPECTED: Final = """\
@@ -287,8 +298,18 @@ async def asked_of_a_model(*blocks: Block, rounds: int = 1) -> list[str]:
 
 
 @pytest.mark.shows(
-    *("001-17", "001-21", "001-30", "001-31", "001-32", "001-33", "001-34", "001-41", "001-46"),
-    *("R-001-16", "R-001-17", "R-001-18"),
+    "001-17",
+    "001-21",
+    "001-30",
+    "001-31",
+    "001-32",
+    "001-33",
+    "001-34",
+    "001-41",
+    "001-46",
+    "R-001-16",
+    "R-001-17",
+    "R-001-18",
 )
 async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
     """Numbered from 0 under their role, a huge result in 500 characters, a long message in 2,000, `---` between."""
@@ -304,8 +325,7 @@ async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
 
 
 @pytest.mark.shows(
-    *("001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36"),
-    *("R-001-11", "R-001-15"),
+    "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
 )
 async def test_a_model_is_asked_for_the_designs_sections() -> None:
     """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""

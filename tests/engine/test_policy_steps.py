@@ -426,7 +426,7 @@ def pruning(max_tokens: int) -> Policy:
     )
 
 
-@pytest.mark.shows("004-2", "004-6", "004-79", "004-83")
+@pytest.mark.shows("004-2", "004-6", "004-79", "004-83", "004-1", "004-98")
 @pytest.mark.parametrize(
     ("max_tokens", "expected"), [(4_000, []), (3_000, ["hidden"]), (1_500, ["hidden", "compacted"])]
 )

@@ -167,7 +167,7 @@ def test_the_providers_of_its_cache_table_have_limits_too(model: str, context: i
 
 
 @pytest.mark.shows(
-    *("004-4", "004-6", "004-19", "004-34", "004-36", "004-40", "004-77", "004-78", "004-80"), *("R-004-5", "R-004-7")
+    "004-4", "004-6", "004-19", "004-34", "004-36", "004-40", "004-77", "004-78", "004-80", "R-004-5", "R-004-7"
 )
 async def test_it_is_over_when_less_than_nothing_is_available() -> None:
     """16,000 less 4,096: at 11,904 tokens all is sent, at 11,905 it is compacted; the check never shows less than 0."""
@@ -198,7 +198,8 @@ async def test_usage_has_a_mark_above_80_and_one_above_95_per_cent(tokens: int, 
     """In the account of a context, and in the stream that an indicator follows."""
     timeline = await talking(policies.none(counter="chars4", max_tokens=1_000), prompt(tokens))
     context = await timeline.render()
-    assert (context.account.level, context.account.percent_used) == (level, pytest.approx(tokens / 10))
+    assert context.account.level == level
+    assert context.account.percent_used == pytest.approx(tokens / 10)
     [usage] = [event async for event in recorded(timeline._store, "c")]
     assert isinstance(usage, ContextUsageEvent)
     assert usage.percent_used == pytest.approx(tokens / 10)
@@ -313,7 +314,7 @@ async def test_what_is_left_is_converted_with_its_roles_and_pairs() -> None:
         async with AsyncAnthropic(api_key="none", base_url=provider.url, max_retries=0) as client:
             body: Any = (await timeline.render()).to_anthropic()
             reply = await client.messages.create(model="model-x", max_tokens=100, **body)
-    assert reply.content[0].text == "ok"  # type: ignore[union-attr]  # it said a text
+    assert reply.content[0].text == "ok"
 
 
 # What a model is asked for a summary
@@ -342,8 +343,18 @@ TOOL:
 
 
 @pytest.mark.shows(
-    *("004-61", "004-62", "004-63", "004-64", "004-65", "004-67", "004-69", "004-72", "004-102"),
-    *("R-004-15", "R-004-16", "R-004-17"),
+    "004-61",
+    "004-62",
+    "004-63",
+    "004-64",
+    "004-65",
+    "004-67",
+    "004-69",
+    "004-72",
+    "004-102",
+    "R-004-15",
+    "R-004-16",
+    "R-004-17",
 )
 async def test_the_whole_request_for_a_summary() -> None:
     """Five headings, 2,000 tokens, names and values, the record by role; it ends by asking to go on from."""
@@ -450,7 +461,9 @@ async def test_the_newest_turns_stay_whole_from_their_prompt_on(keep: int, kept:
     assert [item.block.turn_id for item in rest] == [turn_id for turn_id in kept for _ in range(4)]
 
 
-@pytest.mark.shows("004-13", "004-15", "004-16", "004-17", "004-21", "004-71", "004-99", "004-105", "004-115")
+@pytest.mark.shows(
+    "004-13", "004-15", "004-16", "004-17", "004-21", "004-71", "004-99", "004-105", "004-114", "004-115"
+)
 async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> None:
     """Its summary is told apart by its type, has a time, and names the summary that it takes in."""
     scribe = Scribe(answers=["abcd" * 50, "abcd" * 60])
@@ -463,13 +476,17 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     assert int(first.facts["before_tokens"]) - int(first.facts["after_tokens"]) == saved
     await timeline.append(*turn(900), *turn(10))
     await timeline.compact(now=after(9))
-    one, two = [event for event in await log_of(timeline._store) if event.type == "compaction.completed"]
+    made: list[Any] = [event for event in await log_of(timeline._store) if event.type == "compaction.completed"]
+    one, two = made
     assert [(event.payload.block.type, event.payload.block.at, event.payload.tokens) for event in (one, two)] == [
         ("conv.range.summary", after(7), 50 + 27),
         ("conv.range.summary", after(9), 60 + 27),
     ]
     assert two.payload.covers.summaries == (one.version,)
     assert one.payload.covered_blocks == 4
+    question, told = (await timeline.render()).neutral.entries[:2]
+    assert (question.role, question.text, question.type) == ("user", QUESTION, "conv.range.summary")
+    assert (told.role, told.text, told.type) == ("assistant", "abcd" * 60, "conv.range.summary")
 
 
 @pytest.mark.shows("004-12", "004-13", "004-16", "004-56")
@@ -483,7 +500,7 @@ async def test_every_part_is_stored_with_type_content_tokens_order_and_time() ->
         ToolCall(call_id="c", name="run", arguments={"a": [1]}, response_id="m"),
         ToolResult(call_id="c", text="ok"),
     )
-    events = [event for event in await log_of(timeline._store) if event.type == "block.appended"]
+    events: list[Any] = [event for event in await log_of(timeline._store) if event.type == "block.appended"]
     assert [event.payload.block.type for event in events] == [
         *("user.prompt", "assistant.reasoning", "assistant.completion"),
         *("react.tool.call", "react.tool.result"),
@@ -561,6 +578,23 @@ async def test_the_prefix_in_front_of_the_messages_is_the_same_for_every_provide
         changed = {key for key in one if json.dumps(one[key]) != json.dumps(two[key])}
         assert changed <= {"messages", "input", "contents"}
     assert before.to_openai_chat()["messages"][0] == compacted.to_openai_chat()["messages"][0]
+
+
+@pytest.mark.shows("004-143")
+async def test_thoughts_go_back_to_the_provider_that_signed_them() -> None:
+    """The design leaves them out of what it sends; providers want theirs back while the model works with tools."""
+    thought: Any = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    timeline = await talking(
+        quarters(),
+        prompt(),
+        Reasoning(text="hm", data=thought, response_id="m"),
+        call("a", response_id="m"),
+        result("a"),
+    )
+    context = await timeline.render()
+    [said] = [message for message in context.to_anthropic()["messages"] if message["role"] == "assistant"]
+    assert [part["type"] for part in said["content"]] == ["thinking", "tool_use"]
+    assert "hm" not in json.dumps(context.to_openai_chat())
 
 
 # What an interface is told
