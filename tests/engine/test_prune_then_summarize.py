@@ -405,7 +405,7 @@ async def test_the_whole_request_for_a_summary() -> None:
     assert told.endswith("Provide the summary to continue from.") or told.rstrip().endswith("continue from.")
 
 
-@pytest.mark.shows("004-66", "004-93", "R-004-27")
+@pytest.mark.shows("004-66")
 async def test_2000_tokens_are_the_most_and_no_temperature_is_named() -> None:
     """The cap goes with the request."""
     scribe = Scribe()
