@@ -215,5 +215,3 @@ BLOCK_FORM: Final = SummaryForm()
 """Our own form: labelled text under the user's role."""
 FORM_KEY: Final = "form"
 """Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""
-BEHIND_KEY: Final = "behind"
-"""Key of a summary's ``meta``: versions of the carried blocks that it is sent behind; missing where it comes first."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import Attachment, ToolCall, UserPrompt
+from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
 from timeline.frozen import Frozen
-from timeline.policy.steps import BEHIND_KEY
 from timeline.projection.project import Signatures
 
 if TYPE_CHECKING:
