@@ -374,6 +374,25 @@ async def test_once_the_turn_is_over_its_summary_comes_first_again() -> None:
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("002-60")
+async def test_follow_ups_beyond_the_carried_share_are_summarised() -> None:
+    """An application that puts everything into one turn: the first, the newest, and as many before it as fit, stay."""
+    scribe = Scribe()
+    policy = policies.cut_point(counter="chars4", max_tokens=4_000)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=scribe)
+    for number in range(200):
+        await timeline.append(UserPrompt(text=f"Wish {number}: " + words(27), turn_id="t"), answer(30, turn_id="t"))
+        context = await timeline.render()
+    carried = [block for block in context.blocks if block.state == "carried"]
+    assert carried[0].path == "ar:t.user.prompt"
+    assert 10 < len(carried) <= 0.15 * 4_000 / 30 + 2
+    assert sum(block.tokens for block in carried) <= 0.15 * 4_000 + 2 * 30
+    asked = {block.text.split(":")[0] for request in scribe.asked for block in request.blocks}
+    assert "Wish 0" not in asked
+    assert "Wish 1" in asked
+    assert (await timeline.verify()).ok
+
+
 @pytest.mark.shows("002-45", "002-61")
 async def test_a_turn_that_is_split_for_the_first_time_has_its_summary_in_front() -> None:
     """As the design draws it: the summary of all before the cut, then what is left of the turn."""

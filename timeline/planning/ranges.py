@@ -2,7 +2,7 @@
 
 A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
 groups inside it, and open calls with their groups, stay visible; so do the prompts of a turn that a [cut_point] cut
-splits: what the user asked, and every follow-up since.
+splits: what the user asked, and the follow-ups since, as far as they fit.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Ranges:
         inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
         split_turn_id = cut_block.turn_id if inside else None
         prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
-        asked = {p for prompt in prompts for p in self._asked(prompt)}
+        asked = {p for prompt in self._verbatim(prompts) for p in self._asked(prompt)}
         again = split_turn_id is not None and self._splits_again(split_turn_id, end)
         ahead = self._asked(prompts[0]) if prompts and again else set()
         return self._range(0, end, asked, split_turn_id, prefix_turn_id=split_turn_id, ahead=ahead)
@@ -227,6 +227,24 @@ class Ranges:
         """Return whether the newest compaction that a range integrates split this turn too."""
         earlier = self._superseded(0, end)
         return bool(earlier) and earlier[-1].split_turn_id == turn_id
+
+    def _verbatim(self, prompts: Sequence[int]) -> list[int]:
+        """Return the prompts of a split turn that stay: the first, the newest, and those before it that fit.
+
+        Together they may take what carried blocks may (design: Invariants), or a turn that never ends would fill the
+        context with what was once asked.
+        """
+        kept = [*prompts[:1], *prompts[1:][-1:]]
+        room = int(self.policy.carried_share * self.before.limit) - sum(self._cost_of(prompt) for prompt in kept)
+        for prompt in reversed(prompts[1:-1]):
+            cost = self._cost_of(prompt)
+            if cost <= room:
+                kept.append(prompt)
+                room -= cost
+        return kept
+
+    def _cost_of(self, prompt: int) -> int:
+        return sum(self.shown[p] for p in self._asked(prompt))
 
     def _asked(self, prompt: int) -> set[int]:
         """Return the positions of a prompt's opening: its prompts, and the attachments beside them."""
