@@ -14,7 +14,7 @@ from timeline.errors import SummarizerFailed, described
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
 from timeline.usage import Usage, total_usage
-from timeline.wire.refusals import cause_of
+from timeline.wire.refusals import cause_of, refuses_parameter
 
 from .callable import DEFAULT_TIMEOUT, DEFAULT_WINDOW
 from .progressive import summarize_progressively
@@ -83,7 +83,8 @@ class Options(TypedDict, total=False):
     """The settings of requests for summaries; the defaults suit every provider.
 
     Attributes:
-        temperature: sent only where it is given: not every model takes one.
+        temperature: overrides the policy's; one of the two is sent where it is given. A model that refuses the
+            policy's is asked again without it: not every model takes one.
         output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice the
             summary's cap unless given. A reasoning model's thoughts count: give it room.
             window_tokens: the model's window; the model's entry in the limits data unless given.
@@ -165,8 +166,8 @@ class ModelSummarizer:
             async with self._connected() as connection:
 
                 async def call(message: Message) -> str:
-                    question = Question(self._model, message, output, settings.temperature)
-                    return told.take(await _in_time(connection, question, settings.timeout))
+                    temperature = request.temperature if settings.temperature is None else settings.temperature
+                    return told.take(await self._asked(connection, Question(self._model, message, output, temperature)))
 
                 answer = await summarize_progressively(asked, call, window_tokens=window)
         except SummarizerFailed as error:
@@ -183,6 +184,17 @@ class ModelSummarizer:
             usage=told.usage,
             fallback_reason=answer.remark,
         )
+
+    async def _asked(self, connection: Connection, question: Question) -> Reply:
+        """Ask a question; once more without the policy's temperature where the model takes none."""
+        settings = self._settings
+        try:
+            return await _in_time(connection, question, settings.timeout)
+        except Exception as error:
+            wished = question.temperature is not None and settings.temperature is None
+            if not wished or not refuses_parameter(error, "temperature"):
+                raise
+        return await _in_time(connection, replace(question, temperature=None), settings.timeout)
 
     def _window(self, output: int) -> int:
         """Return the window by the request's counter: less than the model's own where its tokenizer differs."""

@@ -181,6 +181,10 @@ class ToolResult(Block):
     exit_status: int | None = None
 
 
+BEHIND_KEY: Final = "behind"
+"""Key of a summary's ``meta``: versions of the carried blocks that it is sent behind; missing where it comes first."""
+
+
 class RangeSummary(Block):
     """A summary of a covered range; its ``meta`` names the covered and the carried blocks, and the summarizer."""
 

@@ -257,6 +257,7 @@ class SummaryRequest:
         language: language of the answer, such as ``Indonesian``; the conversation's if empty.
         compaction_number: number of the compaction, counted from 1.
         original_task: the first prompt of the log, however long ago it was covered.
+        temperature: the policy's wish for the model; None where it has none.
     """
 
     kind: SummaryKind
@@ -270,6 +271,7 @@ class SummaryRequest:
     language: str = ""
     compaction_number: int = 1
     original_task: str | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

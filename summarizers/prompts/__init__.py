@@ -26,15 +26,12 @@ class Prompt:
         version: the text's version, which is its file's name.
         script: the form of the record in it.
         asked_share: share of the cap that the prompt asks the model to keep to, so that it seldom meets the cap.
-        temperature: the model's temperature; its own default where a design names none. The function that calls the
-            model decides, since only it knows its client.
         nothing: the text in place of a missing earlier summary, or a missing task.
     """
 
     version: str
     script: Script
     asked_share: float = 1.0
-    temperature: float | None = None
     nothing: str = "(none)"
 
 
@@ -46,7 +43,6 @@ PROMPTS: Final[dict[PromptName, Prompt]] = {
         "sections.v1",
         NUMBERED,
         asked_share=0.8,  # 800 tokens of 1,000
-        temperature=0.3,
         nothing="None - this is the first compaction round.",
     ),
     "continuation": Prompt("continuation.v1", CONTINUATION),

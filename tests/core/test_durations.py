@@ -84,6 +84,7 @@ async def compacted(store: EventStore, *, takes: float = 1.25, hook: float = 0.5
     return timeline
 
 
+@pytest.mark.shows("004-142")
 async def test_log_lifecycle_digests_and_state_say_how_long_a_compaction_and_its_summary_took() -> None:
     """Measured from its start, hooks included; the summarizers' part by itself."""
     store = MemoryStore()

@@ -284,12 +284,12 @@ async def test_a_render_without_a_decision_keeps_what_stands_before_the_previous
     assert later[: len(middle)] == middle
 
 
-@pytest.mark.shows("004-18")
+@pytest.mark.shows("004-10", "004-18", "004-142")
 async def test_a_model_call_is_recorded_with_its_usage() -> None:
     """Model, usage, how it ended and when it began."""
     store = MemoryStore()
     timeline = await opened(store)
-    usage = Usage(input_tokens=3, output_tokens=5, cache_read_tokens=7)
+    usage = Usage(input_tokens=3, output_tokens=5, cache_read_tokens=7, cache_write_5m_tokens=11)
     await timeline.record_model_call(
         usage, model="m", response_id="r1", finish_reason="end_turn", started_at=after(1), now=after(2)
     )

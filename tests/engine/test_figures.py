@@ -39,7 +39,7 @@ def drawing(context: RenderedContext) -> str:
     return " ".join(parts)
 
 
-@pytest.mark.shows("002-41", "002-42")
+@pytest.mark.shows("002-41", "002-42", "002-38", "002-39", "002-40")
 async def test_cache_points_before_the_compaction_of_the_figure() -> None:
     """Pre-tail at the end of A, previous turn at the end of D, tail at the end of E: on last blocks, not between."""
     timeline = await five_turns(MemoryStore())
@@ -50,7 +50,7 @@ async def test_cache_points_before_the_compaction_of_the_figure() -> None:
     assert {context.neutral.entries[point.index].path for point in context.cache_points} <= ends
 
 
-@pytest.mark.shows("002-43")
+@pytest.mark.shows("002-43", "002-28", "002-29", "002-44")
 async def test_cache_points_after_the_compaction_of_the_figure() -> None:
     """The summary replaces A to C, D and E are in view, and too few rounds are left for a pre-tail point."""
     store = MemoryStore()
@@ -62,7 +62,7 @@ async def test_cache_points_after_the_compaction_of_the_figure() -> None:
     assert "split_turn_id" not in completed.block.meta
 
 
-@pytest.mark.shows("002-45")
+@pytest.mark.shows("002-45", "002-23", "002-28", "002-29")
 async def test_a_cut_inside_turn_c_of_the_figure() -> None:
     """The summary replaces A, B and the prefix of C; the tail of C, D and E are in view.
 

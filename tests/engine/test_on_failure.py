@@ -190,8 +190,8 @@ async def test_each_round_is_one_line_with_its_figures(caplog: pytest.LogCapture
     """Seed 001: before, after, and how many messages were summarised; a refusal or a no-op is no round."""
     caplog.set_level(logging.INFO, logger="timeline")
     timeline = await due(UNCHANGED, Scribe(), talk(20, 480))
-    await timeline.render()
-    await timeline.render(now=after(60))
+    await timeline.render(system="You help.")
+    await timeline.render(system="You help.", now=after(60))
     compaction = timeline.window.compaction
     assert compaction is not None
     [line] = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]

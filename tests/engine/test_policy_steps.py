@@ -41,6 +41,14 @@ async def talking(policy: Policy, *blocks: Block, summarizer: Summarizer | None 
     return timeline
 
 
+async def prompted(policy: Policy, *blocks: Block, summarizer: Summarizer | None = None) -> Timeline:
+    """Return a conversation of these blocks whose contexts have a system prompt."""
+    timeline = await talking(policy, summarizer=summarizer)
+    await timeline.render(system="You are an agent.")
+    await timeline.append(*blocks)
+    return timeline
+
+
 @pytest.mark.shows("000-1", "003-31", "004-80")
 @pytest.mark.parametrize("name", LITERAL)
 async def test_below_the_trigger_no_step_runs(name: str) -> None:
@@ -174,7 +182,7 @@ def fifty_messages() -> list[Block]:
 @pytest.mark.shows("001-19", "001-20", "001-42", "001-59")
 async def test_fifty_messages_keep_ten() -> None:
     """The drawing of the seed: behind the system prompt come the summary, then the messages [40] to [49]."""
-    timeline = await talking(policies.keep_last(), *fifty_messages())
+    timeline = await prompted(policies.keep_last(), *fifty_messages())
     await timeline.compact()
     context = await timeline.render(system="You are an agent.")
     summary, *kept = context.neutral.entries
@@ -187,7 +195,7 @@ async def test_fifty_messages_keep_ten() -> None:
 
 async def test_fifty_messages_keep_eleven_where_a_result_stands_on_the_boundary() -> None:
     """With a message less at the end the boundary is [39], a result: its call stays as well."""
-    timeline = await talking(policies.keep_last(), *fifty_messages()[:46], *fifty_messages()[47:])
+    timeline = await prompted(policies.keep_last(), *fifty_messages()[:46], *fifty_messages()[47:])
     await timeline.compact()
     _, *kept = (await timeline.render()).neutral.entries
     assert len(kept) == 11
@@ -211,7 +219,7 @@ async def test_fifty_messages_keep_eleven_where_a_result_stands_on_the_boundary(
 async def test_three_rounds_are_chained_and_numbered() -> None:
     """Each summary takes the one before it in, bears its number, and says what it covers and what that cost."""
     scribe = Scribe()
-    timeline = await talking(policies.keep_last(), summarizer=scribe)
+    timeline = await prompted(policies.keep_last(), summarizer=scribe)
     for _ in range(3):
         await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
         await timeline.compact()
@@ -231,7 +239,7 @@ async def test_three_rounds_are_chained_and_numbered() -> None:
 async def test_every_round_is_told_what_the_conversation_began_with() -> None:
     """The original task is the first prompt of the log, not the first one that is left."""
     scribe = Scribe()
-    timeline = await talking(policies.keep_last(), prompt(text="Build a flashcard app"), summarizer=scribe)
+    timeline = await prompted(policies.keep_last(), prompt(text="Build a flashcard app"), summarizer=scribe)
     for _ in range(3):
         await timeline.append(*[block for _ in range(20) for block in turn(50, asked=50)])
         await timeline.compact()
@@ -242,7 +250,7 @@ async def test_every_round_is_told_what_the_conversation_began_with() -> None:
 @pytest.mark.shows("001-43", "R-001-21")
 async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCaptureFixture) -> None:
     """Round, tokens before and after, how many messages were summarised; through `logging`, under the name timeline."""
-    timeline = await talking(policies.keep_last(), *fifty_messages())
+    timeline = await prompted(policies.keep_last(), *fifty_messages())
     with caplog.at_level("INFO", logger="timeline"):
         [taken] = await timeline.compact()
     before, after = taken.facts["before_tokens"], taken.facts["after_tokens"]
@@ -289,7 +297,7 @@ async def test_where_no_summary_could_be_written_keep_last_leaves_everything_as_
 async def test_a_message_cut_asks_once() -> None:
     """Whatever turns the range touches, it is one request."""
     scribe = Scribe()
-    timeline = await talking(policies.keep_last(), *fifty_messages(), summarizer=scribe)
+    timeline = await prompted(policies.keep_last(), *fifty_messages(), summarizer=scribe)
     await timeline.compact()
     assert scribe.kinds == ["history"]
 
@@ -417,7 +425,7 @@ def pruning(max_tokens: int) -> Policy:
     )
 
 
-@pytest.mark.shows("004-2", "004-6", "004-79", "004-83")
+@pytest.mark.shows("004-2", "004-6", "004-79", "004-83", "004-1", "004-98")
 @pytest.mark.parametrize(
     ("max_tokens", "expected"), [(4_000, []), (3_000, ["hidden"]), (1_500, ["hidden", "compacted"])]
 )

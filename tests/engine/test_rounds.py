@@ -43,6 +43,7 @@ def work(round_: int, steps: int = 10) -> list[Block]:
 async def after_rounds(store: EventStore, count: int, policy: Policy = POLICY) -> Timeline:
     """Return a conversation that was compacted so many times without a model."""
     timeline = await opened(store, policy=policy)
+    await timeline.render(system="You are an agent.")
     await timeline.append(prompt(text=TASK))
     for number in range(1, count + 1):
         await timeline.append(*work(number))
@@ -56,7 +57,7 @@ def table(summary: str) -> list[str]:
     return [row.split(" | ")[0].removeprefix("| ") for row in rows]
 
 
-@pytest.mark.shows("001-60", "004-96")
+@pytest.mark.shows("001-21", "001-58", "001-60", "004-96")
 async def test_three_rounds_without_a_model_keep_the_task_and_what_every_round_did() -> None:
     """Each summary has its number, the task verbatim, the files of all rounds once, and says how many it takes in."""
     store = MemoryStore()

@@ -11,6 +11,7 @@ from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
 from tests.scenes import first_step
 from timeline.blocks import ToolCall
+from timeline.errors import CompactionRefused
 from timeline.fold.groups import atomic_groups
 from timeline.planning.account import FixedPart
 from timeline.planning.cut_point import choose_cut, legal_cuts, seed_cut
@@ -84,6 +85,34 @@ def test_a_plan_that_meets_the_target_without_halving_cuts_where_the_seed_does(s
             return  # all that the seed's cut would cover is carried
         assert plan.cut_version == items[seed].version
         assert plan.split_turn_id == _split(timeline, seed)
+
+
+async def _compacted(steps: list[Step], keep: int) -> None:
+    """Play a log, compact it, and hold what is left against the rules where their cut is legal."""
+    timeline, log = await _played(steps)
+    items = timeline.window.items
+    cut = seed_rules.find_cut([item.block for item in items], [item.shown_tokens for item in items], keep)
+    policy = small(100_000, keep_recent_tokens=keep, halvings=0, min_progress=0.0, min_progress_tokens=0)
+    await timeline.use_policy(policy)
+    try:
+        await timeline.compact(now=AT)
+    except CompactionRefused:  # a summary as long as its cap would be no gain
+        return
+    rounds = [event async for event in timeline._store.read("c", types=["compaction.completed"])]
+    summary = timeline.window.summary
+    if cut in seed_rules.legal_cuts(log) and rounds and summary is not None and rounds[-1].version == summary.version:
+        left = {item.version for item in timeline.window.items if item.version < summary.version and not item.carried}
+        covered_or_carried = {item.version for item in items[:cut]}
+        assert left.isdisjoint(covered_or_carried - _kept(log, items[cut].block.turn_id))
+        assert {item.version for item in items[cut:]} <= {item.version for item in timeline.window.items}
+
+
+@pytest.mark.shows("R-002-1")
+@search(40)
+@given(LOGS, st.sampled_from(KEEPS))
+def test_a_compaction_keeps_what_stands_behind_the_seeds_cut(steps: list[Step], keep: int) -> None:
+    """Where the cut of the rules is legal, all from it on is live afterwards, and all before it is covered."""
+    run(_compacted(steps, keep))
 
 
 def _kept(log: list[LogLine], cut_turn: str) -> set[int]:

@@ -113,3 +113,32 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """It is no packaged table in silence."""
     with pytest.raises(InvalidPrices, match="cannot be read"):
         read_prices(tmp_path / "none.toml")
+
+
+@pytest.mark.shows("004-141", "R-004-34")
+@pytest.mark.parametrize(
+    ("model", "pair", "injected", "read", "written"),
+    [
+        # 11,500 tokens of the cache example: 10,000 read and 1,500 anew, against all of them anew
+        ("openai/gpt-4o", 0.01625, 0.02875, 0.5, 1.0),
+        ("openai/gpt-4o-mini", 0.000975, 0.001725, 0.5, 1.0),
+        ("anthropic/claude-3.5-sonnet", 0.008625, 0.043125, 0.1, 1.25),
+        ("deepseek/deepseek-chat", 0.001105, 0.003105, 0.07 / 0.27, 1.0),
+        ("deepseek/deepseek-v4-pro", 0.00242, 0.01518, 1 / 30, 1.0),
+        ("groq/moonshotai/kimi-k2-instruct", 0.0065, 0.0115, 0.5, 1.0),
+        ("google/gemini-2.5-flash", 0.00075, 0.00345, 0.1, 1.0),
+    ],
+)
+def test_each_provider_has_its_discount_for_a_cached_prefix_in_money(
+    model: str, pair: float, injected: float, read: float, written: float
+) -> None:
+    """OpenAI and Groq take half, Anthropic and Gemini a tenth, DeepSeek a quarter and less.
+
+    In dollars, and as shares of the price of uncached input; writing costs a quarter more with Anthropic.
+    """
+    price = packaged_prices().price_of(model)
+    assert price.known
+    assert price.money(price.units(read=10_000, written=1_500)) == pytest.approx(pair)
+    assert price.money(price.units(written=11_500)) == pytest.approx(injected)
+    assert price.units(read=1) == pytest.approx(read)
+    assert price.units(written=1) == pytest.approx(written)

@@ -104,7 +104,7 @@ def test_50_messages_keep_10_with_a_tool_pair_on_the_boundary() -> None:
     window = window_of(*flashcards())
     parts = messages(window.items)
     assert len(parts) == 49
-    decision = plan_step(Summarize(cut=KeepLast(messages=10)), window, FixedPart(), POLICY, COUNTER)
+    decision = plan_step(Summarize(cut=KeepLast(messages=10)), window, FixedPart(system=10), POLICY, COUNTER)
     assert isinstance(decision, Plan), decision
     assert len(messages(decision.covered)) == 39
     kept = [part for part in parts if window.items[part.indices[0]].version >= decision.cut_version]

@@ -10,6 +10,7 @@ from tests.scenes import COUNTER, answer, apply, call, exchange, fold_of, planne
 from timeline import policies
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, UserPrompt
 from timeline.events import BlocksHidden, Replacement
+from timeline.planning.account import FixedPart
 from timeline.planning.summary_block import unheaded
 from timeline.planning.summary_requests import Wanted, shown_block, summary_requests, without_failures
 from timeline.policy.steps import SummaryForm
@@ -29,7 +30,7 @@ SEED_003: Final = SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.
 
 def requests(window: Window, wanted: Wanted = WANTED) -> Requests:
     """Plan a cut of a window and say what is asked about it."""
-    return summary_requests(window, planned(window, POLICY), COUNTER, wanted)
+    return summary_requests(window, planned(window, POLICY, FixedPart(system=10)), COUNTER, wanted)
 
 
 def history(window: Window, wanted: Wanted = WANTED) -> SummaryRequest:
@@ -59,7 +60,7 @@ def test_a_failed_response_without_text_or_call_stays_out(mark: str) -> None:
         AssistantCompletion(response_id="m1", meta={mark: True}),
     ]
     window = window_of(prompt(), *failed, *turn(1_500), *turn(1_500), *turn())
-    plan = planned(window, POLICY)
+    plan = planned(window, POLICY, FixedPart(system=10))
     assert {2, 3, 4} <= {item.version for item in plan.covered}
     assert "assistant.reasoning" not in {block.type for block in history(window).blocks}
 

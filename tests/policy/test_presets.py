@@ -124,7 +124,7 @@ def test_a_message_costs_two_tokens_under_keep_last() -> None:
     """A response is one message, each of its results another one."""
     blocks = [prompt(10), call("a", response_id="m"), call("b", response_id="m"), result("a", 10), result("b", 10)]
     items = window_of(*blocks).items
-    extra = sum(costs(items, policies.keep_last())) - sum(item.tokens for item in items)
+    extra = sum(costs(items, policies.keep_last(results_counted_as="text"))) - sum(item.tokens for item in items)
     assert extra == 4 * 2
 
 

@@ -230,6 +230,7 @@ async def compacted(name: str, *blocks: Block, **changes: Any) -> Timeline:
     """Return a conversation that was compacted once by a preset."""
     policy = policies.by_name(name, counter="chars4", **changes)
     timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.render(system="You help.")
     await timeline.append(*blocks)
     await timeline.compact()
     assert timeline.window.rounds == 1

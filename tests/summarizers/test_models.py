@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -13,6 +14,7 @@ from openai import AsyncOpenAI
 
 from tests.providers import Answer, Asked, Cut, FakeProvider, Hang, Raw, Trouble
 from tests.providers.summarizing import MODEL, SUMMARIZERS
+from tests.providers.wires import BrokenRequest
 from timeline import summarizers
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import MissingExtra, SummarizerFailed
@@ -307,3 +309,29 @@ async def test_a_known_model_is_asked_with_its_own_window() -> None:
         await AnthropicSummarizer("unheard-of", **options).summarize(long)
     assert known == 1
     assert len(provider.asked) - known > 1
+
+
+REFUSED: Final = "`temperature` is not supported with this model."
+
+
+def without_temperature(asked: Asked) -> Step:
+    """Answer as a model that takes no temperature."""
+    said = {**asked.body, **asked.body.get("generationConfig", {})}
+    if "temperature" in said:
+        raise BrokenRequest(REFUSED)
+    return "- noted"
+
+
+@pytest.mark.shows("001-28")
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_model_that_takes_no_temperature_is_asked_without_the_policys(wire: str) -> None:
+    """The policy's is a wish: the same question follows without it. The application's own is left as it is."""
+    wished = replace(request_of(), temperature=0.3)
+    with FakeProvider(without_temperature) as provider:
+        summary = await SUMMARIZERS[wire](provider).summarize(wished)
+        with pytest.raises(SummarizerFailed, match="temperature"):
+            await SUMMARIZERS[wire](provider, temperature=0.2).summarize(wished)
+    assert summary.text == "- noted"
+    [taken] = provider.asked
+    assert "temperature" not in str(taken.body)
+    assert provider.refused == [REFUSED] * 2

@@ -446,6 +446,7 @@ class _Compaction:
             language=self.step.language,
             original_task=await self.log.first_prompt(),
             instructions=self.pressure.instructions,
+            temperature=self.step.temperature,
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:

@@ -50,6 +50,23 @@ def scaled(tokens: int, policy: Policy) -> int:
     return tokens + math.ceil(round(tokens * policy.margin, 6))
 
 
+def own_tokens(item: Item, policy: Policy) -> int:
+    """Return the tokens that an item costs by itself, without the policy's margin and what the wire adds.
+
+    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text: a quarter of their
+    characters, whatever counts the text, since the account is drawn up far more often than a text is counted.
+    """
+    whole = item.replacement is None and not item.omitted
+    if policy.results_counted_as == "text" or item.block.type != _RESULT or not whole:
+        return item.shown_tokens
+    text = item.block.countable()
+    return item.shown_tokens + _quarter(canonical_json(text)) - _quarter(text)
+
+
+def _quarter(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
 class Costs:
     """The costs of a window's items as shown: their own tokens, and those that the wire adds.
 
@@ -93,7 +110,7 @@ class Costs:
 
     def _own(self, item: Item) -> int:
         """Return the cost of an item by itself, given the answers known so far."""
-        own = 0 if item.version in self._gone else item.shown_tokens
+        own = 0 if item.version in self._gone else own_tokens(item, self.policy)
         kind = item.block.type
         if kind == _CALL and item.version not in self._answered and not item.omitted:
             own += INTERRUPTED_TOKENS

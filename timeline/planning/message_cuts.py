@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from timeline.blocks import UserPrompt
 from timeline.fold.groups import boundaries
 from timeline.planning.messages import messages
+from timeline.planning.summary_requests import is_told_summary
 from timeline.policy.steps import KeepLast, KeepRatio, KeepTurns, Oldest
 
 if TYPE_CHECKING:
@@ -32,8 +33,27 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
     end = cut_end(cut, ranges.items, ranges.groups, start)
     if end is None:
         return None
-    taken = ranges.stretch(start, end)
+    first = _first_message(ranges) if isinstance(cut, KeepLast) else None
+    taken = ranges.stretch(start, end, first=first if first is not None and first < end else None)
+    if first is not None and not taken.covered:
+        return None
     return ranges.judged(ranges.plan(taken, ranges.preview_carried(taken)))
+
+
+def _first_message(ranges: Ranges) -> int | None:
+    """Return the position of the message that stands in for a missing system prompt, as in [keep_last].
+
+    The design keeps the first message of its list, whatever it is, and counts it. With a system prompt that is the
+    system prompt; without one it is the first message of the conversation, unless a summary covered it or it is one.
+    """
+    window, items = ranges.window, ranges.items
+    prefix = window.rendered.prefix if window.rendered is not None else None
+    if ranges.before.fixed.system or (prefix is not None and prefix[0] is not None):
+        return None
+    first = next((p for p, item in enumerate(items) if not item.is_summary and not item.unsent), None)
+    if first is None or is_told_summary(items[first]):
+        return None
+    return first if items[first].carried or not any(item.is_summary for item in items[:first]) else None
 
 
 def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:

@@ -46,6 +46,7 @@ class Plan:
         covers: None when nothing is covered and blocks are only previewed.
         covered: the newly covered items in timeline order, without summaries.
         carried: versions inside the range that stay visible.
+        ahead: of the carried versions, those that the summary is sent behind.
         cut_version: version of the first kept block.
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
@@ -82,6 +83,7 @@ class Plan:
     supersedes: tuple[str, ...] = ()
     written: SummaryParts | None = None
     written_by: str = ""
+    ahead: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Work out what a compaction of a range of the window covers, carries and costs. All cuts share it.
 
 A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
-groups inside it, and open calls with their groups, stay visible; so do the first and the newest prompt of a turn that a
-[cut_point] cut splits.
+groups inside it, and open calls with their groups, stay visible; so do the prompts of a turn that a [cut_point] cut
+splits: what the user asked, and the follow-ups since, as far as they fit.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import Attachment, UserPrompt
 from timeline.fold.groups import Group, atomic_groups
-from timeline.planning.account import Account, costs, least_progress, preview_cap, scaled
+from timeline.planning.account import Account, costs, least_progress, own_tokens, preview_cap, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.replacements import can_preview, preview_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from timeline.events import CompactionCompleted, Replacement, SummaryParts
     from timeline.fold.window import Window
@@ -34,6 +34,7 @@ class Range:
     Attributes:
         prefix_turn_id: the split turn's id if its beginning gets a summary part of its own; else None.
         after: the messages' tokens once the compaction is done, not counting previews' savings.
+        ahead: of the carried items, those that the summary is sent behind.
     """
 
     start: int
@@ -44,6 +45,7 @@ class Range:
     prefix_turn_id: str | None
     caps: Caps
     after: int
+    ahead: tuple[int, ...] = ()
 
 
 class Ranges:
@@ -71,25 +73,33 @@ class Ranges:
     def before_cut(self, end: int) -> Range:
         """Return the range of all items before a [cut_point] cut.
 
-        Of a turn that the cut splits, the first and the newest prompt before the cut stay visible.
+        Of a turn that the cut splits, the prompts before the cut stay visible. Where an earlier compaction split the
+        same turn, the summary is sent behind the turn's first prompt: prompt, checkpoint, newest steps.
         """
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
         inside = [] if is_turn_start(cut_block) else self._of_turn(cut_block.turn_id, 0, end)
         split_turn_id = cut_block.turn_id if inside else None
-        return self._range(0, end, self._asked_in(inside), split_turn_id, prefix_turn_id=split_turn_id)
+        prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
+        asked = {p for prompt in self._verbatim(prompts) for p in self._asked(prompt)}
+        again = split_turn_id is not None and self._splits_again(split_turn_id, end)
+        ahead = self._asked(prompts[0]) if prompts and again else set()
+        return self._range(0, end, asked, split_turn_id, prefix_turn_id=split_turn_id, ahead=ahead)
 
-    def stretch(self, start: int, end: int, *, prompts: Sequence[int] = ()) -> Range:
+    def stretch(self, start: int, end: int, *, prompts: Sequence[int] = (), first: int | None = None) -> Range:
         """Return a range that one request summarises, also where it divides a turn.
 
         Args:
             start: position of its first item.
             end: position behind its last item.
             prompts: positions of prompts inside it that stay visible, with their attachments.
+            first: position of an item that stays visible with its group, in front of the summary.
         """
         turn_id = self.items[end].block.turn_id if end < len(self.items) else ""
         split_turn_id = turn_id if self._of_turn(turn_id, start, end) else None
-        return self._range(start, end, {p for prompt in prompts for p in self._asked(prompt)}, split_turn_id)
+        ahead = set() if first is None else {*self._group_at[first].indices}
+        kept = {p for prompt in prompts for p in self._asked(prompt)} | ahead
+        return self._range(start, end, kept, split_turn_id, ahead=ahead)
 
     def plan(
         self,
@@ -119,6 +129,7 @@ class Ranges:
             covers=None if cut is None else self.window.covers_between(cut.start, cut.end),
             covered=() if cut is None else tuple(self.items[p] for p in cut.covered),
             carried=() if cut is None else tuple(sorted(self.items[p].version for p in cut.carried)),
+            ahead=() if cut is None else tuple(sorted(self.items[p].version for p in cut.ahead)),
             cut_version=self.items[cut.end].version if cut is not None and cut.end < len(self.items) else 0,
             turn_id=self._turn_of(cut),
             split_turn_id=None if cut is None else cut.split_turn_id,
@@ -173,7 +184,14 @@ class Ranges:
         return sum(self._spares(positions[replacement.version], replacement) for replacement in previews)
 
     def _range(
-        self, start: int, end: int, asked: set[int], split_turn_id: str | None, *, prefix_turn_id: str | None = None
+        self,
+        start: int,
+        end: int,
+        asked: set[int],
+        split_turn_id: str | None,
+        *,
+        prefix_turn_id: str | None = None,
+        ahead: Collection[int] = (),
     ) -> Range:
         carried = self._kept_groups(start, end) | {p for p in asked if start <= p < end}
         kept = tuple(sorted(carried))
@@ -181,7 +199,7 @@ class Ranges:
         caps = self._caps(covered, prefix_turn_id, self._superseded(start, end))
         left = self.sums[-1] - (self.sums[end] - self.sums[start]) + sum(self.shown[p] for p in kept)
         after = left + scaled(caps.tokens, self.policy)
-        return Range(start, end, covered, kept, split_turn_id, prefix_turn_id, caps, after)
+        return Range(start, end, covered, kept, split_turn_id, prefix_turn_id, caps, after, tuple(ahead))
 
     def _of_turn(self, turn_id: str, start: int, end: int) -> list[int]:
         """Return the positions of a turn's items in a range, without summaries."""
@@ -205,10 +223,28 @@ class Ranges:
             return True
         return group.pending and group.last >= end
 
-    def _asked_in(self, inside: Sequence[int]) -> set[int]:
-        """Return the positions of the split turn's first and newest prompt, with their attachments."""
-        prompts = [p for p in inside if isinstance(self.items[p].block, UserPrompt)]
-        return self._asked(prompts[0]) | self._asked(prompts[-1]) if prompts else set()
+    def _splits_again(self, turn_id: str, end: int) -> bool:
+        """Return whether the newest compaction that a range integrates split this turn too."""
+        earlier = self._superseded(0, end)
+        return bool(earlier) and earlier[-1].split_turn_id == turn_id
+
+    def _verbatim(self, prompts: Sequence[int]) -> list[int]:
+        """Return the prompts of a split turn that stay: the first, the newest, and those before it that fit.
+
+        Together they may take what carried blocks may (design: Invariants), or a turn that never ends would fill the
+        context with what was once asked.
+        """
+        kept = [*prompts[:1], *prompts[1:][-1:]]
+        room = int(self.policy.carried_share * self.before.limit) - sum(self._cost_of(prompt) for prompt in kept)
+        for prompt in reversed(prompts[1:-1]):
+            cost = self._cost_of(prompt)
+            if cost <= room:
+                kept.append(prompt)
+                room -= cost
+        return kept
+
+    def _cost_of(self, prompt: int) -> int:
+        return sum(self.shown[p] for p in self._asked(prompt))
 
     def _asked(self, prompt: int) -> set[int]:
         """Return the positions of a prompt's opening: its prompts, and the attachments beside them."""
@@ -275,5 +311,5 @@ class Ranges:
 
     def _spares(self, position: int, replacement: Replacement) -> int:
         """Return how many tokens the block's text shrinks by; the wire's overhead for the block does not change."""
-        own = self.items[position].shown_tokens
+        own = own_tokens(self.items[position], self.policy)
         return scaled(own, self.policy) - scaled(replacement.tokens, self.policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import RangeSummary, instant_text, numbered, stem
+from timeline.blocks import BEHIND_KEY, RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
 from timeline.planning.account import costs
@@ -95,12 +95,17 @@ def compaction_event(
         digest=digest,
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form))
+    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
     """Return the entry of a summary's ``meta`` that records its form; empty for the default form."""
     return {} if form.plain else {FORM_KEY: form.model_dump(include=_SAID, exclude_defaults=True)}
+
+
+def _order_meta(plan: Plan) -> dict[str, JsonValue]:
+    """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
+    return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:

@@ -41,12 +41,14 @@ class Wanted:
         language: language of the summary.
         original_task: the first prompt of the log.
         instructions: further instructions of the caller.
+        temperature: for the model that writes it; None where the policy names none.
     """
 
     prompt: PromptName = "generic"
     language: str = ""
     original_task: str | None = None
     instructions: str = ""
+    temperature: float | None = None
 
 
 ANYTHING: Final = Wanted()
@@ -158,6 +160,7 @@ class _Asking:
             language=self.wanted.language,
             compaction_number=self.compaction_number,
             original_task=self.wanted.original_task,
+            temperature=self.wanted.temperature,
         )
 
 
@@ -191,8 +194,12 @@ def shown_block(item: Item) -> Block | None:
 
 def _told_summary(items: Sequence[Item]) -> Item | None:
     """Return the summary that a conversation of plain messages begins with, as in [keep_last]; None without one."""
-    beginning = items[:_BEGINNING]
-    return next((i for i in beginning if _says(i.block) and SESSION_SUMMARY.match(i.block.text)), None)
+    return next((item for item in items[:_BEGINNING] if is_told_summary(item)), None)
+
+
+def is_told_summary(item: Item) -> bool:
+    """Return whether a response of the model reads as a summary of [keep_last]."""
+    return _says(item.block) and SESSION_SUMMARY.match(item.block.text) is not None
 
 
 def _round_of(told: str) -> int:

@@ -187,6 +187,8 @@ class Policy(Frozen):
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
         margin: share added to every count, for models with another tokenizer; negative if that counts less.
         message_tokens, response_tokens: added for each message, and for each model response on top.
+        results_counted_as: what of a tool's result is counted: its text, or the text as a JSON string (keep-last
+            design).
         trigger: when a render compacts; a number is a share of the limit, system prompt and tools included.
         target: share of the limit that a compaction compacts down to.
         stop_at: the steps end at the target, or as soon as the trigger is no longer due.
@@ -219,6 +221,7 @@ class Policy(Frozen):
     margin: float = Field(default=0.0, ge=_LEAST_MARGIN, le=1)
     message_tokens: int = Field(default=0, ge=0)
     response_tokens: int = Field(default=0, ge=0)
+    results_counted_as: Literal["text", "json"] = "text"
     trigger: Trigger = OverShare()
     target: float = Field(default=0.7, gt=0, le=1)
     stop_at: Literal["target", "trigger"] = "target"
@@ -286,8 +289,16 @@ class Policy(Frozen):
         return self.model_copy(update={"margin": round(margin, 4)})
 
     def canonical(self) -> str:
-        """Return the text that is stored and hashed."""
+        """Return the text that is stored and hashed.
+
+        A field that a later release added is left out at its default, so that the hashes in logs stay what they were.
+        """
         fields = self.model_dump(mode="json")
+        if fields["results_counted_as"] == "text":
+            del fields["results_counted_as"]
+        for step in fields["steps"]:
+            if "temperature" in step and step["temperature"] is None:
+                del step["temperature"]
         return canonical_json(
             {(_STORED_COLD if key == "compact_when_cold" else key): value for key, value in fields.items()}
         )

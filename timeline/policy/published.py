@@ -108,9 +108,9 @@ def priority_chain(
 
 @preset(release=1)
 def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
-    """Above 93,600 tokens of 128,000 summarise all but the newest ten messages, in fixed sections.
+    """From 93,600 tokens of 128,000 on summarise all but the newest ten messages, in fixed sections.
 
-    The keep-last design (001).
+    The keep-last design (001). Without a system prompt the first message stays in its place.
 
     Args:
         model: whose limit to take; 128,000 for an unknown model.
@@ -120,6 +120,7 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
+    cut = {"kind": "keep_last", "messages": messages}
     return make(
         keep_last,
         {
@@ -129,8 +130,9 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
             "safety_buffer": 5_000,
             "counter": "chars4",
             "message_tokens": 2,
+            "results_counted_as": "json",
             "trigger": OverThreshold(),
-            "steps": [{"kind": "summarize", "cut": {"kind": "keep_last", "messages": messages}, "prompt": "sections"}],
+            "steps": [{"kind": "summarize", "cut": cut, "prompt": "sections", "temperature": 0.3}],
             "on_failure": "unchanged",
             "form": SummaryForm(role="assistant", heading="## Session Summary (Round {round})", record=False),
             "summary_tokens": 1_000,

@@ -116,12 +116,14 @@ class Summarize(Frozen):
         cut: where the range ends.
         prompt: the prompt that the summarizer gets.
         language: the summary's language; the conversation's unless given.
+        temperature: asked of the model that writes the summary; None leaves it to the model.
     """
 
     kind: Literal["summarize"] = "summarize"
     cut: Cut = CutPoint()
     prompt: PromptName = "generic"
     language: str = ""
+    temperature: float | None = Field(default=None, ge=0, le=2)
 
 
 KEPT_WORDS: Final = (

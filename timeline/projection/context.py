@@ -13,6 +13,7 @@ from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
 from timeline.projection.explanation_table import explanation_lines
+from timeline.projection.project import sent_order
 from timeline.projection.reports import TakenDecision, overflow_check, preparation, prune_result
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
@@ -56,7 +57,7 @@ class RenderedContext(Frozen):
     def blocks(self) -> tuple[ContextBlock, ...]:
         """Every live block in order, with its state and the reason for it."""
         rulings = Rulings(self.window, {entry.path: entry for entry in self.neutral.entries})
-        return tuple(context_block(item, *rulings.of(item)) for item in self.window.items)
+        return tuple(context_block(item, *rulings.of(item)) for item in sent_order(self.window.items))
 
     @cached_property
     def explanation(self) -> Explanation:

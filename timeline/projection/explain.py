@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import Attachment, ToolCall, UserPrompt
+from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
 from timeline.frozen import Frozen
 from timeline.projection.project import Signatures
 
@@ -44,6 +44,7 @@ RULES: Final = {
     "rewritten": "signed for a prefix that was rewritten, so it is not sent back",
     "tool_loop": "signed for a prefix that was rewritten in the same turn, and sent back as far as the model takes it",
     "split_turn": "the prompt of the split turn",
+    "first": "the first message, kept in place of a system prompt",
     "group": "kept with its group, of which a part was open or is pinned",
     "redacted": "content erased, a tombstone stays",
     "hidden": "hidden by a decision",
@@ -109,7 +110,10 @@ class Rulings:
             return "pinned", facts
         asked = isinstance(item.block, UserPrompt | Attachment)
         split = by is not None and by.split_turn_id == item.block.turn_id
-        return ("split_turn" if asked and split else "group"), facts
+        if asked and split:
+            return "split_turn", facts
+        behind = None if by is None else by.block.meta.get(BEHIND_KEY)
+        return ("first" if isinstance(behind, list) and item.version in behind else "group"), facts
 
 
 def _hidden(item: Item) -> Ruling:

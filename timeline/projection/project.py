@@ -16,7 +16,17 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.blocks import Attachment, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import (
+    BEHIND_KEY,
+    Attachment,
+    Note,
+    RangeSummary,
+    Reasoning,
+    StageDigest,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import begins_with
 from timeline.policy.steps import FORM_KEY, SummaryForm
@@ -32,6 +42,26 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.policy.model import CachePointRule
     from timeline.wire.neutral import Role
+
+
+def sent_order(items: Sequence[Item]) -> Sequence[Item]:
+    """Return items in the order in which they are sent: timeline order, but for a summary that recorded another one.
+
+    A summary stands where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
+    """
+    if not any(item.is_summary and BEHIND_KEY in item.block.meta for item in items):
+        return items
+    sent = list(items)
+    for summary in (item for item in items if item.is_summary):
+        named = summary.block.meta.get(BEHIND_KEY)
+        before = {version for version in named if isinstance(version, int)} if isinstance(named, list) else set()
+        places = [place for place, item in enumerate(sent) if item.version in before]
+        at = sent.index(summary)
+        if places and places[-1] > at:
+            ahead = [sent[place] for place in places]
+            rest = [item for item in sent[at + 1 : places[-1] + 1] if item.version not in before]
+            sent[at : places[-1] + 1] = [*ahead, summary, *rest]
+    return sent
 
 
 class Signatures:
@@ -250,7 +280,7 @@ class Projector:
         whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
         signatures = whole.signatures = whole.signatures.over(window.items)
         made: dict[int, _Made] = {}
-        for item in new:
+        for item in sent_order(new):
             loose = isinstance(item.block, ToolResult) and not whole.shows_call(item.answers)
             rewritten_at = signatures.rewritten_at(item)
             in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)

@@ -107,6 +107,12 @@ def context_limit(error: BaseException) -> ContextLimit | None:
     return None
 
 
+def refuses_parameter(error: BaseException, name: str) -> bool:
+    """Return whether a provider refused a request because of one parameter, which its message names."""
+    return any(_status(one) in _UNUSABLE and name in str(one) for one in _causes(error))
+
+
+_UNUSABLE: Final = frozenset({400, 422})
 _BY_STATUS: Final[dict[int, Cause]] = {
     401: "authentication",
     403: "authentication",

@@ -1,0 +1,402 @@
+"""Seed 002 through the public API: where a cut falls, what is asked and recorded, and what a split turn looks like."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.scenes import AT, Scribe, after, answer, call, exchange, opened, payloads_of, prompt, result, turn, words
+from timeline import Timeline, open_store, policies
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    CustomBlock,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UserPrompt,
+)
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
+from timeline.usage import Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline import RenderedContext
+    from timeline.blocks import Block
+
+SYSTEM: Final = "You help."
+
+
+def keeping(tokens: int, **changes: Any) -> Any:
+    """Return the design's policy with so many recent tokens; a forced compaction moves the cut for nothing else."""
+    return policies.cut_point(
+        **{"counter": "chars4", "keep_recent_tokens": tokens, "target": 1.0, "trigger": 1.0, **changes}
+    )
+
+
+async def compacted(tokens: int, *blocks: Block, **options: Any) -> Timeline:
+    """Return a conversation of these blocks, compacted once."""
+    timeline = await opened(MemoryStore(), policy=keeping(tokens), **{"summarizer": Scribe(), **options})
+    await timeline.append(*blocks)
+    await timeline.compact()
+    return timeline
+
+
+async def first_kept(tokens: int, *blocks: Block) -> str:
+    """Return the path of the first block that a cut keeps, the split turn's prompts behind the summary left out."""
+    timeline = await compacted(tokens, *blocks)
+    items = [item for item in timeline.window.items if not item.is_summary and not item.carried]
+    return items[0].block.path.split(":", 1)[1]
+
+
+def shown(context: RenderedContext) -> list[str]:
+    """Return the paths of a context's entries, less their turns."""
+    return [entry.path.split(".", 1)[1] for entry in context.neutral.entries]
+
+
+# Where the cut falls
+
+EARLIER: Final[list[Any]] = [*turn(2_000), *turn(2_000)]
+
+
+@pytest.mark.shows("002-11", "002-12", "002-13", "002-14", "002-17", "002-19", "002-33")
+@pytest.mark.parametrize(
+    ("block", "kept"),
+    [
+        (UserPrompt(text=words(100)), "turn_3.user.prompt"),
+        (TurnHeader(text=words(100)), "turn_3.turn.header"),
+        (AssistantCompletion(text=words(100), response_id="m"), "turn_2.assistant.completion.2"),
+        (Attachment(text=words(100)), "turn_2.attachment"),  # by the user
+        (CustomBlock(type="my.note", author="planner", text=words(100)), "turn_2.my.note"),  # another agent
+        (CustomBlock(type="my.note", author="assistant", text=words(100)), "turn_2.my.note"),
+        (CustomBlock(type="my.note", author="tool", text=words(100)), "turn_2.assistant.completion"),
+        (SystemMessage(text=words(100)), "turn_2.assistant.completion"),
+    ],
+)
+async def test_a_cut_falls_before_a_candidate_and_nothing_else(block: Block, kept: str) -> None:
+    """100 tokens are to be kept, of which the last block has all: a candidate is the cut, any other block is not."""
+    assert await first_kept(100, *EARLIER, block) == kept
+
+
+@pytest.mark.shows("002-12", "002-15", "002-16", "002-19", "002-58")
+async def test_a_result_counts_towards_what_is_kept_and_is_never_the_cut() -> None:
+    """The walk back ends inside the result of the first call; the cut goes on to the next call."""
+    blocks = [*EARLIER, prompt(), *exchange("a", 500), *exchange("b", 300), *exchange("d", 100)]
+    assert await first_kept(100, *blocks) == "turn_3.d.call"
+    assert await first_kept(350, *blocks) == "turn_3.d.call"
+    assert await first_kept(450, *blocks) == "turn_3.b.call"
+
+
+@pytest.mark.shows("002-18")
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (300, "turn_5.assistant.completion"),
+        (301, "turn_5.user.prompt"),
+        (400, "turn_5.user.prompt"),
+        (401, "turn_4.assistant.completion"),
+        (700, "turn_4.assistant.completion"),
+        (701, "turn_4.user.prompt"),
+    ],
+)
+async def test_the_walk_back_ends_as_soon_as_enough_is_kept(keep: int, kept: str) -> None:
+    """Reaching the figure exactly is enough: answers of 300 tokens, prompts of 100."""
+    blocks = [*EARLIER, *(block for _ in range(3) for block in turn(300, asked=100))]
+    assert await first_kept(keep, *blocks) == kept
+
+
+@pytest.mark.shows("002-17", "002-20")
+async def test_what_is_no_message_does_not_count_and_stays_with_what_it_introduces() -> None:
+    """A system message of 1,000 tokens before the prompt of the cut: the cut goes back over it."""
+    blocks = [*EARLIER, SystemMessage(text=words(1_000)), *turn(300, asked=100)]
+    assert (await first_kept(400, *blocks)).endswith("system.message")
+
+
+@pytest.mark.shows("002-20", "002-32")
+async def test_a_later_cut_goes_back_to_just_behind_the_summary() -> None:
+    """The second compaction summarises what came since the first, and integrates that one."""
+    scribe = Scribe()
+    timeline = await compacted(400, *EARLIER, *turn(300, asked=100), summarizer=scribe)
+    await timeline.append(*turn(2_000), *turn(300, asked=100))
+    await timeline.compact()
+    first, second = scribe.asked
+    assert [block.path for block in first.blocks] == [
+        f"ar:turn_{n}.{kind}" for n in (1, 2) for kind in ("user.prompt", "assistant.completion")
+    ]
+    assert [block.path for block in second.blocks] == [
+        f"ar:turn_{n}.{kind}" for n in (3, 4) for kind in ("user.prompt", "assistant.completion")
+    ]
+    assert second.previous == "history 1"
+
+
+@pytest.mark.shows("002-21", "002-22", "002-29")
+@pytest.mark.parametrize(
+    ("start", "splits"),
+    [
+        ([UserPrompt(text=words(100))], False),
+        ([TurnHeader(text="Turn"), UserPrompt(text=words(100))], False),
+        ([CustomBlock(type="my.wish", author="user", text=words(100))], False),
+        ([AssistantCompletion(text=words(100))], True),
+        ([ToolCall(call_id="c", name="run", text=words(100)), ToolResult(call_id="c")], True),
+    ],
+)
+async def test_a_cut_that_is_no_turn_start_splits_the_turn(start: list[Block], *, splits: bool) -> None:
+    """A header, a prompt, or any block by the user starts a turn."""
+    timeline = await compacted(100, *EARLIER, *start)
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert ("split_turn_id" in completed.block.meta) is splits
+    assert (completed.split_turn_id is not None) is splits
+
+
+# What is asked and recorded
+
+
+@pytest.mark.shows("002-22", "002-23", "002-24", "002-30", "002-31", "002-34", "R-002-4", "R-002-7")
+async def test_a_split_turns_prefix_is_asked_for_by_itself() -> None:
+    """At most 800 tokens of history and 400 of prefix; under its heading, behind the history."""
+    scribe = Scribe()
+    blocks = [*EARLIER, prompt(50), *exchange("a", 3_000), *exchange("b", 3_000), *exchange("d", 500)]
+    timeline = await compacted(500, *blocks, summarizer=scribe)
+    history, prefix = sorted(scribe.asked, key=lambda request: request.kind)
+    assert (history.kind, history.max_tokens, prefix.kind, prefix.max_tokens) == ("history", 800, "turn_prefix", 400)
+    assert [block.path.split(".", 1)[1] for block in prefix.blocks] == ["a.call", "a.result", "b.call", "b.result"]
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    told = completed.block.text
+    assert "history 1\n\n## Turn Context (split turn)\n\nturn_prefix 1" in told
+    assert shown(await timeline.render()) == ["conv.range.summary", "user.prompt", "d.call", "d.result"]
+
+
+@pytest.mark.shows("002-30")
+async def test_a_long_range_is_summarised_chunk_by_chunk() -> None:
+    """Each question but the first holds the answer before it, and none exceeds the model's window."""
+    asked: list[str] = []
+
+    async def model(text: str) -> str:
+        asked.append(text)
+        return f"answer {len(asked)}"
+
+    summarizer = CallableSummarizer(model, window_tokens=3_000)
+    timeline = await compacted(
+        400, *(block for _ in range(12) for block in turn(450, asked=450)), summarizer=summarizer
+    )
+    assert len(asked) > 2
+    assert all(f"answer {number}" in text for number, text in enumerate(asked[1:], start=1))
+    assert all(len(text) <= 4 * (3_000 - 800) for text in asked)
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert completed.parts.history == f"answer {len(asked)}"
+
+
+@pytest.mark.shows("002-25", "002-26", "002-27", "002-28", "002-46", "002-47", "002-48", "002-49")
+async def test_the_summary_block_has_its_type_path_turns_and_digest() -> None:
+    """Artifacts, outputs by tool, searches with their hits, hidden blocks with what was shown for them."""
+    timeline = await opened(MemoryStore(), policy=keeping(400), summarizer=Scribe())
+    await timeline.append(
+        prompt(),
+        Attachment(text="x", mime="application/pdf", meta={"file": "plan"}),
+        call("g", "Grep", arguments={"pattern": "x"}),
+        result("g", text="Found 2 files\nsrc/a.py\nsrc/b.py:12: x"),
+        *exchange("h", 700, name="bash"),
+        AssistantCompletion(text="report", mime="text/markdown", meta={"sources_used": ["so:1", "so:2"]}),
+        *turn(3_000),
+        *turn(300, asked=100),
+    )
+    await timeline.hide("tc:turn_1.h.result", text="[700 tokens of output]")
+    await timeline.compact()
+    summary = timeline.window.summary
+    assert summary is not None
+    assert (summary.block.type, summary.block.path) == ("conv.range.summary", "su:turn_3.conv.range.summary")
+    assert summary.block.meta["covered_turn_ids"] == ["turn_1", "turn_2"]
+    digest: Any = summary.block.meta["compaction_digest"]
+    assert digest["artifacts"] == [
+        {"path": "fi:turn_1.plan", "mime": "application/pdf"},
+        {
+            "path": "ar:turn_1.assistant.completion",
+            "mime": "text/markdown",
+            "sources_used": ["so:1", "so:2"],
+        },
+    ]
+    assert [(used["tool"], used["count"], used["paths"]) for used in digest["tool_outputs"]] == [
+        ("Grep", 1, ["tc:turn_1.g.result"]),
+        ("bash", 1, ["tc:turn_1.h.result"]),
+    ]
+    [search] = digest["searches"]
+    assert (search["query"], search["hits"], search["hit_paths"]) == ("x", 2, ["src/a.py", "src/b.py"])
+    assert digest["hidden"] == [{"path": "tc:turn_1.h.result", "replacement": "[700 tokens of output]"}]
+
+
+# What is visible, and what is loaded
+
+
+@pytest.mark.shows("002-2", "002-8", "002-9", "002-10")
+async def test_the_stream_begins_at_the_latest_summary_with_replacements_and_fresh_cache_points() -> None:
+    """Two compactions leave one summary; a hidden block shows its replacement, and the points are on what is left."""
+    timeline = await compacted(400, *EARLIER, *turn(300, asked=100))
+    await timeline.append(*turn(2_000), *turn(2_000), prompt(200), *exchange("a", 200), answer(100))
+    await timeline.compact()
+    await timeline.hide("tc:turn_6.a.result", text="[gone]")
+    context = await timeline.render()
+    assert [entry.path for entry in context.neutral.entries if entry.type == "conv.range.summary"] == [
+        context.neutral.entries[0].path
+    ]
+    assert {entry.path: entry.text for entry in context.neutral.entries}["tc:turn_6.a.result"] == "[gone]"
+    assert context.cache_points[-1].index == len(context.neutral.entries) - 1
+
+
+@pytest.mark.shows("002-38", "002-39", "002-40", "002-41", "002-44", "R-002-5")
+@pytest.mark.parametrize(
+    ("rounds", "points"),
+    [
+        (4, {"previous_turn": "turn_1.assistant.completion", "tail": "turn_2.c3.result"}),
+        (
+            5,
+            {
+                "previous_turn": "turn_1.assistant.completion",
+                "pre_tail": "turn_2.c0.result",
+                "tail": "turn_2.c4.result",
+            },
+        ),
+    ],
+)
+async def test_cache_points_stand_on_last_blocks_and_the_pre_tail_needs_five_rounds(
+    rounds: int, points: dict[str, str]
+) -> None:
+    """The answer before the current turn's prompt, the last result of round N - 4, the newest block.
+
+    The turn before is a round as well, so that one conversation has `rounds` of them and its own.
+    """
+    policy = policies.cut_point(counter="chars4", cache_points={"min_rounds": 6})
+    timeline = await opened(MemoryStore(), policy=policy)
+    await timeline.append(*turn(), prompt(), *(block for n in range(rounds) for block in exchange(f"c{n}")))
+    context = await timeline.render()
+    entries = context.neutral.entries
+    assert {point.kind: entries[point.index].path.split(":")[1] for point in context.cache_points} == points
+
+
+@pytest.mark.shows("002-35", "002-36", "R-002-2")
+async def test_the_next_load_begins_at_the_latest_summary(tmp_path: Path) -> None:
+    """Covered blocks are read by their path in this turn and later; a new process loads none of them."""
+    async with open_store(tmp_path / "a.db") as store:
+        timeline = await opened(store, policy=keeping(400), summarizer=Scribe())
+        await timeline.append(*EARLIER, *turn(300, asked=100))
+        await timeline.compact()
+        assert (await timeline.read("ar:turn_1.assistant.completion")).text == words(2_000)
+    async with open_store(tmp_path / "a.db") as store:
+        again = await opened(store, policy=keeping(400))
+        assert shown(await again.render()) == ["conv.range.summary", "user.prompt", "assistant.completion"]
+        loaded = [event.version for event in (await store.load_window("c")).events]
+        assert min(loaded) == 6  # the opening is version 1, the covered blocks are 2 to 5
+        assert (await again.read("ar:turn_1.assistant.completion")).text == words(2_000)
+
+
+@pytest.mark.shows("R-002-8")
+async def test_as_first_shipped_it_hides_290_seconds_after_the_last_call() -> None:
+    """300 seconds less 10, two turns intact; nothing a second earlier."""
+    hiding = {"unit": "turns", "intact": 2, "files": 2, "old": 10, "ttl": 300, "grace": -10}
+    policy = policies.cut_point(counter="chars4", keep_recent=0.7, hiding=hiding, max_tokens=20_000)
+    for seconds, decided in ((289, []), (290, ["hidden"])):
+        timeline = await opened(MemoryStore(), policy=policy)
+        for number in range(4):
+            await timeline.append(prompt(), *exchange(f"c{number}", 900), answer())
+        await timeline.record_model_call(Usage(input_tokens=9), model="m", started_at=AT, now=AT)
+        context = await timeline.render(now=after(seconds))
+        assert [taken.kind for taken in context.decisions] == decided
+    assert [block.path for block in context.blocks if block.state == "hidden"] == [
+        "tc:turn_1.c0.result",
+        "tc:turn_2.c1.result",
+    ]
+
+
+# A turn that is split again
+
+
+async def split_twice(*, earlier: list[Block]) -> Timeline:
+    """Return a conversation whose newest turn has a follow-up and a steer, and was split by two compactions."""
+    timeline = await opened(MemoryStore(), policy=keeping(400), summarizer=Scribe())
+    await timeline.append(*earlier, prompt(text="Build it.", turn_id="t"), *exchange("a", 2_000, turn_id="t"))
+    await timeline.append(UserPrompt(text="Use SQLite, not a server.", turn_id="t"), *exchange("b", 2_000))
+    await timeline.append(UserPrompt(text="Stop after the tests.", turn_id="t"), *exchange("d", 400))
+    await timeline.compact()
+    await timeline.append(UserPrompt(text="And no mocks.", turn_id="t"), *exchange("e", 2_000), *exchange("f", 400))
+    await timeline.compact()
+    return timeline
+
+
+@pytest.mark.shows("002-60")
+@pytest.mark.parametrize("earlier", [[], [*turn(2_000)]])
+async def test_a_turn_that_is_split_again_keeps_every_prompt_of_its_user_verbatim(earlier: list[Block]) -> None:
+    """The prompt, the follow-ups and the steers; the summarizer is not asked about them."""
+    timeline = await split_twice(earlier=earlier)
+    context = await timeline.render()
+    assert [entry.text for entry in context.neutral.entries if entry.type == "user.prompt"] == [
+        "Build it.",
+        "Use SQLite, not a server.",
+        "Stop after the tests.",
+        "And no mocks.",
+    ]
+    assert timeline.window.rounds == 2
+    reopened = await opened(timeline._store, policy=keeping(400))
+    assert (await reopened.render()).fingerprint == context.fingerprint
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("002-61")
+@pytest.mark.parametrize("earlier", [[], [*turn(2_000)]])
+async def test_its_order_is_prompt_checkpoint_newest_steps(earlier: list[Block]) -> None:
+    """The first prompt, the summary with what the turn did so far, the follow-ups, the steps since; in every format."""
+    timeline = await split_twice(earlier=earlier)
+    context = await timeline.render()
+    assert shown(context) == [
+        "user.prompt",
+        "conv.range.summary.2",
+        "user.prompt.2",
+        "user.prompt.3",
+        "user.prompt.4",
+        *("f.call", "f.result"),
+    ]
+    assert [block.path.split(".", 1)[1] for block in context.blocks] == shown(context)
+    told = json.dumps(context.to_anthropic()["messages"])
+    assert told.index("Build it.") < told.index("turn_prefix 2") < told.index("no mocks") < told.index('"f"')
+    assert ("history" in told) is bool(earlier)
+
+
+@pytest.mark.shows("002-61")
+async def test_once_the_turn_is_over_its_summary_comes_first_again() -> None:
+    """Prompt and checkpoint become history, and nothing stands before the summary."""
+    timeline = await split_twice(earlier=[])
+    await timeline.append(*turn(2_000), *turn(300, asked=100))
+    await timeline.compact()
+    assert shown(await timeline.render()) == ["conv.range.summary", "user.prompt", "assistant.completion"]
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("002-60")
+async def test_follow_ups_beyond_the_carried_share_are_summarised() -> None:
+    """An application that puts everything into one turn: the first, the newest, and as many before it as fit, stay."""
+    scribe = Scribe()
+    policy = policies.cut_point(counter="chars4", max_tokens=4_000)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=scribe)
+    for number in range(200):
+        await timeline.append(UserPrompt(text=f"Wish {number}: " + words(27), turn_id="t"), answer(30, turn_id="t"))
+        context = await timeline.render()
+    carried = [block for block in context.blocks if block.state == "carried"]
+    assert carried[0].path == "ar:t.user.prompt"
+    assert 10 < len(carried) <= 0.15 * 4_000 / 30 + 2
+    assert sum(block.tokens for block in carried) <= 0.15 * 4_000 + 2 * 30
+    asked = {block.text.split(":")[0] for request in scribe.asked for block in request.blocks}
+    assert "Wish 0" not in asked
+    assert "Wish 1" in asked
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("002-45", "002-61")
+async def test_a_turn_that_is_split_for_the_first_time_has_its_summary_in_front() -> None:
+    """As the design draws it: the summary of all before the cut, then what is left of the turn."""
+    timeline = await opened(MemoryStore(), policy=keeping(400), summarizer=Scribe())
+    await timeline.append(*turn(2_000), prompt(), *exchange("a", 2_000), *exchange("b", 400))
+    await timeline.compact()
+    assert shown(await timeline.render(system=SYSTEM)) == ["conv.range.summary", "user.prompt", "b.call", "b.result"]

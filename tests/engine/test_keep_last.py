@@ -1,0 +1,467 @@
+"""Seed 001 through the public API: what counts, when a compaction is due, what stays, and what a model is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.providers.script import Answer
+from tests.providers.server import FakeProvider
+from tests.providers.summarizing import SUMMARIZERS
+from tests.scenes import Scribe, answer, call, exchange, opened, payloads_of, prompt, result, turn
+from timeline import Timeline, compact_messages, open_store, policies
+from timeline.blocks import (
+    AssistantCompletion,
+    Attachment,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
+from timeline.errors import CompactionRefused
+from timeline.store.memory import MemoryStore
+from timeline.summarizers import CallableSummarizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from timeline.blocks import Block
+
+SYSTEM: Final = "You are an agent."
+TASK: Final = "Build a flashcard app"
+
+
+async def tokens_of(*blocks: Block) -> int:
+    """Return what a conversation of these blocks costs under the design, the system prompt not included."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    await timeline.append(*blocks)
+    return (await timeline.render()).account.messages
+
+
+def talk(count: int, characters: int = 4_000) -> list[Block]:
+    """Return messages of user and assistant in turn."""
+    return [
+        UserPrompt(text="q" * characters) if n % 2 == 0 else AssistantCompletion(text="a" * characters)
+        for n in range(count)
+    ]
+
+
+def shown(timeline: Timeline) -> list[str]:
+    """Return what of each path comes behind its turn."""
+    return [item.block.path.split(".", 1)[1] for item in timeline.window.items]
+
+
+# What counts
+
+
+@pytest.mark.shows("001-1", "001-3", "001-56", "R-001-1", "R-001-3")
+@pytest.mark.parametrize(
+    ("characters", "tokens"), [(1, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3), (13, 4), (4_001, 1_001)]
+)
+async def test_a_message_is_a_quarter_of_its_characters_rounded_up_and_two(characters: int, tokens: int) -> None:
+    """Never below a quarter: five characters are two tokens, and a message two more."""
+    assert await tokens_of(UserPrompt(text="x" * characters)) == tokens + 2
+    assert tokens * 4 >= characters
+
+
+@pytest.mark.shows("001-1", "R-001-1")
+async def test_a_system_prompt_is_counted_by_the_same_rule() -> None:
+    """Seventeen characters are five tokens."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    await timeline.append(prompt())
+    assert (await timeline.render(system=SYSTEM)).account.fixed.system == 5
+
+
+@pytest.mark.shows("001-2", "R-001-2")
+async def test_what_has_no_text_costs_its_message_alone() -> None:
+    """An attachment that is a picture only, beside a prompt of one token."""
+    picture = Attachment(mime="image/png", data=[{"type": "text", "text": "bytes"}])
+    assert await tokens_of(UserPrompt(text="look"), picture) == 1 + 0 + 2
+    assert await tokens_of(UserPrompt(text="look"), AssistantCompletion()) == 1 + 2 + 0 + 2
+
+
+@pytest.mark.shows("001-3", "001-4", "001-5", "R-001-4")
+async def test_a_response_of_several_parts_is_one_message() -> None:
+    """Text, two calls with their names and arguments as JSON: each part rounded up, two tokens for the message."""
+    calls = [ToolCall(call_id=c, name="run", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
+    said = AssistantCompletion(text="hello", response_id="m")
+    results = [ToolResult(call_id=c, text="ok") for c in "pq"]
+    # run{"a":"x","b":1} has 18 characters, "ok" with its quotes has 4
+    assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 5 + 5 + 2) + 2 * (1 + 2)
+
+
+@pytest.mark.shows("001-6", "R-001-4")
+@pytest.mark.parametrize(
+    ("text", "as_json"),
+    [("abcd", '"abcd"'), ("a\nb\nc\nd", '"a\\nb\\nc\\nd"'), ('{"a": 1}', '"{\\"a\\": 1}"'), ("", '""')],
+)
+async def test_a_result_counts_as_its_json_string(text: str, as_json: str) -> None:
+    """Quotes and escapes included: four characters are six, and two tokens."""
+    without = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c"))
+    told = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c", text=text))
+    assert told - without == -(-len(as_json) // 4) - 1  # an empty result is two characters: one token
+
+
+@pytest.mark.shows("001-4")
+async def test_every_kind_of_content_is_in_the_account() -> None:
+    """Prompts, completions, calls and results, each with its message's two tokens."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    await timeline.append(prompt(10), Reasoning(text="abcd" * 3), answer(20), call("c", "run"), result("c", 30))
+    account = (await timeline.render()).account
+    assert account.by_category == {
+        "prompts": 10 + 2,
+        "reasoning": 3 + 2,
+        "completions": 20,
+        "calls": 2,
+        "results": 31 + 2,  # 120 characters and two quotes
+    }
+    assert account.messages == sum(account.by_category.values())
+
+
+# When it is due
+
+
+@pytest.mark.shows("001-8", "001-13", "R-001-5")
+@pytest.mark.parametrize(("more", "due"), [(0, False), (1, True)])
+async def test_it_is_due_from_93600_tokens_on(more: int, *, due: bool) -> None:
+    """System prompt of five tokens and twelve messages: at 93,599 all is sent, at 93,600 it is compacted."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    left = 93_599 - 5 - 12 * 2 - 11 * 7_000
+    await timeline.append(*talk(11, 28_000), UserPrompt(text="q" * 4 * (left + more)))
+    context = await timeline.render(system=SYSTEM)
+    assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])
+    if not due:
+        assert context.account.fixed.system + context.account.messages == 93_599
+
+
+@pytest.mark.shows("001-12", "001-51", "R-001-6", "R-001-10")
+@pytest.mark.parametrize(
+    ("system", "count", "covered"),
+    [
+        (SYSTEM, 10, None),  # eleven with the system prompt
+        (SYSTEM, 11, 1),
+        (None, 10, None),
+        (None, 11, None),  # eleven, the first of which stands in for the system prompt
+        (None, 12, 1),
+    ],
+)
+async def test_at_most_eleven_messages_are_never_compacted(system: str | None, count: int, covered: int | None) -> None:
+    """The system prompt is one of them; without one the first message is kept in its place. Due from 12,000 tokens."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=26_000), summarizer=Scribe())
+    await timeline.append(*talk(2, 16_000), *talk(count - 2, 2_800))
+    context = await timeline.render(system=system)
+    assert context.account.over_trigger is (covered is None)
+    rounds = await payloads_of(timeline._store, "compaction.completed")
+    assert [completed.covered_blocks for completed in rounds] == ([] if covered is None else [covered])
+
+
+@pytest.mark.shows("001-14", "001-19", "R-001-10")
+async def test_without_a_system_prompt_the_first_message_stays_in_front() -> None:
+    """As the design's list has it: first message, summary, the newest ten; in the next round too."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=scribe)
+    await timeline.append(UserPrompt(text=TASK), *talk(20))
+    await timeline.compact()
+    first, summary, *rest = (await timeline.render()).neutral.entries
+    assert (first.text, summary.text, len(rest)) == (TASK, "## Session Summary (Round 1)\n\nhistory 1", 10)
+    assert TASK not in [block.text for block in scribe.asked[0].blocks]
+    await timeline.append(*talk(6))
+    await timeline.compact()
+    first, summary, *rest = (await timeline.render()).neutral.entries
+    assert (first.text, summary.text, len(rest)) == (TASK, "## Session Summary (Round 2)\n\nhistory 2", 10)
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("001-12", "001-14", "R-001-6")
+async def test_a_plain_list_of_messages_follows_the_same_rule() -> None:
+    """Eleven messages come back as they are; of twelve the first and the newest ten stay."""
+    sizes = [12_000, 16_000, *[2_800] * 10]
+    messages: list[Any] = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": "m" * size} for n, size in enumerate(sizes)
+    ]
+    policy = policies.keep_last(max_tokens=26_000)
+    assert (await compact_messages(messages[:11], policy, summarizer=Scribe())).messages == messages[:11]
+    done = await compact_messages(messages, policy, summarizer=Scribe())
+    told = [str(message["content"]) for message in done.messages]
+    assert (len(told[0]), "## Session Summary (Round 1)" in told[1]) == (12_000, True)
+    assert [len(text) for text in told[2:]] == [2_800] * 10
+
+
+# What stays
+
+
+@pytest.mark.shows("001-15", "001-16", "001-49", "001-57", "R-001-9")
+@pytest.mark.parametrize(
+    ("keep", "first"),
+    [(1, "c4.call"), (2, "c4.call"), (3, "c3.call"), (4, "c3.call"), (5, "c2.call"), (6, "c2.call"), (9, None)],
+)
+async def test_the_boundary_counts_messages_and_moves_back_from_a_result(keep: int, first: str | None) -> None:
+    """Four pairs behind a prompt: an odd boundary is a result, whose call is kept too, so one message more stays."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=keep), summarizer=Scribe())
+    await timeline.render(system=SYSTEM)
+    await timeline.append(prompt(100), *(block for n in range(1, 5) for block in exchange(f"c{n}", 1_000)))
+    if first is None:
+        with pytest.raises(CompactionRefused) as refused:
+            await timeline.compact()
+        assert refused.value.reason == "nothing_to_cover"
+        return
+    await timeline.compact()
+    assert shown(timeline)[0] == "conv.range.summary"
+    assert shown(timeline)[1] == first
+    assert len(shown(timeline)) - 1 == keep + keep % 2
+
+
+@pytest.mark.shows("001-16", "R-001-9")
+async def test_parallel_results_keep_the_one_call_message_that_made_them() -> None:
+    """Three results at the boundary go back as far as the response that called."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=Scribe())
+    await timeline.render(system=SYSTEM)
+    calls = [call(f"p{n}", response_id="m") for n in range(3)]
+    await timeline.append(*turn(400), *turn(400), *calls, *(result(f"p{n}", 40) for n in range(3)))
+    await timeline.compact()
+    assert shown(timeline)[1:] == [f"p{n}.{kind}" for kind in ("call", "result") for n in range(3)]
+
+
+@pytest.mark.shows("001-18", "001-39", "R-001-19")
+async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again() -> None:
+    """Nothing came since: the compaction is refused, and the round stays."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    await timeline.render(system=SYSTEM)
+    await timeline.append(*talk(30))
+    await timeline.compact()
+    before = shown(timeline)
+    with pytest.raises(CompactionRefused) as refused:
+        await timeline.compact()
+    assert refused.value.reason == "nothing_to_cover"
+    assert (shown(timeline), timeline.window.rounds) == (before, 1)
+
+
+@pytest.mark.shows("001-66")
+async def test_a_compaction_that_frees_less_than_a_tenth_is_refused() -> None:
+    """Two messages of twelve that are small: the design would ask a model for them at every step."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=26_000), summarizer=scribe)
+    await timeline.append(*talk(2, 2_000), *talk(10, 4_800))
+    context = await timeline.render(system=SYSTEM)
+    assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "no_progress")]
+    assert (len(context.neutral.entries), scribe.asked, timeline.window.rounds) == (12, [], 0)
+
+
+# What a model is asked
+
+EXPECTED: Final = """\
+## Previous Summary
+None - this is the first compaction round.
+
+## Original User Task
+Build a flashcard app
+
+## Messages to Summarize
+[0] USER:
+Build a flashcard app
+
+---
+
+[1] ASSISTANT:
+I'll start
+[Tool: Read({"path":"a.ts"})]
+
+---
+
+[2] TOOL:
+[Result: %s...]
+
+---
+
+[3] ASSISTANT:
+%s
+[...truncated...]
+"""
+
+
+async def asked_of_a_model(*blocks: Block, rounds: int = 1) -> list[str]:
+    """Return the prompts that a model gets for so many compactions of a conversation that keeps two messages."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return f"### Original Task\n{TASK}\n\n### Current State\n- Working on: round {len(prompts)}"
+
+    summarizer = CallableSummarizer(model, window_tokens=100_000)
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
+    await timeline.render(system=SYSTEM)
+    for _ in range(rounds):
+        await timeline.append(*blocks, *turn(4_000), *turn(10))
+        await timeline.compact()
+    return prompts
+
+
+@pytest.mark.shows(
+    "001-17",
+    "001-21",
+    "001-30",
+    "001-31",
+    "001-32",
+    "001-33",
+    "001-34",
+    "001-41",
+    "001-46",
+    "R-001-16",
+    "R-001-17",
+    "R-001-18",
+)
+async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
+    """Numbered from 0 under their role, a huge result in 500 characters, a long message in 2,000, `---` between."""
+    blocks: list[Block] = [
+        UserPrompt(text=TASK),
+        AssistantCompletion(text="I'll start", response_id="m"),
+        ToolCall(call_id="c", name="Read", arguments={"path": "a.ts"}, response_id="m"),
+        ToolResult(call_id="c", name="Read", text="x" * 12_000),
+        AssistantCompletion(text="y" * 2_001, response_id="n"),
+    ]
+    [told] = await asked_of_a_model(*blocks)
+    assert EXPECTED % ("x" * 500, "y" * 2_000) in told
+
+
+@pytest.mark.shows(
+    "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
+)
+async def test_a_model_is_asked_for_the_designs_sections() -> None:
+    """Headings and columns in their order, 800 tokens, no code blocks, errors only where there were any."""
+    [told] = await asked_of_a_model(UserPrompt(text=TASK))
+    wanted = [
+        "Your summary replaces the messages below",
+        "Be thorough but concise",
+        "## Session Summary (Round 1)",
+        "### Original Task\n[the user's original request, verbatim]",
+        "### Completed Work\n| File/Component | Action | Description |\n|----------------|--------|-------------|\n",
+        "### Key Technical Decisions",
+        "### Current State\n- Working on: ",
+        "- Last completed: ",
+        "### Pending Work\n- [ ] ",
+        "### Errors & Resolutions\n- [error → resolution; leave this section out unless there were errors]",
+        "- At most 800 tokens.",
+        "- Tables and bullet points, for density.",
+        "- Exact file paths.",
+        "- No code blocks, unless one is absolutely critical.",
+        "- Where there is a previous summary, integrate its content and do not repeat it.",
+    ]
+    places = [told.find(text) for text in wanted]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "incorporates context" not in told
+
+
+@pytest.mark.shows("001-30", "001-36", "001-37", "001-40", "001-44", "R-001-14")
+async def test_the_third_round_is_given_the_second_summary_and_asked_for_the_line_about_two() -> None:
+    """The previous summary goes in whole, and not as a message."""
+    *_, told = await asked_of_a_model(UserPrompt(text=TASK), rounds=3)
+    assert f"## Previous Summary\n### Original Task\n{TASK}\n\n### Current State\n- Working on: round 2\n" in told
+    assert "## Session Summary (Round 3)" in told
+    assert "End with this line:\nThis summary incorporates context from 2 previous compaction rounds.\n" in told
+    assert "Session Summary" not in told.split("## Messages to Summarize")[1]
+
+
+@pytest.mark.shows("001-27", "001-28", "R-001-12", "R-001-13")
+async def test_the_summarizer_is_allowed_1000_tokens_at_a_temperature_of_0_3() -> None:
+    """Both come with the request; a model's answer of 1,200 tokens is cut to 1,000."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=scribe)
+    await timeline.append(*talk(30))
+    await timeline.compact()
+    [request] = scribe.asked
+    assert (request.max_tokens, request.temperature) == (1_000, 0.3)
+
+    async def model(_: str) -> str:
+        return "word. " * 800
+
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=CallableSummarizer(model))
+    await timeline.append(*talk(30))
+    await timeline.compact()
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert 900 < completed.tokens <= 1_000 + 8  # the heading is the form's
+
+
+@pytest.mark.shows("001-28", "001-63", "R-001-13", "R-001-23")
+@pytest.mark.parametrize("wire", list(SUMMARIZERS))
+async def test_the_temperature_is_sent_to_the_model(wire: str) -> None:
+    """One request, whichever provider is asked; another policy's request names none."""
+    for policy, temperature in ((policies.keep_last(), 0.3), (policies.keep_ratio(), None)):
+        with FakeProvider("### Original Task\nBuild it") as provider:
+            timeline = await opened(MemoryStore(), policy=policy, summarizer=SUMMARIZERS[wire](provider))
+            await timeline.append(*talk(30))
+            await timeline.compact()
+        [asked] = provider.asked
+        assert {**asked.body, **asked.body.get("generationConfig", {})}.get("temperature") == temperature
+
+
+@pytest.mark.shows("001-28")
+@pytest.mark.parametrize("wire", list(SUMMARIZERS))
+async def test_a_temperature_of_the_applications_own_goes_before_the_policys(wire: str) -> None:
+    """Who calls the model knows it best."""
+    with FakeProvider("### Original Task\nBuild it") as provider:
+        summarizer = SUMMARIZERS[wire](provider, temperature=0.0)
+        timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=summarizer)
+        await timeline.append(*talk(30))
+        await timeline.compact()
+    [asked] = provider.asked
+    assert {**asked.body, **asked.body.get("generationConfig", {})}["temperature"] == 0.0
+
+
+@pytest.mark.shows("001-67")
+async def test_the_agents_own_model_may_write_the_summary() -> None:
+    """Seed 001 asks the model of the agent; here the caller names it, and the summary says which it was."""
+    with FakeProvider(Answer("### Original Task\nBuild it")) as provider:
+        summarizer = SUMMARIZERS["anthropic"](provider)
+        timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=summarizer)
+        await timeline.append(*talk(30))
+        await timeline.compact()
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert (completed.written_by.summarizer, completed.written_by.model) == ("anthropic", "small-1")
+    assert provider.asked[0].body["model"] == "small-1"
+
+
+# What is recorded, and loaded again
+
+
+@pytest.mark.shows("001-38", "001-52", "001-65", "R-001-20")
+async def test_the_event_names_what_is_covered_and_the_next_load_leaves_it_out(tmp_path: Path) -> None:
+    """Round, tokens before and after, summary, covered versions; a second process gets the list that is left."""
+    async with open_store(tmp_path / "a.db") as store:
+        timeline = await opened(store, policy=policies.keep_last(), summarizer=Scribe())
+        await timeline.render(system=SYSTEM)
+        await timeline.append(*talk(30))
+        versions = [item.version for item in timeline.window.items]
+        await timeline.compact()
+        [completed] = await payloads_of(store, "compaction.completed")
+    assert (completed.round, completed.before_tokens, completed.after_tokens) == (1, 30 * 1_002, 10 * 1_002 + 10 + 2)
+    assert completed.block.text == "## Session Summary (Round 1)\n\nhistory 1"
+    assert completed.covers.ranges == ((versions[0], versions[19]),)
+    async with open_store(tmp_path / "a.db") as store:
+        again = await opened(store, policy=policies.keep_last())
+        assert [item.version for item in again.window.items if not item.is_summary] == versions[20:]
+        assert len((await again.render(system=SYSTEM)).neutral.entries) == 11
+
+
+# The hook for an agent's step
+
+
+@pytest.mark.shows("001-11", "001-54", "R-001-25")
+async def test_the_step_hook_compacts_from_the_threshold_on_and_not_before() -> None:
+    """Ten messages come back as they are; thirty above the threshold come back as summary and ten."""
+    policy = policies.keep_last(max_tokens=36_000)  # due from 20,000 tokens on
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    hook = timeline.step_hook("openai_chat")
+    messages: list[Any] = [{"role": "system", "content": SYSTEM}]
+    for n in range(19):
+        messages.append({"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "m" * 4_000})
+        sent = (await hook.prepare_step(messages=messages))["messages"]
+        assert [message["content"] for message in sent] == [message["content"] for message in messages]
+    messages.append({"role": "assistant", "content": "19 " + "m" * 4_000})
+    sent = (await hook.prepare_step(messages=messages))["messages"]
+    assert [str(message["content"]).split()[0] for message in sent if message["role"] != "system"][-10:] == [
+        str(n) for n in range(10, 20)
+    ]
+    assert any("## Session Summary (Round 1)" in str(message["content"]) for message in sent)
+    assert timeline.window.rounds == 1
