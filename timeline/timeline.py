@@ -974,7 +974,8 @@ class Timeline(TimelineView):
             now: time of the undo.
 
         Raises:
-            UndoUnavailable: no such compaction is in force, or its originals are gone.
+            UndoUnavailable: no such compaction is in force, or its originals are lost.
+            HistoryUnavailable: `timeline scavenge` removed its originals.
             CompactionCovered: a later compaction covers it, and ``cascade`` is False.
             InvalidArgument: ``version`` is not a version.
 
@@ -1003,6 +1004,8 @@ class Timeline(TimelineView):
         try:
             return await self._log.revert(choose, at=at, policy=self.policy.hash())
         except HistoryUnavailable as gone:
+            if gone.scavenged:
+                raise
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
             raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
 

@@ -24,7 +24,7 @@ from timeline.events import (
 from timeline.events.other_payloads import CompactionBoundary
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
-from timeline.log.history import fold_history, load_fold
+from timeline.log.history import base_fold, fold_history, load_fold, reverted_versions
 from timeline.planning.summary_requests import summary_due
 from timeline.projection.project import Projector
 
@@ -44,7 +44,8 @@ _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevea
 class VerifyReport(Frozen):
     """The result of a verification: figures, and for each invariant how often it is broken; ``ok`` if none is.
 
-    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant.
+    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant. ``scavenged``
+    is the number of events that `timeline scavenge` removed; ``blocks`` and ``compactions`` are those that are left.
     """
 
     ok: bool
@@ -63,10 +64,14 @@ class VerifyReport(Frozen):
     prefix: int
     unverifiable: dict[str, int]
     problems: tuple[str, ...]
+    scavenged: int = 0
 
 
 async def verify(store: EventStore, conversation: str) -> VerifyReport:
     """Check a conversation against all invariants, and report what is broken.
+
+    Where history was scavenged, the check goes on from the snapshot that was kept then. Contexts recorded before it,
+    removed or not, are unverifiable for the reason ``retention``.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -74,13 +79,24 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
     info = await store.info(conversation)
     renders: dict[int, list[ContextRendered]] = {}
     check = _Check(conversation)
+    removed = await store.scavenged(conversation)
+    check.scavenged, check.first_version = sum(removed.values()), info.first_version
+    if gone := removed.get("context.rendered"):
+        check.too_old(gone)
     try:
+        if removed:
+            await check.go_on_from_base(store)
         async for event in store.read(conversation, types=["context.rendered"]):
             if isinstance(event.payload, ContextRendered):
-                renders.setdefault(event.payload.version, []).append(event.payload)
+                if event.payload.version < check.fold.version:
+                    check.too_old(1)
+                else:
+                    renders.setdefault(event.payload.version, []).append(event.payload)
         recorded = [r for answers in renders.values() for r in answers]
         values = check.values(await recorded_values(store, recorded))
-        async for event in store.read(conversation):
+        for rendered in renders.get(check.fold.version, ()):
+            check.render(rendered, values)
+        async for event in store.read(conversation, after=check.fold.version):
             if isinstance(event.payload, CompactionReverted):
                 # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
                 check.fold = await fold_history(
@@ -112,6 +128,8 @@ class _Check:
         self.taken_back: set[int] = set()
         self.compacted_at: set[int] = set()
         self.renders = 0
+        self.scavenged = 0
+        self.first_version = 1
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
 
@@ -121,6 +139,28 @@ class _Check:
         for hash_ in values.keys() - sound.keys():
             self.problem("checksum", f"the stored value {hash_} does not match its hash")
         return sound
+
+    async def go_on_from_base(self, store: EventStore) -> None:
+        """Begin behind the newest base: with its window, the paths in use, and the compactions that were undone."""
+        conversation = self.fold.conversation
+        self.taken_back = await reverted_versions(store, conversation)
+        self.fold = await base_fold(store, conversation)
+        paths = await store.paths_taken(conversation, [""])
+        async for event in store.read(conversation):
+            block = appended_block(event.payload)
+            if event.version > self.fold.version:
+                paths.discard("" if block is None else block.path)
+                continue
+            if block is not None:
+                self.blocks[event.version] = block.path
+            if isinstance(event.payload, CompactionCompleted):
+                self.compacted_at.add(event.version)
+        self.paths = paths
+
+    def too_old(self, contexts: int) -> None:
+        """Count contexts that were recorded before the base."""
+        self.renders += contexts
+        self.unverifiable["retention"] = self.unverifiable.get("retention", 0) + contexts
 
     def problem(self, invariant: str, text: str) -> None:
         """Count a broken invariant; keep its text, up to 50 of them."""
@@ -154,7 +194,7 @@ class _Check:
             self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
         if isinstance(payload, BlocksHidden):
             for replacement in payload.blocks:
-                if replacement.version not in self.blocks:
+                if replacement.version not in self.blocks and replacement.version >= self.first_version:
                     self.problem("recall", f"a replacement names version {replacement.version}, which holds no block")
 
     def _compaction(self, before: Window, payload: CompactionCompleted) -> None:
@@ -260,6 +300,7 @@ class _Check:
             events=self.fold.version,
             blocks=len(self.blocks),
             renders=self.renders,
+            scavenged=self.scavenged,
             compactions=len(self.compacted_at),
             unverifiable=self.unverifiable,
             problems=tuple(self.problems),

@@ -35,6 +35,7 @@ from timeline.events.other_payloads import (
     ContextOverflowed,
     HookFailed,
     PrefixChanged,
+    RetentionSet,
     StageApproved,
     StageEntered,
     StageRewound,
@@ -71,6 +72,7 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         ModelCalled,
         ContextRendered,
         ContextOverflowed,
+        RetentionSet,
         PrefixChanged,
         ToolsChanged,
     )

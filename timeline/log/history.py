@@ -42,12 +42,21 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
     """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
 
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
+    Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
     async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
         if type(block) is UserPrompt and block.text.strip():
-            return block.text
+            return block.text if await _is_whole(store, conversation, event.version) else None
     return None
+
+
+async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:
+    """Return whether no event up to a version was scavenged."""
+    if (await store.info(conversation)).first_version == 1:
+        return True
+    there = [event.version async for event in store.read(conversation, until=until)]
+    return len(there) == until
 
 
 async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
@@ -64,6 +73,8 @@ async def fold_history(
 ) -> Fold:
     """Fold a conversation from its first version up to ``until``, as it was then.
 
+    Where history was scavenged, it is folded from the snapshot that was kept then.
+
     Args:
         store: where it lives.
         conversation: its id.
@@ -74,13 +85,45 @@ async def fold_history(
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: versions are missing.
     """
-    fold = Fold(conversation, {*without, *await reverted_versions(store, conversation, until)})
-    async for event in store.read(conversation, until=until):
+    reverted = {*without, *await reverted_versions(store, conversation, until)}
+    fold = await base_fold(store, conversation, until=until, without=reverted)
+    if any(version <= fold.version for version in without):
+        raise await _scavenged(store, conversation, min(without))
+    async for event in store.read(conversation, after=fold.version, until=until):
         if event.version != fold.version + 1:
-            last = (await store.info(conversation)).version
-            raise HistoryUnavailable(conversation, fold.version + 1, event.version, last)
+            info = await store.info(conversation)
+            if event.version <= info.first_version:
+                raise await _scavenged(store, conversation, until or fold.version + 1)
+            raise HistoryUnavailable(conversation, fold.version + 1, event.version, info.version)
         fold.apply(event.version, event.at, event.payload)
     return fold
+
+
+async def base_fold(
+    store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
+) -> Fold:
+    """Return the fold that the readable log goes on from: empty, or that of the newest kept snapshot up to a version.
+
+    Args:
+        store: where it lives.
+        conversation: its id.
+        until: the last version that is wanted.
+        without: versions of the compactions that are taken back later.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    base = await store.load_base(conversation, until)
+    if base is None or base.snapshot is None:
+        return Fold(conversation, without)
+    return restore(conversation, base.snapshot, base.events, without)
+
+
+async def _scavenged(store: EventStore, conversation: str, version: int) -> HistoryUnavailable:
+    """Return the error for a version that cannot be folded since history was scavenged."""
+    base = await base_fold(store, conversation)
+    last = (await store.info(conversation)).version
+    return HistoryUnavailable(conversation, version, max(1, base.version), last, scavenged=True)
 
 
 async def check_version(store: EventStore, conversation: str, version: int) -> None:
@@ -104,6 +147,8 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     """
     await check_version(store, conversation, version)
     fold = await fold_history(store, conversation, until=version)
+    if fold.version != version and version < (await store.info(conversation)).first_version:
+        raise await _scavenged(store, conversation, version)
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold
