@@ -374,7 +374,7 @@ class MemoryStore(QueryMixin):
         self._check_open()
         twin = deepcopy(self)
         removals = {id_: await twin.remove(id_, most=len(self._all) + 1) for id_ in conversations}
-        values, value_size = await twin.remove_values()
+        values, value_size = await twin.remove_values() if conversations else (0, 0)
         before, after = await twin.shrink() or (self._size(), self._size())
         return Rehearsal(removals, values, value_size, before, after)
 

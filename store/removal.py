@@ -40,7 +40,7 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     limited_by = None if fork is None or fork[1] < base else fork[0]
     # An undo behind the snapshot, without one of its own, can only be folded from version 1.
     if snapshot is None or newest_undo > snapshot.version:
-        return Bounds(first, 0, frozenset(), limited_by)
+        return Bounds(first, 0, frozenset(), None)
     last = min(snapshot.window_start - 1, snapshot.version)
     return Bounds(first, last if last >= first else 0, frozenset(snapshot.blocks), limited_by)
 

@@ -77,6 +77,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         ).fetchall()
         gone = rows[:most]
         if gone:
+            _note_size(connection)
             _keep_base(connection, log.key, within, snapshot)
             _blank(connection, log.key, gone)
     return Removal(
@@ -114,7 +115,11 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[tuple[int, int, 
     for position, _, payload in rows:
         forget_text(connection, key, position, payload)
     connection.executemany(statements.BLANK, [(position,) for position, _, _ in rows])
-    connection.execute(statements.SET, (_DUE, "due"))
+
+
+def _note_size(connection: sqlite3.Connection) -> None:
+    """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
+    connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
 
 
 def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -132,9 +137,9 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
         named |= _named(connection, statements.NAMING_EVENTS, until)
         named |= _named(connection, statements.NAMING_SNAPSHOTS)
         gone = [(hash_, size) for hash_, size in connection.execute(statements.SIZES_OF_VALUES) if hash_ not in named]
-        connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])
         if gone:
-            connection.execute(statements.SET, (_DUE, "due"))
+            _note_size(connection)
+        connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])
     return len(gone), sum(size for _, size in gone)
 
 
@@ -149,9 +154,9 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
         StoreLocked: another connection still reads from the write-ahead log.
         sqlite3.Error: the database failed; it is as it was.
     """
-    if connection.execute(statements.SETTING, (_DUE,)).fetchone() is None:
+    due = connection.execute(statements.SETTING, (_DUE,)).fetchone()
+    if due is None:
         return None
-    before = size_of(connection)
     if connection.execute(statements.IS_INDEXED).fetchone()[0]:
         connection.execute(statements.MERGE_INDEX)
     # On disk: the copy that this makes is as large as what stays of the database.
@@ -160,7 +165,7 @@ def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None
     _empty_log(connection, where)
     connection.execute(statements.UNSET, (_DUE,))
     _empty_log(connection, where)
-    return before, size_of(connection)
+    return int(due[0]), size_of(connection)
 
 
 def _empty_log(connection: sqlite3.Connection, where: str) -> None:
@@ -183,7 +188,7 @@ def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: st
     """Remove everything that may be removed, on a copy of the database that is thrown away; return what it came to."""
     before = size_of(copy)
     removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
-    values, value_size = remove_values(copy)
+    values, value_size = remove_values(copy) if conversations else (0, 0)
     _, after = shrink(copy, where) or (before, before)
     return Rehearsal(removals, values, value_size, before, after)
 

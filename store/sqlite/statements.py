@@ -190,6 +190,7 @@ SIZES_OF_VALUES: Final = "SELECT hash, length(CAST(text AS BLOB)) FROM stored_va
 DROP_VALUE: Final = "DELETE FROM stored_values WHERE hash = ?"
 SETTING: Final = "SELECT value FROM settings WHERE name = ?"
 SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
+SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
 UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 # --- digests ------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
     from timeline.fold.window import Window
-    from timeline.ports import EventStore
+    from timeline.ports import ConversationInfo, EventStore
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
@@ -77,23 +77,10 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
         ConversationNotFound: there is no such conversation.
     """
     info = await store.info(conversation)
-    renders: dict[int, list[ContextRendered]] = {}
     check = _Check(conversation)
-    removed = await store.scavenged(conversation)
-    check.scavenged, check.first_version = sum(removed.values()), info.first_version
-    if gone := removed.get("context.rendered"):
-        check.too_old(gone)
     try:
-        if removed:
-            await check.go_on_from_base(store)
-        async for event in store.read(conversation, types=["context.rendered"]):
-            if isinstance(event.payload, ContextRendered):
-                if event.payload.version < check.fold.version:
-                    check.too_old(1)
-                else:
-                    renders.setdefault(event.payload.version, []).append(event.payload)
-        recorded = [r for answers in renders.values() for r in answers]
-        values = check.values(await recorded_values(store, recorded))
+        await check.go_on_from_base(store, info)
+        renders, values = await check.recorded(store)
         for rendered in renders.get(check.fold.version, ()):
             check.render(rendered, values)
         async for event in store.read(conversation, after=check.fold.version):
@@ -140,8 +127,27 @@ class _Check:
             self.problem("checksum", f"the stored value {hash_} does not match its hash")
         return sound
 
-    async def go_on_from_base(self, store: EventStore) -> None:
-        """Begin behind the newest base: with its window, the paths in use, and the compactions that were undone."""
+    async def recorded(self, store: EventStore) -> tuple[dict[int, list[ContextRendered]], dict[str, str]]:
+        """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
+        renders: dict[int, list[ContextRendered]] = {}
+        async for event in store.read(self.fold.conversation, types=["context.rendered"]):
+            if not isinstance(event.payload, ContextRendered):
+                continue
+            if event.payload.version < self.fold.version:
+                self.too_old(1)
+            else:
+                renders.setdefault(event.payload.version, []).append(event.payload)
+        contexts = [rendered for some in renders.values() for rendered in some]
+        return renders, self.values(await recorded_values(store, contexts))
+
+    async def go_on_from_base(self, store: EventStore, info: ConversationInfo) -> None:
+        """Where history was scavenged, begin behind the newest base: with its window, and what is left before it."""
+        removed = await store.scavenged(info.id)
+        if not removed:
+            return
+        self.scavenged, self.first_version = sum(removed.values()), info.first_version
+        if contexts := removed.get("context.rendered", 0):
+            self.too_old(contexts)
         conversation = self.fold.conversation
         self.taken_back = await reverted_versions(store, conversation)
         self.fold = await base_fold(store, conversation)

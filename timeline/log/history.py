@@ -88,7 +88,7 @@ async def fold_history(
     reverted = {*without, *await reverted_versions(store, conversation, until)}
     fold = await base_fold(store, conversation, until=until, without=reverted)
     if any(version <= fold.version for version in without):
-        raise await _scavenged(store, conversation, min(without))
+        raise await _scavenged(store, conversation, (await store.info(conversation)).first_version - 1)
     async for event in store.read(conversation, after=fold.version, until=until):
         if event.version != fold.version + 1:
             info = await store.info(conversation)
