@@ -42,7 +42,17 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     if snapshot is None or newest_undo > snapshot.version:
         return Bounds(first, 0, frozenset(), None)
     last = min(snapshot.window_start - 1, snapshot.version)
-    return Bounds(first, last if last >= first else 0, frozenset(snapshot.blocks), limited_by)
+    return Bounds(first, last if last >= first else 0, _needed(snapshot), limited_by)
+
+
+def _needed(snapshot: Snapshot) -> frozenset[int]:
+    """Return the versions of the events that a snapshot names: its blocks, and the newest recorded context.
+
+    The context says under which policy the conversation was rendered last, for those that open it without one.
+    """
+    rendered = snapshot.state.get("rendered")
+    version = rendered[0] if isinstance(rendered, list) and rendered else None
+    return frozenset(snapshot.blocks) | ({version} if isinstance(version, int) else set())
 
 
 def named_in(texts: Iterable[str]) -> Iterator[str]:

@@ -113,9 +113,7 @@ class BaseRow(Stored, table=True):
 
 
 class SettingRow(Stored, table=True):
-    """A setting of the store: its ``retention``; whose ``turn`` it is to scavenge; the size of the
-    file when it was scavenged, as long as a ``shrink`` is due.
-    """
+    """A setting of the store: its ``retention``, the ``turn`` to scavenge, and the size while a ``shrink`` is due."""
 
     __tablename__: ClassVar[Any] = "settings"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}

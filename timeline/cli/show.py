@@ -125,7 +125,7 @@ class _Tree:
     """The tree of one conversation."""
 
     def __init__(self, listing: Listing, points: dict[int, str]) -> None:
-        self._window, self._rows = listing.window, listing.rows
+        self._window, self._rows, self._scavenged = listing.window, listing.rows, listing.scavenged
         self._points = points
         self._sizes = Counter(row.turn_id for row in listing.rows if row.path is not None)
         self._prompts: dict[str, str] = {}
@@ -142,6 +142,8 @@ class _Tree:
         write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
         start = f"starts at version {window.window_start}"
         write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
+        if self._scavenged:
+            write(paint(f"{counted(self._scavenged, 'event', 'events')} before the window were scavenged", dim=True))
         write()
 
     def folded(self) -> Iterator[Node]:

@@ -16,8 +16,9 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping
 
+    from timeline.events import Event
     from timeline.ports import EventStore
 
 
@@ -89,14 +90,31 @@ async def fold_history(
     fold = await base_fold(store, conversation, until=until, without=reverted)
     if any(version <= fold.version for version in without):
         raise await _scavenged(store, conversation, (await store.info(conversation)).first_version - 1)
-    async for event in store.read(conversation, after=fold.version, until=until):
-        if event.version != fold.version + 1:
+    async for _ in read_folding(store, conversation, fold, after=fold.version, until=until):
+        pass
+    return fold
+
+
+async def read_folding(
+    store: EventStore, conversation: str, fold: Fold, *, after: int = 0, until: int | None = None
+) -> AsyncIterator[Event]:
+    """Read events, and fold those that the fold does not have yet; events before it may be missing.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: events behind the fold are missing.
+    """
+    async for event in store.read(conversation, after=after, until=until):
+        if event.version > fold.version + 1:
             info = await store.info(conversation)
-            if event.version <= info.first_version:
+            if fold.version + 1 < info.first_version:
                 raise await _scavenged(store, conversation, until or fold.version + 1)
             raise HistoryUnavailable(conversation, fold.version + 1, event.version, info.version)
-        fold.apply(event.version, event.at, event.payload)
-    return fold
+        if event.version > fold.version:
+            fold.apply(event.version, event.at, event.payload)
+        yield event
+    if until is not None and fold.version < until < (await store.info(conversation)).first_version:
+        raise await _scavenged(store, conversation, until)
 
 
 async def base_fold(
@@ -147,8 +165,6 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
     """
     await check_version(store, conversation, version)
     fold = await fold_history(store, conversation, until=version)
-    if fold.version != version and version < (await store.info(conversation)).first_version:
-        raise await _scavenged(store, conversation, version)
     if fold.version != version:  # its newest events were lost
         raise HistoryUnavailable(conversation, version, 1, fold.version)
     return fold
