@@ -149,9 +149,10 @@ class Scavenging(Protocol):
 
     Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: behind the last version
     that a fork shares with it, before the start of its window, and not behind its snapshot. Of these stay the events
-    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path, type and time of a removed event stay, so
-    that they remain taken; its payload, checksum, turn and tokens are gone, and so are its words in the search index.
-    Nothing is removed where an undo came behind the snapshot without a new one.
+    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path,
+    type and time of a removed event stay, so that they remain taken; its payload, checksum, turn and tokens are gone,
+    and so are its words in the search index. Nothing is removed where an undo came behind the snapshot without a new
+    one.
 
     The first step also keeps the snapshot as a *base* (`load_base`), from which the log can be folded from then on.
     """
