@@ -183,7 +183,7 @@ async def scavenge(
 async def _ids(store: EventStore, conversations: Iterable[str] | None) -> list[str]:
     if conversations is None:
         return [info.id async for info in store.conversations()]
-    return list(dict.fromkeys(conversations))
+    return [(await store.info(id_)).id for id_ in dict.fromkeys(conversations)]
 
 
 def _found(conversation: str, reason: Stays, removal: Removal) -> ScavengedConversation:
