@@ -201,7 +201,7 @@ async def test_contexts_recorded_before_are_unverifiable_and_later_ones_are_rebu
 
 async def test_the_policy_that_was_put_in_force_survives(store: MemoryStore) -> None:
     """Its event and its text stay, however long ago it was, for those that open the conversation without one."""
-    policy = policies.keep_ratio(max_tokens=4_000)
+    policy = POLICY
     timeline = await Timeline.open(store, "cards")
     await timeline.use_policy(policy)
     await timeline.set_retention("window")

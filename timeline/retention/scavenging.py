@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 STEP: Final = 500
 """Events of one step: some ten milliseconds in which no append of this process is written."""
-TURN: Final = timedelta(seconds=10)
+TURN: Final = timedelta(seconds=5)
 """How long a turn lasts unless it is renewed; a runner that was killed keeps others out for so long."""
-_RENEWED_AFTER: Final = 3.0
+_RENEWED_AFTER: Final = 1.5
 _PAUSE: Final = 0.1
 
 
