@@ -21,7 +21,7 @@ from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
 from .failures import checked_page, closed
 from .queries import QueryMixin
-from .removal import Bounds, bounds, named_in
+from .removal import Bounds, bounds, named_in, type_left
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
@@ -111,7 +111,8 @@ class _Log:
     def blank(self, version: int) -> Row:
         """Remove the content of an event; return what is left of its row."""
         place = version - self.base - 1
-        self.rows[place] = (*self.rows[place][:6], "", "")
+        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
+        self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
         return self.rows[place]
 
     def keep_base(self, within: Bounds) -> None:

@@ -17,6 +17,16 @@ _HASH: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """A sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
 
 
+OTHER_SCAVENGED: Final = "scavenged"
+"""Type of a removed event that is neither an appended block, a recorded context nor a model call."""
+_TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
+
+
+def type_left(type_: str) -> str:
+    """Return the type of a removed event."""
+    return type_ if type_ in _TYPES_KEPT else OTHER_SCAVENGED
+
+
 class Bounds(NamedTuple):
     """The versions that may be removed, ``first`` to ``last``, without those of ``kept``; none where ``last`` is 0."""
 

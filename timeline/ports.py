@@ -149,10 +149,10 @@ class Scavenging(Protocol):
 
     Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: behind the last version
     that a fork shares with it, before the start of its window, and not behind its snapshot. Of these stay the events
-    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path,
-    type and time of a removed event stay, so that they remain taken; its payload, checksum, turn and tokens are gone,
-    and so are its words in the search index. Nothing is removed where an undo came behind the snapshot without a new
-    one.
+    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path
+    and time of a removed event stay, so that they remain taken, and its type, if it is a frequent one; its payload,
+    checksum, turn and tokens are gone, and so are its words in the search index. Nothing is removed where an undo came
+    behind the snapshot without a new one.
 
     The first step also keeps the snapshot as a *base* (`load_base`), from which the log can be folded from then on.
     """
@@ -205,7 +205,9 @@ class Scavenging(Protocol):
         ...
 
     async def scavenged(self, conversation: str) -> dict[str, int]:
-        """Return how many of a conversation's events were removed, by type; those of a shared past are counted too.
+        """Return how many of a conversation's events were removed; those of a shared past are counted too.
+
+        By type: ``block.appended``, ``context.rendered``, ``model.called``, and ``scavenged`` for all others.
 
         Raises:
             ConversationNotFound: there is no such conversation.

@@ -135,8 +135,9 @@ def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
     named = _named(connection, statements.NAMING_EVENTS, 0)
     with _set(connection, "secure_delete", "ON"), _transaction(connection):
         named |= _named(connection, statements.NAMING_EVENTS, until)
-        named |= _named(connection, statements.NAMING_SNAPSHOTS)
-        gone = [(hash_, size) for hash_, size in connection.execute(statements.SIZES_OF_VALUES) if hash_ not in named]
+        named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
+        sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
+        gone = [(hash_, size) for hash_, size in sizes if hash_ not in named]
         if gone:
             _note_size(connection)
         connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])

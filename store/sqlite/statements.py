@@ -16,6 +16,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ..removal import OTHER_SCAVENGED
+
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
 """Condition of the partial index of files."""
 RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
@@ -101,12 +103,11 @@ PAGE_OF_TYPES: Final = (
 PAGE_OF_RARE_TYPES: Final = (
     f"SELECT {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
     f" WHERE conversation = ? AND version > ? AND version <= ? AND type IN {_LISTED} AND {RARE_WHERE}"
-    " AND checksum <> '' ORDER BY version LIMIT ?) CROSS JOIN events AS e ON e.position = found ORDER BY e.version"
+    " ORDER BY version LIMIT ?) CROSS JOIN events AS e ON e.position = found ORDER BY e.version"
 )
 BY_VERSION: Final = (
     f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.version = wanted.value AND e.version <= l.last"
-    f"{_THERE}"
 )
 BY_PATH: Final = (
     f"{_LINEAGE}SELECT l.id, {EVENT} FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
@@ -134,8 +135,7 @@ PAGE_OF_ALL_OF_TYPES: Final = (
 )
 PAGE_OF_ALL_OF_RARE_TYPES: Final = (
     f"SELECT c.id, {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare"
-    f" WHERE position > ? AND type IN {_LISTED} AND {RARE_WHERE}"
-    " AND checksum <> '' ORDER BY position LIMIT ?)"
+    f" WHERE position > ? AND type IN {_LISTED} AND {RARE_WHERE} ORDER BY position LIMIT ?)"
     " CROSS JOIN events AS e ON e.position = found CROSS JOIN conversations AS c ON c.key = e.conversation"
     " ORDER BY e.position"
 )
@@ -171,22 +171,29 @@ TO_REMOVE: Final = (
     "SELECT position, version, payload FROM events WHERE conversation = ? AND version > ? AND version <= ?"
     f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
 )
-BLANK: Final = "UPDATE events SET payload = '', checksum = '', turn_id = NULL, tokens = NULL WHERE position = ?"
+BLANK: Final = (
+    "UPDATE events SET payload = '', checksum = '', turn_id = NULL, tokens = NULL,"
+    f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
+)
+"""A rare event gets another type, so that the indexes of rare events find none that is not there."""
 NEWEST_SCAVENGED: Final = (
     f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
     f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
 )
 COUNT_SCAVENGED: Final = (
-    f"{_LINEAGE}SELECT e.type, count(*) FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_scavenged"
-    f" ON e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE} GROUP BY e.type"
+    "SELECT type, count(*) FROM events INDEXED BY events_scavenged"
+    f" WHERE conversation = ? AND version <= ? AND {SCAVENGED_WHERE} GROUP BY type"
 )
 NEWEST_BASE: Final = (
     f"{_LINEAGE}SELECT b.body, b.checksum FROM lineage AS l CROSS JOIN bases AS b"
     " ON b.conversation = l.key AND b.version <= l.last AND b.version <= ? ORDER BY b.version DESC LIMIT 1"
 )
 NAMING_EVENTS: Final = "SELECT payload FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
-NAMING_SNAPSHOTS: Final = "SELECT body FROM snapshots UNION ALL SELECT body FROM bases"
-SIZES_OF_VALUES: Final = "SELECT hash, length(CAST(text AS BLOB)) FROM stored_values"
+NAMING_SNAPSHOTS: Final = (
+    "SELECT body FROM snapshots WHERE conversation > ? UNION ALL SELECT body FROM bases WHERE conversation > ?"
+)
+SIZES_OF_VALUES: Final = "SELECT hash, length(CAST(text AS BLOB)) FROM stored_values WHERE hash > ?"
+"""These three read whole tables, once a run: the texts to remove are those that none of them names."""
 DROP_VALUE: Final = "DELETE FROM stored_values WHERE hash = ?"
 SETTING: Final = "SELECT value FROM settings WHERE name = ?"
 SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"

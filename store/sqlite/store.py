@@ -10,6 +10,7 @@ import asyncio
 import json
 import sqlite3
 import warnings
+from collections import Counter
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -197,7 +198,8 @@ class SQLiteStore(QueryMixin):
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
         wanted = json.dumps(sorted(set(versions)))
-        rows = await self._rows(statements.BY_VERSION, conversation, wanted)
+        found = await self._rows(statements.BY_VERSION, conversation, wanted)
+        rows = [row for row in found if row[-1]]  # a scavenged event has no checksum
         return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
 
     async def find(self, conversation: str, path: str) -> Event | None:
@@ -349,8 +351,10 @@ class SQLiteStore(QueryMixin):
 
     async def scavenged(self, conversation: str) -> dict[str, int]:
         """Return how many of a conversation's events were removed, by type."""
-        await self._key(conversation)
-        return {row[0]: row[1] for row in await self._rows(statements.COUNT_SCAVENGED, conversation)}
+        counts: Counter[str] = Counter()
+        for part in await self._lineage(conversation):
+            counts.update(dict(await self._rows(statements.COUNT_SCAVENGED, part.key, part.last)))
+        return dict(counts)
 
     async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
         """Read the newest base up to a version, with its events; see `Scavenging.load_base`."""

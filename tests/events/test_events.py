@@ -54,6 +54,7 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "model.called",
         "policy.changed",
         "prefix.changed",
+        "retention.set",
         "stage.approved",
         "stage.entered",
         "stage.rewound",

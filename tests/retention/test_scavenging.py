@@ -289,7 +289,7 @@ async def test_a_budget_of_no_time_begins_nothing(store: MemoryStore) -> None:
     assert (report.done, report.events) == (False, 0)
     for wrong in ({"events": 0}, {"seconds": 0}, {"seconds": float("nan")}):
         with pytest.raises(InvalidArgument):
-            Budget(**wrong)  # type: ignore[arg-type]
+            Budget(**wrong)
 
 
 async def test_an_unknown_conversation_is_said_to_be(store: MemoryStore) -> None:
