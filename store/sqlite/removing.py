@@ -31,6 +31,8 @@ _KEPT: Final = json.dumps(sorted(KEPT_TYPES))
 _DUE: Final = "shrink"
 _TURN: Final = "turn"
 RETENTION: Final = "retention"
+_NAMED: Final = {("secure_delete", 2): "FAST"}
+"""Values that SQLite reads by name only."""
 _EVENTS_AT_ONCE: Final = 5_000
 """Events of a step of a rehearsal; nobody waits for its transactions."""
 
@@ -54,7 +56,7 @@ def _set(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[No
     try:
         yield
     finally:
-        connection.execute(f"PRAGMA {pragma} = {before}")
+        connection.execute(f"PRAGMA {pragma} = {_NAMED.get((pragma, before), before)}")
 
 
 def remove(connection: sqlite3.Connection, conversation: str, after: int, most: int, where: str) -> Removal:

@@ -8,6 +8,7 @@ import pytest
 
 from timeline import policies
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import (
     ContextUnavailable,
     ConversationNotFound,
@@ -340,3 +341,34 @@ async def test_several_thousand_events_go_in_bounded_steps(tmp_path: Path) -> No
             f"Meanwhile {number}." for number in range(20)
         )
         assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("turns", [30, 41])
+async def test_a_loop_that_hands_out_its_whole_list_goes_on_after_a_scavenge(store: MemoryStore, turns: int) -> None:
+    """A new process takes nothing for new that was in the log once, and misses nothing that is new."""
+    messages: list[dict[str, str]] = []
+    for number in range(turns):
+        messages += [
+            {"role": "user", "content": f"Write card {number % 5}. " + "Say more. " * 40},
+            {"role": "assistant", "content": "Done. " * 60},
+        ]
+        timeline = await Timeline.open(store, "cards", policy=POLICY, summarizer=_Told())
+        hook = timeline.step_hook("openai_chat", system="You write cards.")
+        await hook.prepare_step(messages=messages)
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events > 0
+    for again in (False, True):
+        version = timeline.version
+        if not again:
+            messages.append({"role": "user", "content": "And another one."})
+        timeline = await Timeline.open(store, "cards", policy=POLICY, summarizer=_Told())
+        await timeline.step_hook("openai_chat", system="You write cards.").prepare_step(messages=messages)
+        new = [event async for event in store.read("cards", after=version, types=["block.appended"])]
+        assert len(new) == (0 if again else 1)
+        assert timeline.window.items[-1].block.text == "And another one."
+    follower = timeline.list_follower()
+    kinds = {"user": UserPrompt, "assistant": AssistantCompletion}
+    said = [[kinds[message["role"]](text=message["content"])] for message in messages]
+    for last in ("One more.", "And the last."):
+        said.append([UserPrompt(text=last)])
+        assert [block.text for block in await follower.take(said)] == [last]
