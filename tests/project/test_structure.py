@@ -38,7 +38,7 @@ PICTURE = {
     "view": "vocabulary fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
-    "sync": "vocabulary fold policy projection agent view timeline message_lists re-exports",
+    "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
     "portable": "vocabulary importers fold planning log timeline",
     "integrations": f"{ENGINE} agent timeline sync re-exports",
     "lab": f"{ENGINE} importers engine timeline portable re-exports",

@@ -372,3 +372,15 @@ async def test_a_loop_that_hands_out_its_whole_list_goes_on_after_a_scavenge(sto
     for last in ("One more.", "And the last."):
         said.append([UserPrompt(text=last)])
         assert [block.text for block in await follower.take(said)] == [last]
+
+
+async def test_a_timeline_that_fell_behind_what_was_scavenged_catches_up(store: MemoryStore) -> None:
+    """It was open before the events that went were appended, and ends with the same window as every other."""
+    behind = await Timeline.open(store, "cards", policy=POLICY)
+    timeline = await worked(store)
+    await timeline.set_retention("window")
+    await scavenge(store)
+    await behind.catch_up()
+    assert behind.window == timeline.window
+    await behind.append({"type": "user.prompt", "text": "And now?"})
+    assert (await behind.verify()).ok

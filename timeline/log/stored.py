@@ -224,11 +224,15 @@ class StoredLog:
         self._fold = fold
 
     async def _follow(self) -> None:
+        fold = self._fold
         try:
-            async for event in self._store.read(self._fold.conversation, after=self._fold.version):
-                self._fold.apply(event.version, event.at, event.payload)
+            async for event in self._store.read(fold.conversation, after=fold.version):
+                if event.version != fold.version + 1:  # what came next was compacted, and scavenged since
+                    self._fold = await load_fold(self._store, fold.conversation)
+                    return
+                fold.apply(event.version, event.at, event.payload)
         except HistoryNeeded:
-            self._fold = await load_fold(self._store, self._fold.conversation)
+            self._fold = await load_fold(self._store, fold.conversation)
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:
