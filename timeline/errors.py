@@ -14,7 +14,7 @@ TimelineError
 ├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
-├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
+├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version, or it was scavenged
 ├── ContextNotFound (LookupError)        no recorded context of that name
 ├── ContextUnavailable                   a recorded context cannot be built again
 ├── StoreError
@@ -24,6 +24,7 @@ TimelineError
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
 │   ├── StoreMoved                       the database file was swapped while it was open
+│   ├── ScavengeInProgress               another process is removing history from the store
 │   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
 │       ├── NotAStore                    the file is something else
