@@ -95,6 +95,25 @@ def check_fork(fork: ForkPoint, parent_version: int) -> None:
         raise HistoryUnavailable(fork.parent, fork.version, 1, parent_version)
 
 
+def check_snapshot(batch: Batch, first: int, version: int, newest_scavenged: int) -> None:
+    """Check that the events that a snapshot needs are there: those from the start of its window on.
+
+    It is asked where a log has scavenged events: an undo, or a fork, may have read them before they were removed.
+
+    Args:
+        batch: the append; without a snapshot, a fork's window begins at version 1.
+        first: the first version from which on all events are there.
+        version: the last version of the log, or of what a fork shares with its parent.
+        newest_scavenged: the highest version up to ``version`` that was scavenged.
+
+    Raises:
+        HistoryUnavailable: some were scavenged.
+    """
+    start = 1 if batch.snapshot is None else batch.snapshot.window_start
+    if start <= newest_scavenged:
+        raise HistoryUnavailable(batch.conversation, start, first, version, scavenged=True)
+
+
 def repetition(batch: Batch, log: LogHead, after: int) -> Appended:
     """Answer an append that ``expected`` puts before the end of the log: it is a repetition, or it is too late.
 
@@ -136,7 +155,8 @@ def _found(batch: Batch, log: LogHead, after: int) -> Appended | None:
     if [id_ for id_, _, _ in stored] != batch.ids:
         return None
     for version, (draft, (id_, checksum, _)) in enumerate(zip(batch.drafts, stored, strict=True), after + 1):
-        if draft.checksum(batch.conversation, version) != checksum:
+        # A scavenged event has no checksum: its id and its place are all that is left to compare.
+        if checksum and draft.checksum(batch.conversation, version) != checksum:
             raise DuplicateEvent(
                 batch.conversation, id_, f"is in the log already, at version {version}, as another event"
             )

@@ -298,12 +298,12 @@ def decode(conversation: str, row: Row, where: str) -> Event:
 
 
 def decode_info(row: Row, where: str) -> ConversationInfo:
-    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at, base)``.
+    """Read ``(key, id, version, window_start, title, parent, created_at, updated_at, base, first_version)``.
 
     Raises:
         StoreCorrupt: a column holds an invalid value.
     """
-    _, id_, version, window_start, title, parent, created_at, updated_at, base = row
+    _, id_, version, window_start, title, parent, created_at, updated_at, base, first_version = row
     try:
         return ConversationInfo(
             id=id_,
@@ -314,6 +314,7 @@ def decode_info(row: Row, where: str) -> ConversationInfo:
             title=title,
             parent=None if parent is None else ParentLink.model_validate_json(parent),
             base=base,
+            first_version=first_version,
         )
     except ValueError as error:
         raise StoreCorrupt(f"{where}: the row of conversation {id_!r} is damaged: {_first_line(error)}.") from None

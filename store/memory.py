@@ -6,28 +6,33 @@ and it places appends by the same rules.
 
 from __future__ import annotations
 
+from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from timeline.errors import ConversationNotFound
+from timeline.errors import ConversationNotFound, HistoryUnavailable
 from timeline.frozen import sha256_hex
-from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.ports import KEPT_TYPES, Appended, ConversationInfo, Expected, Rehearsal, Removal, Snapshot, StoredWindow
 
 from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
 from .failures import checked_page, closed
 from .queries import QueryMixin
+from .removal import Bounds, bounds, named_in, type_left
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
     from types import TracebackType
     from uuid import UUID
 
     from timeline.events import Event, NewEvent
+    from timeline.events.other_payloads import Retention
     from timeline.queries import Found, StoredDigest
 
     from .codec import Batch, Row, SnapshotDraft
@@ -52,7 +57,9 @@ class _Log:
     window_start: int = 1
     parent: _Log | None = None
     base: int = 0
+    first_version: int = 1
     snapshot: SnapshotDraft | None = None
+    bases: dict[int, SnapshotDraft] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
@@ -82,9 +89,9 @@ class _Log:
             yield log, last
 
     def read(self, after: int, until: int) -> Iterator[tuple[str, Row]]:
-        """Return the rows of ``after < version <= until``, each with its conversation."""
+        """Return the rows of ``after < version <= until`` that were not scavenged, each with its conversation."""
         for log, last in reversed(list(self.lineage())):
-            yield from ((log.id, row) for row in log.own(after, min(until, last)))
+            yield from ((log.id, row) for row in log.own(after, min(until, last)) if row[7])
 
     def at_path(self, path: str) -> tuple[str, Row] | None:
         for log, last in self.lineage():
@@ -93,9 +100,28 @@ class _Log:
         return None
 
     def info(self) -> ConversationInfo:
-        times = (self.created_at, self.updated_at)
-        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link, *times, self.base)
-        return decode_info(row, _WHERE)
+        row = (0, self.id, self.version, self.window_start, self.title, self.parent_link)
+        return decode_info((*row, self.created_at, self.updated_at, self.base, self.first_version), _WHERE)
+
+    def scavenged(self, until: int) -> list[Row]:
+        """Return the scavenged rows up to a version, shared ones included."""
+        parts = ((log, min(until, last)) for log, last in self.lineage())
+        return [row for log, last in parts for row in log.own(0, last) if not row[7]]
+
+    def blank(self, version: int) -> Row:
+        """Remove the content of an event; return what is left of its row."""
+        place = version - self.base - 1
+        position, _, event_id, type_, schema_version, at, _, _ = self.rows[place]
+        self.rows[place] = (position, version, event_id, type_left(type_), schema_version, at, "", "")
+        return self.rows[place]
+
+    def keep_base(self, within: Bounds) -> None:
+        """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
+        if self.snapshot is not None:
+            newest = self.snapshot.version
+            self.bases = {v: s for v, s in self.bases.items() if not within.first - 1 <= v < newest}
+            self.bases.setdefault(newest, self.snapshot)
+            self.first_version = max(self.first_version, within.last + 1)
 
 
 def _reverted(log: _Log) -> dict[int, int]:
@@ -109,6 +135,10 @@ def _reverted(log: _Log) -> dict[int, int]:
     return reverted
 
 
+def _decoded(log: _Log, draft: SnapshotDraft | None) -> Snapshot | None:
+    return None if draft is None else decode_snapshot(log.id, draft.body, sha256_hex(draft.body), _WHERE)
+
+
 class MemoryStore(QueryMixin):
     """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun."""
 
@@ -118,6 +148,10 @@ class MemoryStore(QueryMixin):
         self._order: list[_Log] = []
         self._all: list[tuple[str, Row]] = []
         self._values: dict[str, str] = {}
+        self._retention: Retention = "keep"
+        self._turn: tuple[str, datetime] | None = None
+        self._removed = 0
+        """Bytes that were removed since the last `shrink`."""
         self._closed = False
 
     async def append(
@@ -141,6 +175,10 @@ class MemoryStore(QueryMixin):
         if batch.fork is not None and conversation not in self._logs:
             log.parent, log.base = self._logs.get(batch.fork.parent), batch.fork.version
             append_rules.check_fork(batch.fork, 0 if log.parent is None else log.parent.version)
+            log.first_version = max((row[1] for row in log.scavenged(log.base)), default=0) + 1
+        if log.first_version > 1 and (batch.snapshot is not None or log.version == log.base):
+            newest = max((row[1] for row in log.scavenged(log.version)), default=0)
+            append_rules.check_snapshot(batch, log.first_version, log.version, newest)
         return append_rules.collision(batch, log) or self._write(batch, log)
 
     def _write(self, batch: Batch, log: _Log) -> Appended:
@@ -190,6 +228,8 @@ class MemoryStore(QueryMixin):
         self._check_open()
         log = self._logs.get(conversation)
         found = None if log is None else log.at_path(path)
+        if log is not None and found is not None and not found[1][7]:
+            raise HistoryUnavailable(conversation, found[1][1], log.first_version, log.version, scavenged=True)
         return None if found is None else decode(*found, _WHERE)
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
@@ -209,8 +249,7 @@ class MemoryStore(QueryMixin):
     async def load_window(self, conversation: str) -> StoredWindow:
         """Read the state that a running agent needs; see `EventStore.load_window`."""
         log = self._log(conversation)
-        draft, start = log.snapshot, log.window_start
-        snapshot = None if draft is None else decode_snapshot(conversation, draft.body, sha256_hex(draft.body), _WHERE)
+        snapshot, start = _decoded(log, log.snapshot), log.window_start
         carried = () if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
         rows = [pair for v in carried for pair in log.read(v - 1, v)] + list(log.read(start - 1, log.version))
         return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
@@ -230,7 +269,7 @@ class MemoryStore(QueryMixin):
         """Iterate over the events of all conversations with ``position > after``, by position."""
         # A live iterator: events appended while it runs are read too, as from a database.
         rest = islice(self._all, min(max(0, after), len(self._all)), None)
-        pairs = ((id_, row) for id_, row in rest if types is None or row[3] in types)
+        pairs = ((id_, row) for id_, row in rest if row[7] and (types is None or row[3] in types))
         for conversation, row in self._paged(pairs, page):
             yield decode(conversation, row, _WHERE)
 
@@ -271,7 +310,100 @@ class MemoryStore(QueryMixin):
     def _unredacted(self) -> Iterator[tuple[str, Row]]:
         redactions = ((id_, row) for id_, row in self._all if row[3] == "block.redacted")
         gone = {(id_, redacted_version(row[6])) for id_, row in redactions}
-        return ((id_, row) for id_, row in self._all if (id_, row[1]) not in gone)
+        return ((id_, row) for id_, row in self._all if row[7] and (id_, row[1]) not in gone)
+
+    async def retention(self) -> Retention:
+        """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
+        self._check_open()
+        return self._retention
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Set what holds for conversations that have no setting of their own."""
+        self._check_open()
+        self._retention = retention
+
+    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+        """Remove at most ``most`` events behind version ``after``; see `Scavenging.remove`."""
+        log = self._log(conversation)
+        within = self._bounds(log)
+        rows = [
+            row
+            for row in log.own(max(after, within.first - 1), within.last)
+            if row[7] and row[3] not in KEPT_TYPES and row[1] not in within.kept
+        ]
+        gone = rows[:most]
+        if gone:
+            log.keep_base(within)
+        for row in gone:
+            self._all[row[0] - 1] = (conversation, log.blank(row[1]))
+        size = sum(len(row[6].encode()) for row in gone)
+        self._removed += size
+        reached = gone[-1][1] if gone else max(after, within.last)
+        return Removal(len(gone), size, reached, within.last, within.first, within.fork, len(rows) <= most)
+
+    def _bounds(self, log: _Log) -> Bounds:
+        forks = [(fork.base, fork.id) for fork in self._order if fork.parent is log]
+        base, id_ = max(forks, default=(0, ""))
+        undos = (row[1] for row in log.rows if row[3] == "compaction.reverted")
+        snapshot = _decoded(log, log.snapshot)
+        return bounds(snapshot, log.base, (id_, base) if forks else None, max(undos, default=0))
+
+    async def remove_values(self) -> tuple[int, int]:
+        """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
+        self._check_open()
+        named = set(named_in(row[6] for _, row in self._all if row[3] != "block.appended"))
+        for log in self._order:
+            named.update(named_in(draft.body for draft in (log.snapshot, *log.bases.values()) if draft is not None))
+        gone = {hash_: text for hash_, text in self._values.items() if hash_ not in named}
+        self._values = {hash_: text for hash_, text in self._values.items() if hash_ in named}
+        size = sum(len(text.encode()) for text in gone.values())
+        self._removed += size
+        return len(gone), size
+
+    async def shrink(self) -> tuple[int, int] | None:
+        """Return the bytes of payloads and texts before and after the removals since the last call."""
+        self._check_open()
+        size, removed = self._size(), self._removed
+        self._removed = 0
+        return (size + removed, size) if removed else None
+
+    def _size(self) -> int:
+        return sum(len(row[6].encode()) for _, row in self._all) + sum(len(v.encode()) for v in self._values.values())
+
+    async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
+        """Return what removing would do, found out on a copy; see `Scavenging.rehearse`."""
+        self._check_open()
+        twin = deepcopy(self)
+        removals = {id_: await twin.remove(id_, most=len(self._all) + 1) for id_ in conversations}
+        values, value_size = await twin.remove_values() if conversations else (0, 0)
+        before, after = await twin.shrink() or (self._size(), self._size())
+        return Rehearsal(removals, values, value_size, before, after)
+
+    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the turn to scavenge; see `Scavenging.take_turn`."""
+        self._check_open()
+        if self._turn is not None and self._turn[0] != runner and self._turn[1] > now:
+            return self._turn[1]
+        self._turn = (runner, until) if until > now else None
+        return None
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed, by type."""
+        log = self._log(conversation)
+        return dict(Counter(row[3] for row in log.scavenged(log.version)))
+
+    async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
+        """Read the newest base up to a version, with its events; see `Scavenging.load_base`."""
+        log = self._log(conversation)
+        end = log.version if until is None else min(until, log.version)
+        bases = {v: draft for part, last in log.lineage() for v, draft in part.bases.items() if v <= min(last, end)}
+        snapshot = _decoded(log, bases[max(bases)]) if bases else None
+        if snapshot is None:
+            return None
+        start = snapshot.window_start
+        carried = [pair for v in snapshot.blocks if v < start for pair in log.read(v - 1, v)]
+        rows = [*carried, *log.read(start - 1, snapshot.version)]
+        return StoredWindow(log.info(), snapshot, [decode(owner, row, _WHERE) for owner, row in rows])
 
     async def aclose(self) -> None:
         """Close the store and discard its content; a second call does nothing."""

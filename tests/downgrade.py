@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 def before_digest_rows(file: Path) -> None:
     """Make a store what the schema before the digests' rows made of it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        for table in ("digest_entries", "compactions", "search_progress", "identity"):
+        for table in ("digest_entries", "compactions", "search_progress", "identity", "bases", "settings"):
             connection.execute(f"DROP TABLE {table}")
+        for index in ("events_scavenged", "conversations_forks"):
+            connection.execute(f"DROP INDEX {index}")
+        connection.execute("ALTER TABLE conversations DROP COLUMN first_version")
         for index in ("events_rare", "events_rare_within"):
             connection.execute(f"DROP INDEX {index}")
             connection.execute(next(s for s in create.STATEMENTS if f"CREATE INDEX {index} " in s))

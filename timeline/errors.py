@@ -14,7 +14,7 @@ TimelineError
 ├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
-├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version
+├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version, or it was scavenged
 ├── ContextNotFound (LookupError)        no recorded context of that name
 ├── ContextUnavailable                   a recorded context cannot be built again
 ├── StoreError
@@ -24,6 +24,7 @@ TimelineError
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
 │   ├── StoreMoved                       the database file was swapped while it was open
+│   ├── ScavengeInProgress               another process is removing history from the store
 │   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
 │       ├── NotAStore                    the file is something else
@@ -212,16 +213,27 @@ class BlockProtected(TimelineError):
 
 
 class HistoryUnavailable(TimelineError, LookupError):
-    """The log holds only the versions from ``first_version`` to ``last_version``."""
+    """The log holds only the versions from ``first_version`` to ``last_version``.
 
-    def __init__(self, conversation: str, version: int, first_version: int, last_version: int) -> None:
+    ``scavenged`` is True where `timeline scavenge` removed what is missing.
+    """
+
+    def __init__(
+        self, conversation: str, version: int, first_version: int, last_version: int, *, scavenged: bool = False
+    ) -> None:
         self.conversation = conversation
         self.version = version
         self.first_version = first_version
         self.last_version = last_version
+        self.scavenged = scavenged
+        there_are = f"{first_version} to {last_version}"
         super().__init__(
-            f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
-            f"{first_version} to {last_version}. Name one of these."
+            f"Version {version} of conversation {conversation!r} was removed by `timeline scavenge`, and so was what "
+            f"is made of it. The versions {there_are} are there; look for earlier ones in a backup, or in an export "
+            "made before."
+            if scavenged
+            else f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
+            f"{there_are}. Name one of these."
         )
 
 
@@ -242,7 +254,7 @@ class ContextNotFound(TimelineError, LookupError):
 class ContextUnavailable(TimelineError):
     """A recorded context cannot be built again.
 
-    ``reason`` is ``projection``, ``unrecorded_prefix``, ``policy``, ``redacted`` or ``mismatch``.
+    ``reason`` is ``projection``, ``unrecorded_prefix``, ``policy``, ``redacted``, ``retention`` or ``mismatch``.
     """
 
     def __init__(self, version: int, reason: str) -> None:
@@ -256,12 +268,24 @@ _UNAVAILABLE: Final = {
     "unrecorded_prefix": "only hashes of its system prompt, tools or tail were kept; record contexts in full",
     "policy": "its policy is missing from the store, or was written by a later version of this library",
     "redacted": "a block that it showed was redacted, and left out when the log was exported",
+    "retention": "`timeline scavenge` removed events that it was made of; a backup or an export made before has them",
     "mismatch": "the rebuilt bytes differ from the recorded ones; `timeline verify` says more",
 }
 
 
 class StoreError(TimelineError):
     """The store could not do its work; no acknowledged event is lost."""
+
+
+class ScavengeInProgress(StoreError):
+    """Another process is scavenging the store; one does so at a time."""
+
+    def __init__(self, expires_at: str) -> None:
+        self.expires_at = expires_at
+        super().__init__(
+            f"Another process is scavenging this store; its turn lasts until {expires_at} and is renewed while it "
+            "works. Wait until it is done and try again."
+        )
 
 
 class ConversationNotFound(StoreError, LookupError):

@@ -19,7 +19,23 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Event, NewEvent, ParentLink
+    from timeline.events.other_payloads import Retention
     from timeline.usage import Usage
+
+
+KEPT_TYPES: Final = frozenset(
+    {
+        "conversation.opened",
+        "compaction.completed",
+        "compaction.reverted",
+        "policy.changed",
+        "policy.overridden",
+        "retention.set",
+        "block.redacted",
+    }
+)
+"""Types of events that are never scavenged: compactions with their digests, and what was decided about the conversation
+as a whole or about a block for good."""
 
 
 class Expected(Enum):
@@ -73,6 +89,8 @@ class ConversationInfo:
     title: str = ""
     parent: ParentLink | None = None
     base: int = 0
+    first_version: int = 1
+    """All events from this version on are there; some before it were scavenged. 1 where none was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +105,128 @@ class StoredWindow:
     events: Sequence[Event]
 
 
-class EventStore(Queries, Protocol):
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The outcome of one step of `Scavenging.remove`.
+
+    Attributes:
+        events: number of events that were removed.
+        size: bytes of their payloads, in UTF-8.
+        reached: the last version that this step looked at; the next step goes on behind it.
+        last: the last version that may be removed; 0 where nothing may be.
+        first: the lowest version that may be removed.
+        fork: the fork whose shared past ends right before ``first``; None without one.
+        done: whether nothing is left to remove up to ``last``.
+    """
+
+    events: int = 0
+    size: int = 0
+    reached: int = 0
+    last: int = 0
+    first: int = 1
+    fork: str | None = None
+    done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The outcome of `Scavenging.rehearse`: what removing would do.
+
+    Attributes:
+        removals: for each conversation all that would be removed of it.
+        values: number of content-addressed texts that would be removed; ``value_size`` are their bytes.
+        before: bytes of the store as it is, once its write-ahead log is in it; ``after`` those that would be left.
+    """
+
+    removals: Mapping[str, Removal]
+    values: int
+    value_size: int
+    before: int
+    after: int
+
+
+class Scavenging(Protocol):
+    """The part of a store that removes history, on request and never by itself; `timeline.retention` calls it.
+
+    Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: behind the last version
+    that a fork shares with it, before the start of its window, and not behind its snapshot. Of these stay the events
+    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path
+    and time of a removed event stay, so that they remain taken, and its type, if it is a frequent one; its payload,
+    checksum, turn and tokens are gone, and so are its words in the search index. Nothing is removed where an undo came
+    behind the snapshot without a new one.
+
+    The first step also keeps the snapshot as a *base* (`load_base`), from which the log can be folded from then on.
+    """
+
+    async def retention(self) -> Retention:
+        """Return the setting for conversations that have none of their own; ``keep`` in a new store."""
+        ...
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Set what holds for conversations that have no setting of their own."""
+        ...
+
+    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+        """Remove at most ``most`` events behind version ``after``, in one transaction; calling it again goes on.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+            StoreError: nothing was removed by this call.
+        """
+        ...
+
+    async def remove_values(self) -> tuple[int, int]:
+        """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
+        ...
+
+    async def shrink(self) -> tuple[int, int] | None:
+        """Give the removed bytes back, and leave no copy of them in the store's files.
+
+        Returns the store's size before and after; None where nothing was removed since the last time.
+
+        Raises:
+            StoreLocked: another connection reads or writes; try again.
+            StoreFull: there is no room for the copy that this takes; the store is as it was.
+        """
+        ...
+
+    async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
+        """Return what `remove` of these conversations, `remove_values` and `shrink` would do; the store stays as it is.
+
+        It is done on a copy that nobody else can open, so the figures are those of the real run.
+        """
+        ...
+
+    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Let one runner at a time scavenge: take or renew the turn, until a time.
+
+        A time that is not after ``now`` gives the turn back. Returns None, or the end of another runner's turn, which
+        goes on after ``now``.
+        """
+        ...
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed; those of a shared past are counted too.
+
+        By type: ``block.appended``, ``context.rendered``, ``model.called``, and ``scavenged`` for all others.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
+        """Read the newest base up to a version, with its events; None where the log folds from version 1.
+
+        A fork's base may be its parent's. ``snapshot`` is never None.
+
+        Raises:
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+
+class EventStore(Queries, Scavenging, Protocol):
     """An append-only store of conversations. `timeline.store.testing.StoreContract` is this docstring as tests.
 
     Every event of an append, its values and its snapshot are written in one transaction, or none is. Reads see whole
@@ -98,6 +237,8 @@ class EventStore(Queries, Protocol):
     that every version, range and path of the parent up to V means the same in the fork. Reads of the fork include the
     shared events, under the parent's name and checksum, and paths in use up to V are taken in the fork too. The fork
     never shows what the parent appends later. A parent may be a fork itself. Event ids are a conversation's own.
+
+    **Scavenged events** (`Scavenging`) are left out of every read; `find` raises for the path of one.
     """
 
     async def append(
@@ -120,7 +261,8 @@ class EventStore(Queries, Protocol):
             DuplicateEvent: the log holds some of the ids already, in another append or with other content.
             PathTaken: a block's path is in use in the conversation.
             ConversationNotFound: the append opens a fork of a conversation that does not exist.
-            HistoryUnavailable: the append opens a fork at a version that the parent does not hold.
+            HistoryUnavailable: the append opens a fork at a version that the parent does not hold, or comes with a
+                snapshot that needs events which were scavenged.
             StoreError: the database is locked, read-only, full, damaged or closed.
         """
         ...
@@ -149,7 +291,11 @@ class EventStore(Queries, Protocol):
         ...
 
     async def find(self, conversation: str, path: str) -> Event | None:
-        """Return the event that appended the block at a path, or None."""
+        """Return the event that appended the block at a path, or None.
+
+        Raises:
+            HistoryUnavailable: the event was scavenged.
+        """
         ...
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:

@@ -57,6 +57,7 @@ from timeline.events import (
     ModelCalled,
     ParentLink,
 )
+from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.dry_run import DryRunLog
@@ -70,6 +71,7 @@ from timeline.policy.model import Hiding, Policy
 from timeline.policy.steps import ClearToolOutputs
 from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.projection.diff import diff
+from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
 from timeline.wire.refusals import context_limit
 from timeline.wire.responses import calls_cut_off, read_response
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from timeline.agent.recall import RecallWire
     from timeline.audit.verify import VerifyReport
     from timeline.events import Payload
+    from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
     from timeline.projection.reports import TakenDecision
+    from timeline.retention.setting import Kept
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
     from timeline.wire.responses import ModelResponse
@@ -245,6 +249,56 @@ class Timeline(TimelineView):
         """
         checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
         await self._conversation.use_policy(policy, given(now))
+
+    async def retention(self) -> Kept:
+        """Return what the conversation is to keep: its own setting or else the store's, and whether a hold is on it."""
+        return await kept(self._store, self.id)
+
+    async def set_retention(self, retention: Retention | None, *, now: datetime | None = None) -> None:
+        """Set how much of the conversation is kept; a legal hold stays as it is.
+
+        Nothing is removed by this: `timeline scavenge`, or `timeline.retention.scavenge`, does that when it is run.
+
+        Args:
+            retention: ``"keep"`` keeps everything, ``"window"`` what lies from the window's start on; None is the
+                store's setting, which is ``"keep"`` unless `store.set_retention` changed it.
+            now: time of the change.
+
+        Raises:
+            InvalidArgument: there is no such retention.
+            StoreError: the store refused.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.set_retention("window")
+            assert (await timeline.retention()).retention == "window"
+            ```
+        """
+        if retention is not None:
+            checks.choice("retention", retention, RETENTIONS)
+        await self._keep(retention, (await self.retention()).legal_hold, moment(now, self._clock))
+
+    async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
+        """Put a legal hold on the conversation, or take it off: under one nothing is removed, whatever its retention.
+
+        Args:
+            on: whether there is to be a hold.
+            now: time of the change.
+
+        Raises:
+            InvalidArgument: ``on`` is neither True nor False.
+            StoreError: the store refused.
+        """
+        checks.choice("on", on, (True, False))
+        await self._keep((await self.retention()).own, on, moment(now, self._clock))
+
+    async def _keep(self, retention: Retention | None, legal_hold: bool, at: datetime) -> None:  # noqa: FBT001 - a field
+        if (await self.retention())[1:] != (retention, legal_hold):
+            await self._log.commit([RetentionSet(retention=retention, legal_hold=legal_hold)], at=at)
 
     async def catch_up(self) -> None:
         """Read what other writers appended since; renders and decisions do so by themselves.
@@ -1006,7 +1060,8 @@ class Timeline(TimelineView):
             now: time of the undo.
 
         Raises:
-            UndoUnavailable: no such compaction is in force, or its originals are gone.
+            UndoUnavailable: no such compaction is in force, or its originals are lost.
+            HistoryUnavailable: `timeline scavenge` removed its originals.
             CompactionCovered: a later compaction covers it, and ``cascade`` is False.
             InvalidArgument: ``version`` is not a version.
 
@@ -1035,6 +1090,8 @@ class Timeline(TimelineView):
         try:
             return await self._log.revert(choose, at=at, policy=self.policy.hash())
         except HistoryUnavailable as gone:
+            if gone.scavenged:
+                raise
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
             raise UndoUnavailable(self.id, f"its originals are gone: {left}") from gone
 

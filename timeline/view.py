@@ -100,6 +100,7 @@ class TimelineView:
 
         Raises:
             BlockNotFound: the conversation has no such path.
+            HistoryUnavailable: `timeline scavenge` removed the block.
 
         Example:
             ```python

@@ -1,7 +1,7 @@
 """Migrate the schema: ordered steps, each applied in one transaction, with their names kept in the database.
 
 A store of a later version is refused; a store of an earlier version is migrated when it is opened for writing.
-A migration never rewrites rows of the log.
+A migration never rewrites rows of the log; `store.sqlite.removing` alone does, on request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..sqlite import statements
-from . import create, digests, forks, identity, rare
+from . import create, digests, forks, identity, rare, retention
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,6 +24,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("keep digests as rows", digests.apply),
     ("let appended blocks pass the indexes of rare events", rare.apply),
     ("give the store a name of its own", identity.apply),
+    ("let history be removed on request", retention.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
 

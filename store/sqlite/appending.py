@@ -43,7 +43,8 @@ class SQLiteLog:
         self.version: int
         self.base: int
         self.parent_key: int | None
-        self.key, self.version, self.base, self.parent_key = head or (NOWHERE, 0, 0, None)
+        self.first_version: int
+        self.key, self.version, self.base, self.parent_key, self.first_version = head or (NOWHERE, 0, 0, None, 1)
 
     def fork_off(self, fork: ForkPoint) -> None:
         """Put a conversation that is about to be opened behind the versions that it shares with its parent.
@@ -54,6 +55,24 @@ class SQLiteLog:
         parent = SQLiteLog(self._connection, fork.parent)
         append_rules.check_fork(fork, parent.version)
         self.parent_key, self.version, self.base = parent.key, fork.version, fork.version
+        if parent.first_version > 1:
+            self.first_version = parent.newest_scavenged(fork.version) + 1
+
+    def newest_scavenged(self, until: int) -> int:
+        """Return the highest version up to ``until`` that was scavenged, shared ones included; 0 for none."""
+        (version,) = self._connection.execute(statements.NEWEST_SCAVENGED, (until, self.key)).fetchone()
+        return int(version)
+
+    def check_snapshot(self, batch: Batch) -> None:
+        """Check that the events that an append's snapshot needs are there.
+
+        Raises:
+            HistoryUnavailable: as for `append_rules.check_snapshot`.
+        """
+        opens_fork = self.key == NOWHERE and self.base > 0
+        if self.first_version > 1 and (batch.snapshot is not None or opens_fork):
+            newest = self.first_version - 1 if opens_fork else self.newest_scavenged(self.version)
+            append_rules.check_snapshot(batch, self.first_version, self.version, newest)
 
     def events(self, first: int, last: int) -> Sequence[tuple[str, str, int]]:
         """Return ``(event id, checksum, position)`` of a range of versions."""
@@ -147,9 +166,9 @@ def _write_conversations(connection: sqlite3.Connection, placed: Sequence[Placed
 
 def _open(connection: sqlite3.Connection, batch: Batch, log: SQLiteLog, end: tuple[int, str]) -> int:
     version, updated_at = end
-    created_at = batch.drafts[0].at
-    row = (batch.conversation, version, batch.title, batch.parent, created_at, updated_at, log.parent_key, log.base)
-    key = connection.execute(statements.INSERT_CONVERSATION, row).lastrowid
+    opened = (batch.conversation, version, batch.title, batch.parent, batch.drafts[0].at, updated_at)
+    shared = (log.parent_key, log.base, log.first_version)
+    key = connection.execute(statements.INSERT_CONVERSATION, (*opened, *shared)).lastrowid
     assert key is not None  # noqa: S101 - an INSERT that did not raise has a row
     return key
 
@@ -237,7 +256,8 @@ def _at_the_ends(connection: sqlite3.Connection, batches: Sequence[Batch]) -> li
         except VersionConflict:
             return None
         opens_fork = batch.fork is not None and log.version == 0
-        if after < log.version or opens_fork or (log.base and log.shared(batch.paths)):
+        to_check = batch.snapshot is not None and log.first_version > 1
+        if after < log.version or opens_fork or to_check or (log.base and log.shared(batch.paths)):
             return None
         log.version += len(batch.drafts)
         placed.append(PlacedBatch(batch, log, after + 1, log.version))
@@ -262,6 +282,7 @@ def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite
         return append_rules.repetition(batch, log, after)
     if batch.fork is not None and log.key == NOWHERE:
         log.fork_off(batch.fork)
+    log.check_snapshot(batch)
     if log.base and log.shared(batch.paths) and (known := append_rules.collision(batch, log)):
         return known
     try:

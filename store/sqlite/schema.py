@@ -15,7 +15,7 @@ from sqlalchemy.orm import registry
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import Field, SQLModel
 
-from .statements import FILES_WHERE, RARE_WHERE
+from .statements import FILES_WHERE, RARE_WHERE, SCAVENGED_WHERE
 
 
 class Stored(SQLModel, registry=registry()):
@@ -26,7 +26,10 @@ class ConversationRow(Stored, table=True):
     """One conversation. ``key`` rises in the order in which conversations were opened."""
 
     __tablename__: ClassVar[Any] = "conversations"
-    __table_args__: ClassVar[Any] = {"sqlite_autoincrement": True, "sqlite_strict": True}
+    __table_args__: ClassVar[Any] = (
+        Index("conversations_forks", "parent_key", "base", sqlite_where=text("parent_key IS NOT NULL")),
+        {"sqlite_autoincrement": True, "sqlite_strict": True},
+    )
 
     key: int | None = Field(default=None, primary_key=True)
     id: str = Field(sa_type=Text, unique=True)
@@ -42,6 +45,8 @@ class ConversationRow(Stored, table=True):
     """A fork's parent, which holds the versions up to ``base``, or shares them with its own parent."""
     base: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
     """The last version that a fork shares with its parent; its own begin behind it. 0 for other conversations."""
+    first_version: int = Field(default=1, sa_column_kwargs={"server_default": text("1")})
+    """All events from this version on are there; some before it were scavenged."""
 
 
 class EventRow(Stored, table=True):
@@ -50,6 +55,8 @@ class EventRow(Stored, table=True):
     ``path``, ``turn_id`` and ``tokens`` are those of the block that the event appends, so that looking up addresses and
     planning a window open no payload. AUTOINCREMENT, because SQLite would give a plain rowid again once the newest row
     is gone.
+
+    A scavenged event keeps its row, with an empty payload and checksum, and neither turn nor tokens.
     """
 
     __tablename__: ClassVar[Any] = "events"
@@ -59,6 +66,7 @@ class EventRow(Stored, table=True):
         Index("events_path", "conversation", "path", unique=True, sqlite_where=text("path IS NOT NULL")),
         Index("events_rare", "type", "position", sqlite_where=text(RARE_WHERE)),
         Index("events_rare_within", "conversation", "type", "version", sqlite_where=text(RARE_WHERE)),
+        Index("events_scavenged", "conversation", "version", sqlite_where=text(SCAVENGED_WHERE)),
         {"sqlite_autoincrement": True, "sqlite_strict": True},
     )
 
@@ -88,6 +96,30 @@ class SnapshotRow(Stored, table=True):
     version: int
     body: str = Field(sa_type=Text)
     checksum: str = Field(sa_type=Text)
+
+
+class BaseRow(Stored, table=True):
+    """A snapshot that the log is folded from, since what lies before its window was scavenged."""
+
+    __tablename__: ClassVar[Any] = "bases"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}
+
+    conversation: int = Field(
+        primary_key=True, foreign_key="conversations.key", sa_column_kwargs={"autoincrement": False}
+    )
+    version: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    body: str = Field(sa_type=Text)
+    checksum: str = Field(sa_type=Text)
+
+
+class SettingRow(Stored, table=True):
+    """A setting of the store: its ``retention``, the ``turn`` to scavenge, and the size while a ``shrink`` is due."""
+
+    __tablename__: ClassVar[Any] = "settings"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    name: str = Field(primary_key=True, sa_type=Text)
+    value: str = Field(sa_type=Text)
 
 
 class ValueRow(Stored, table=True):
@@ -188,6 +220,8 @@ TABLES: Final = (
     ConversationRow,
     EventRow,
     SnapshotRow,
+    BaseRow,
+    SettingRow,
     ValueRow,
     CompactionRow,
     DigestEntryRow,

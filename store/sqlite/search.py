@@ -91,11 +91,30 @@ def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
     in the log.
     """
     stored = connection.execute(statements.STORED_AT, (key, version)).fetchone()
-    if stored is None or connection.execute(statements.INDEXED, stored[:1]).fetchone() is None:
+    if stored is not None:
+        _unindex(connection, key, *stored)
+
+
+def _unindex(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
+    if connection.execute(statements.INDEXED, (position,)).fetchone() is None:
         return
-    columns = _columns(key, stored[1])
+    columns = _columns(key, payload)
     if columns is not None:
-        connection.execute(statements.UNINDEX_TEXT, (stored[0], *columns))
+        connection.execute(statements.UNINDEX_TEXT, (position, *columns))
+
+
+def forget_text(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
+    """Remove an event from the index, if the index has reached it, before the event is removed from the log."""
+    progress = connection.execute(statements.PROGRESS, (FORM,)).fetchone()
+    if progress is not None and position <= progress[0]:
+        _unindex(connection, key, position, payload)
+
+
+def drop_other_form(connection: sqlite3.Connection) -> None:
+    """Drop an index of another form, out of which no text can be taken; the next search makes a new one."""
+    if connection.execute(statements.PROGRESS, (FORM,)).fetchone() is None:
+        connection.execute(statements.DROP_INDEX)
+        connection.execute(statements.FORGET_PROGRESS)
 
 
 def _columns(key: int, payload: str) -> tuple[str, str, str] | None:

@@ -16,16 +16,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ..removal import OTHER_SCAVENGED
+
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
 """Condition of the partial index of files."""
 RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
 """Condition of the two partial indexes; SQLite uses them only where a query repeats it word for word."""
+SCAVENGED_WHERE: Final = "checksum = ''"
+"""Condition of the partial index of scavenged events. A damaged event still has a checksum that it does not match."""
 
 FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
-_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base"
+_INFO = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
 EVENT = "e.position, e.version, e.event_id, e.type, e.schema_version, e.at, e.payload, e.checksum"
+_THERE = " AND e.checksum <> ''"
 _LISTED = "(SELECT value FROM json_each(?))"
 
 
@@ -47,10 +52,10 @@ _LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key FROM conversation
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 
-HEAD: Final = "SELECT key, version, base, parent_key FROM conversations WHERE id = ?"
+HEAD: Final = "SELECT key, version, base, parent_key, first_version FROM conversations WHERE id = ?"
 INSERT_CONVERSATION: Final = (
-    "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at, parent_key, base)"
-    " VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO conversations (id, version, window_start, title, parent, created_at, updated_at, parent_key, base,"
+    " first_version) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
 UPDATE_CONVERSATION: Final = "UPDATE conversations SET version = ?, updated_at = ? WHERE key = ?"
 UPDATE_WINDOW_START: Final = "UPDATE conversations SET window_start = ? WHERE key = ?"
@@ -89,11 +94,11 @@ CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER B
 LINEAGE: Final = f"{_LINEAGE}SELECT key, id, base, last FROM lineage"
 PAGE: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
-    " AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?"
+    f" AND e.version > ? AND e.version <= ?{_THERE} ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_TYPES: Final = (
     f"SELECT {EVENT} FROM events AS e WHERE e.conversation = ?"
-    f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED} ORDER BY e.version LIMIT ?"
+    f" AND e.version > ? AND e.version <= ? AND e.type IN {_LISTED}{_THERE} ORDER BY e.version LIMIT ?"
 )
 PAGE_OF_RARE_TYPES: Final = (
     f"SELECT {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare_within"
@@ -122,11 +127,11 @@ HEAD_POSITION: Final = "SELECT coalesce(max(position), 0) FROM events"
 
 PAGE_OF_ALL: Final = (
     f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
-    " WHERE e.position > ? ORDER BY e.position LIMIT ?"
+    f" WHERE e.position > ?{_THERE} ORDER BY e.position LIMIT ?"
 )
 PAGE_OF_ALL_OF_TYPES: Final = (
     f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"
-    f" WHERE e.position > ? AND e.type IN {_LISTED} ORDER BY e.position LIMIT ?"
+    f" WHERE e.position > ? AND e.type IN {_LISTED}{_THERE} ORDER BY e.position LIMIT ?"
 )
 PAGE_OF_ALL_OF_RARE_TYPES: Final = (
     f"SELECT c.id, {EVENT} FROM (SELECT position AS found FROM events INDEXED BY events_rare"
@@ -150,6 +155,50 @@ def prefix_bounds(prefix: str) -> tuple[str, str]:
 
 
 _KEY = "(SELECT key FROM conversations WHERE id = :conversation)"
+
+# --- removing -----------------------------------------------------------------------------------------------------
+
+OWN_SNAPSHOT: Final = "SELECT body, checksum FROM snapshots WHERE conversation = ?"
+WIDEST_FORK: Final = "SELECT id, base FROM conversations WHERE parent_key = ? ORDER BY base DESC LIMIT 1"
+NEWEST_UNDO: Final = (
+    "SELECT coalesce(max(version), 0) FROM events INDEXED BY events_rare_within"
+    f" WHERE conversation = ? AND type = 'compaction.reverted' AND {RARE_WHERE}"
+)
+ADD_BASE: Final = "INSERT OR IGNORE INTO bases (conversation, version, body, checksum) VALUES (?, ?, ?, ?)"
+DROP_BASES: Final = "DELETE FROM bases WHERE conversation = ? AND version >= ? AND version < ?"
+RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version, ?) WHERE key = ?"
+TO_REMOVE: Final = (
+    "SELECT position, version, payload FROM events WHERE conversation = ? AND version > ? AND version <= ?"
+    f" AND type NOT IN {_LISTED} AND version NOT IN {_LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
+)
+BLANK: Final = (
+    "UPDATE events SET payload = '', checksum = '', turn_id = NULL, tokens = NULL,"
+    f" type = CASE WHEN {RARE_WHERE} THEN '{OTHER_SCAVENGED}' ELSE type END WHERE position = ?"
+)
+"""A rare event gets another type, so that the indexes of rare events find none that is not there."""
+NEWEST_SCAVENGED: Final = (
+    f"{_LINEAGE_UP_TO}SELECT coalesce(max((SELECT max(e.version) FROM events AS e INDEXED BY events_scavenged"
+    f" WHERE e.conversation = l.key AND e.version <= l.last AND e.{SCAVENGED_WHERE})), 0) FROM lineage AS l"
+)
+COUNT_SCAVENGED: Final = (
+    "SELECT type, count(*) FROM events INDEXED BY events_scavenged"
+    f" WHERE conversation = ? AND version <= ? AND {SCAVENGED_WHERE} GROUP BY type"
+)
+NEWEST_BASE: Final = (
+    f"{_LINEAGE}SELECT b.body, b.checksum FROM lineage AS l CROSS JOIN bases AS b"
+    " ON b.conversation = l.key AND b.version <= l.last AND b.version <= ? ORDER BY b.version DESC LIMIT 1"
+)
+NAMING_EVENTS: Final = "SELECT payload FROM events WHERE position > ? AND type <> 'block.appended' AND checksum <> ''"
+NAMING_SNAPSHOTS: Final = (
+    "SELECT body FROM snapshots WHERE conversation > ? UNION ALL SELECT body FROM bases WHERE conversation > ?"
+)
+SIZES_OF_VALUES: Final = "SELECT hash, length(CAST(text AS BLOB)) FROM stored_values WHERE hash > ?"
+"""These three read whole tables, once a run: the texts to remove are those that none of them names."""
+DROP_VALUE: Final = "DELETE FROM stored_values WHERE hash = ?"
+SETTING: Final = "SELECT value FROM settings WHERE name = ?"
+SET: Final = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
+SET_ONCE: Final = "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)"
+UNSET: Final = "DELETE FROM settings WHERE name = ?"
 
 # --- digests ------------------------------------------------------------------------------------------------------
 
@@ -228,6 +277,7 @@ CREATE_INDEX: Final = (
 The text is cut into words beforehand (see `store.search.words`).
 """
 DROP_INDEX: Final = "DROP TABLE IF EXISTS search_index"
+IS_INDEXED: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'search_index'"
 FORGET_PROGRESS: Final = "DELETE FROM search_progress"
 SET_PROGRESS: Final = "INSERT OR REPLACE INTO search_progress (form, position) VALUES (?, ?)"
 PROGRESS: Final = "SELECT position FROM search_progress WHERE form = ?"
@@ -237,9 +287,11 @@ UNINDEX_TEXT: Final = "INSERT INTO search_index (search_index, rowid, words, hum
 INDEXED: Final = "SELECT rowid FROM search_index WHERE rowid = ?"
 TO_INDEX: Final = (
     "SELECT position, conversation, version, type, at, payload FROM events WHERE position > ? AND position <= ?"
-    " AND type NOT IN ('context.rendered', 'model.called') ORDER BY position LIMIT ?"
+    " AND type NOT IN ('context.rendered', 'model.called') AND checksum <> '' ORDER BY position LIMIT ?"
 )
 STORED_AT: Final = "SELECT position, payload FROM events WHERE conversation = ? AND version = ?"
+MERGE_INDEX: Final = "INSERT INTO search_index (search_index) VALUES ('optimize')"
+"""Merge the index into one segment: until then, the words of a text that was taken out are still in the older ones."""
 REDACTED_SINCE: Final = (
     "SELECT conversation, payload FROM events INDEXED BY events_rare"
     f" WHERE type = 'block.redacted' AND {RARE_WHERE} AND position > ? ORDER BY position"

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import warnings
-from contextlib import suppress
+from collections import Counter
+from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, get_args
 
 from timeline.errors import (
     ConversationNotFound,
+    HistoryUnavailable,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -23,7 +26,7 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
-from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.ports import Appended, ConversationInfo, Expected, Rehearsal, Removal, Snapshot, StoredWindow
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
@@ -33,13 +36,14 @@ from .appending import append_nothing
 from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
 from .holding import log
 from .identity import Place
+from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_turn
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from concurrent.futures import Future
+    from datetime import datetime
     from os import PathLike
     from types import TracebackType
     from uuid import UUID
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from timeline.events import Event, NewEvent
+    from timeline.events.other_payloads import Retention
     from timeline.queries import Found, StoredDigest
 
     from ..codec import Row
@@ -58,6 +63,8 @@ T = TypeVar("T")
 
 _LAST: Final = 2**63 - 1
 _WINDOW_PAGE: Final = 2_000
+_REMOVED: Final = 512
+"""Characters that removing one event writes, by estimate."""
 
 
 class _Part(NamedTuple):
@@ -191,12 +198,16 @@ class SQLiteStore(QueryMixin):
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
         wanted = json.dumps(sorted(set(versions)))
-        rows = await self._rows(statements.BY_VERSION, conversation, wanted)
+        found = await self._rows(statements.BY_VERSION, conversation, wanted)
+        rows = [row for row in found if row[-1]]  # a scavenged event has no checksum
         return [decode(owner, tuple(row), str(self.file)) for owner, *row in sorted(rows, key=lambda row: row[2])]
 
     async def find(self, conversation: str, path: str) -> Event | None:
         """Return the event that appended the block at a path, or None."""
         rows = await self._rows(statements.BY_PATH, conversation, json.dumps([path]))
+        if rows and not rows[0][-1]:
+            info = await self.info(conversation)
+            raise HistoryUnavailable(conversation, rows[0][2], info.first_version, info.version, scavenged=True)
         return decode(rows[0][0], rows[0][1:], str(self.file)) if rows else None
 
     async def paths_taken(self, conversation: str, stems: Collection[str]) -> set[str]:
@@ -298,6 +309,73 @@ class SQLiteStore(QueryMixin):
                 indexed = await self._written(writer.submit(partial(catch_up, until=last), SLICE))
         except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
             log.info("the search goes on without its index: %s", refusal)
+
+    async def retention(self) -> Retention:
+        """Return the setting for conversations that have none of their own; see `Scavenging.retention`."""
+        rows = await self._rows(statements.SETTING, RETENTION)
+        return "window" if rows and rows[0][0] == "window" else "keep"
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Set what holds for conversations that have no setting of their own."""
+        await self._do(partial(setting, name=RETENTION, value=retention))
+
+    async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
+        """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
+        job = partial(remove, conversation=conversation, after=after, most=most, where=str(self.file))
+        return await self._do(job, most * _REMOVED)
+
+    async def remove_values(self) -> tuple[int, int]:
+        """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes."""
+        return await self._do(remove_values)
+
+    async def shrink(self) -> tuple[int, int] | None:
+        """Rewrite the file without what was removed; see `Scavenging.shrink`."""
+        return await self._do(partial(shrink, where=str(self.file)))
+
+    async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
+        """Return what removing would do, found out on a private copy; see `Scavenging.rehearse`.
+
+        The copy is a temporary database of SQLite's own: a file without a name, which goes with its connection.
+        """
+        await self._rows(statements.STORE)  # the store is open, and its file in its place
+        with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as copy:
+            try:
+                await self._reader.backup(copy)
+                return await asyncio.to_thread(rehearse, copy, conversations, str(self.file))
+            except DRIVER_ERRORS as error:
+                raise store_error(error, self.file) from error
+
+    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the turn to scavenge; see `Scavenging.take_turn`."""
+        return await self._do(partial(take_turn, runner=runner, now=now, until=until))
+
+    async def scavenged(self, conversation: str) -> dict[str, int]:
+        """Return how many of a conversation's events were removed, by type."""
+        counts: Counter[str] = Counter()
+        for part in await self._lineage(conversation):
+            counts.update(dict(await self._rows(statements.COUNT_SCAVENGED, part.key, part.last)))
+        return dict(counts)
+
+    async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
+        """Read the newest base up to a version, with its events; see `Scavenging.load_base`."""
+        info = await self.info(conversation)
+        last = info.version if until is None else min(until, info.version)
+        rows = await self._rows(statements.NEWEST_BASE, conversation, last)
+        if not rows:
+            return None
+        ((body, stored),) = rows
+        snapshot = decode_snapshot(conversation, body, stored, str(self.file))
+        carried = [version for version in snapshot.blocks if version < snapshot.window_start]
+        events = await self.read_versions(conversation, carried)
+        after = snapshot.window_start - 1
+        events += [event async for event in self.read(conversation, after=after, until=snapshot.version)]
+        return StoredWindow(info, snapshot, events)
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
+        self._check_open()
+        if self._writer is None:
+            raise reading_only(self.file)
+        return await self._written(self._writer.submit(work, size))
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""

@@ -12,7 +12,10 @@ from __future__ import annotations
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{part}" for part in ("appends", "repeats", "reads", "forks", "digests", "searches", "faults"))
+    *(
+        f"{__name__}.{part}"
+        for part in ("appends", "repeats", "reads", "forks", "digests", "searches", "scavenging", "faults")
+    )
 )
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
@@ -23,12 +26,20 @@ from .forks import ForkContract  # noqa: E402 - after the asserts were announced
 from .reads import ReadContract  # noqa: E402 - after the asserts were announced
 from .repeats import RepeatContract  # noqa: E402 - after the asserts were announced
 from .samples import block_event, compaction, event, events, fork  # noqa: E402 - after the asserts were announced
+from .scavenging import ScavengeContract  # noqa: E402 - after the asserts were announced
 from .searches import SearchContract  # noqa: E402 - after the asserts were announced
 
 __all__ = ["StoreContract", "block_event", "cancelled_at", "compaction", "event", "events", "fork"]
 
 
 class StoreContract(
-    AppendContract, RepeatContract, ReadContract, ForkContract, DigestContract, SearchContract, FaultContract
+    AppendContract,
+    RepeatContract,
+    ReadContract,
+    ForkContract,
+    DigestContract,
+    SearchContract,
+    ScavengeContract,
+    FaultContract,
 ):
     """Every sentence of `EventStore`'s docstrings as a test. Subclasses override `make_store`."""

@@ -15,7 +15,7 @@ from timeline.ports import Expected, Snapshot
 
 from .base import ContractBase
 from .cancelling import cancelled_at
-from .samples import block_event, events, versions
+from .samples import START, block_event, events, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -78,6 +78,19 @@ class FaultContract(ContractBase):
             if done:
                 return
 
+    async def test_scavenging_cancelled_anywhere_leaves_a_usable_store(self, store: EventStore) -> None:
+        """For every n: cancelled at its n-th suspension, what is left is readable, and a later run ends it."""
+        for suspension in count(1):
+            name = str(suspension)
+            written = [block_event(f"{name}.{number}", "x" * 3_000) for number in range(5)]
+            await store.append(name, written, snapshot=Snapshot(version=5, window_start=5, blocks=(2,)))
+            done = await _finished(_scavenged(store, name), suspension)
+            assert [e.version for e in (await store.load_window(name)).events] == [2, 5]
+            await _scavenged(store, name)
+            assert await versions(store, name) == [2, 5]
+            if done:
+                return
+
     async def test_a_close_cancelled_anywhere_still_closes(self, tmp_path: Path) -> None:
         """For every n: a close that was cancelled and called again closes the store."""
         for suspension in count(1):
@@ -126,6 +139,15 @@ class FaultContract(ContractBase):
             lambda: store.load_window("a"),
             lambda: store.info("a"),
             lambda: store.values(["0" * 64]),
+            lambda: store.remove("a"),
+            store.remove_values,
+            store.shrink,
+            lambda: store.rehearse(["a"]),
+            lambda: store.scavenged("a"),
+            lambda: store.load_base("a"),
+            store.retention,
+            lambda: store.set_retention("window"),
+            lambda: store.take_turn("x", START, START),
             lambda: _collect_all(store),
             lambda: _collect_conversations(store),
             lambda: _digests(store),
@@ -143,6 +165,14 @@ class FaultContract(ContractBase):
         await asyncio.sleep(0)
         await store.aclose()
         assert (await append).version == 50
+
+
+async def _scavenged(store: EventStore, conversation: str) -> None:
+    await store.rehearse([conversation])
+    await store.remove(conversation, most=2)
+    await store.remove(conversation)
+    await store.remove_values()
+    await store.shrink()
 
 
 async def _collect_all(store: EventStore) -> None:

@@ -55,6 +55,7 @@ def test_the_event_types_are_those_of_the_design() -> None:
         "policy.changed",
         "policy.overridden",
         "prefix.changed",
+        "retention.set",
         "stage.approved",
         "stage.entered",
         "stage.rewound",

@@ -18,6 +18,7 @@ ALLOWED = {
     ("store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
     ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.opening", "SQLiteStore.open"): THROUGH_SQLITE,
     ("timeline.databases", "sqlite3.connect"): THROUGH_SQLITE,
     ("timeline.databases", "Path(path).open"): GUARDED,

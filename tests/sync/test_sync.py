@@ -17,7 +17,14 @@ from timeline.agent.recall import RecallTool
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.blocks import ToolCall, UserPrompt
-from timeline.errors import BlockNotFound, ConversationNotFound, InvalidBlock, StoreClosed, StoreError
+from timeline.errors import (
+    BlockNotFound,
+    ConversationNotFound,
+    HistoryUnavailable,
+    InvalidBlock,
+    StoreClosed,
+    StoreError,
+)
 from timeline.ports import EventStore
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -257,3 +264,18 @@ def test_an_agent_loop_without_await(store: sync.Store) -> None:
     assert timeline.after_length_stop(cut).exit == "max_tokens"
     timeline.use_policy(small_policy())
     assert timeline.policy == small_policy()
+
+
+def test_a_store_is_scavenged_without_a_loop(store: sync.Store) -> None:
+    """As with `await`: a rehearsal, then the real run, then a typed error for what is gone."""
+    timeline = sync.Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    for number in range(12):
+        timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 60})
+        timeline.render()
+    store.set_retention("window")
+    would_go = sync.rehearse(store)
+    assert would_go.events > 0
+    assert sync.scavenge(store, ["cards"]) == would_go
+    assert sum(store.scavenged("cards").values()) == would_go.events
+    with pytest.raises(HistoryUnavailable, match="scavenge"):
+        timeline.read("ar:turn_1.user.prompt")

@@ -89,3 +89,32 @@ def new_messages(messages: Sequence[Sequence[Block]], known: Iterable[str]) -> l
     positions = Positions(known)
     new = [[block for block in blocks if positions.next(content_key(block)) is None] for blocks in messages]
     return [blocks for blocks in new if blocks]
+
+
+def from_where_a_log_begins(messages: Sequence[Sequence[Block]], known: Sequence[str]) -> list[list[Block]]:
+    """Return the messages of a list from the place on where a log begins whose earlier events were scavenged.
+
+    What the list says before that was in the log once. A list without anything that the log holds is returned whole.
+
+    Args:
+        messages: the blocks of each message, in order.
+        known: content keys of the blocks that are left of the log, in its order.
+    """
+    said = [content_key(block) for blocks in messages for block in blocks]
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, key in enumerate(said):
+        places[key].append(place)
+    start = next((number for number, key in enumerate(known) if key in places), None)
+    if start is None:
+        return [list(blocks) for blocks in messages]
+    # The same words may be said twice: the log begins where most of it follows.
+    begin = max(places[known[start]], key=lambda place: (_common(said[place:], known[start:]), place))
+    later, position = [], 0
+    for blocks in messages:
+        later.append(list(blocks[max(0, begin - position) :]))
+        position += len(blocks)
+    return later
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from timeline.agent.deduplication import content_keys, new_messages
+from timeline.agent.deduplication import content_keys, from_where_a_log_begins, new_messages
 from timeline.agent.recording import append_in_turns
 from timeline.checks import given
 from timeline.events import appended_block
@@ -34,6 +34,8 @@ class ListFollower:
         self._conversation = conversation
         self._blocks: list[Block] = []
         self._version = 0
+        self._is_whole = True
+        """Whether the log is read from its first event on; False where the beginning was scavenged."""
         self._lock = anyio.Lock()
 
     async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
@@ -51,6 +53,9 @@ class ListFollower:
         """
         at = given(now)
         async with self._lock:  # two calls of the model at a time must not both append what they share
+            if not self._version:
+                first = (await self._conversation.store.info(self._conversation.id)).first_version
+                self._version, self._is_whole = first - 1, first == 1
             for event in await self._conversation.log.since(self._version):
                 self._version = event.version
                 block = appended_block(event.payload)
@@ -58,7 +63,8 @@ class ListFollower:
                     self._blocks.append(block)
             said = own_words(self._conversation.window)
             news = [[block for block in blocks if block.text not in said] for blocks in messages]
-            new = new_messages(news, content_keys(self._blocks))
+            known = list(content_keys(self._blocks))
+            new = new_messages(news if self._is_whole else from_where_a_log_begins(news, known), known)
             return await append_in_turns(self._conversation, new, at)
 
     async def append(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:

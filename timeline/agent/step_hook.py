@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from timeline.agent.deduplication import content_key, content_keys, new_messages
+from timeline.agent.deduplication import content_key, content_keys, from_where_a_log_begins, new_messages
 from timeline.agent.messages import read_messages, read_system
 from timeline.agent.recording import append_in_turns, record_response
 from timeline.blocks import UserPrompt
@@ -149,7 +149,9 @@ class StepHook:
         if self._is_ours(read):
             shown = (block for blocks in self._decoded(self._shown(), at) for block in blocks)
             return new_messages(read, map(content_key, shown))
-        return new_messages(read, await self._appended(0))
+        first = (await self._conversation.store.info(self._conversation.id)).first_version
+        appended = await self._appended(first - 1)
+        return new_messages(read if first == 1 else from_where_a_log_begins(read, appended), appended)
 
     async def _appended(self, version: int) -> list[str]:
         """Return the signatures of all blocks that were appended after a version."""

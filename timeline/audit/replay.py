@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.errors import ContextNotFound, ContextUnavailable, InvalidPolicy
+from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavailable, InvalidPolicy
 from timeline.events import ContextRendered
-from timeline.fold.fold import Fold, HistoryNeeded
+from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
-from timeline.log.history import fold_history
+from timeline.log.history import base_fold, fold_past
 from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
@@ -171,18 +171,33 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
     """Return the windows at some versions; those behind the newest snapshot are read from there on."""
     stored = await store.load_window(conversation)
     snapshot = stored.snapshot
-    fold = Fold(conversation)
     if snapshot is not None and min(versions) >= snapshot.version:
         fold = restore(conversation, snapshot, [e for e in stored.events if e.version <= snapshot.version])
+    else:
+        fold = await base_fold(store, conversation, until=min(versions))
     windows = {version: fold.window for version in versions if version == fold.version}
     try:
         async for event in store.read(conversation, after=fold.version, until=max(versions)):
+            if event.version != fold.version + 1:  # scavenged in between
+                break
             fold.apply(event.version, event.at, event.payload)
             if event.version in versions:
                 windows[event.version] = fold.window
-    except HistoryNeeded:  # an undo in between: fold each window by itself, as it was then
-        return {version: (await fold_history(store, conversation, until=version)).window for version in versions}
-    return windows
+    except HistoryNeeded:  # an undo in between
+        windows.clear()
+    if len(windows) == len(versions):
+        return windows
+    return {version: await _window(store, conversation, version) for version in versions}
+
+
+async def _window(store: EventStore, conversation: str, version: int) -> Window:
+    """Return the window at a version, folded by itself, as it was then."""
+    try:
+        return (await fold_past(store, conversation, version)).window
+    except HistoryUnavailable as gone:
+        if not gone.scavenged:
+            raise
+        raise ContextUnavailable(version, "retention") from gone
 
 
 def _policy(text: str | None) -> Policy | None:

@@ -26,7 +26,7 @@ from timeline.events import (
 from timeline.events.other_payloads import CompactionBoundary, PolicyOverridden
 from timeline.fold.fold import Fold
 from timeline.frozen import Frozen, sha256_hex
-from timeline.log.history import fold_history, load_fold
+from timeline.log.history import base_fold, fold_history, load_fold, reverted_versions
 from timeline.planning.summary_requests import summary_due
 from timeline.projection.project import Projector
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Event, Payload
     from timeline.fold.window import Window
-    from timeline.ports import EventStore
+    from timeline.ports import ConversationInfo, EventStore
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
@@ -48,7 +48,8 @@ _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevea
 class VerifyReport(Frozen):
     """The result of a verification: figures, and for each invariant how often it is broken; ``ok`` if none is.
 
-    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant.
+    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant. ``scavenged``
+    is the number of events that `timeline scavenge` removed; ``blocks`` and ``compactions`` are those that are left.
     """
 
     ok: bool
@@ -67,25 +68,27 @@ class VerifyReport(Frozen):
     prefix: int
     unverifiable: dict[str, int]
     problems: tuple[str, ...]
+    scavenged: int = 0
 
 
 async def verify(store: EventStore, conversation: str) -> VerifyReport:
     """Check a conversation against all invariants, and report what is broken.
 
+    Where history was scavenged, the check goes on from the snapshot that was kept then. Contexts recorded before it,
+    removed or not, are unverifiable for the reason ``retention``.
+
     Raises:
         ConversationNotFound: there is no such conversation.
     """
     info = await store.info(conversation)
-    renders: dict[int, list[ContextRendered]] = {}
     check = _Check(conversation)
     try:
-        async for event in store.read(conversation, types=["context.rendered"]):
-            if isinstance(event.payload, ContextRendered):
-                renders.setdefault(event.payload.version, []).append(event.payload)
         await check.policies(store)
-        recorded = [r for answers in renders.values() for r in answers]
-        values = check.values(await recorded_values(store, recorded))
-        async for event in store.read(conversation):
+        await check.go_on_from_base(store, info)
+        renders, values = await check.recorded(store)
+        for rendered in renders.get(check.fold.version, ()):
+            check.render(rendered, values)
+        async for event in store.read(conversation, after=check.fold.version):
             if isinstance(event.payload, CompactionReverted):
                 # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
                 check.fold = await fold_history(
@@ -118,6 +121,8 @@ class _Check:
         self.damaged: set[str] = set()
         self.compacted_at: set[int] = set()
         self.renders = 0
+        self.scavenged = 0
+        self.first_version = 1
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
 
@@ -140,6 +145,47 @@ class _Check:
         self.values(held)
         for hash_ in named.keys() - held.keys():
             self.problem("checksum", f"version {named[hash_]} names the policy {hash_}, which is not in the store")
+
+    async def recorded(self, store: EventStore) -> tuple[dict[int, list[ContextRendered]], dict[str, str]]:
+        """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
+        renders: dict[int, list[ContextRendered]] = {}
+        async for event in store.read(self.fold.conversation, types=["context.rendered"]):
+            if not isinstance(event.payload, ContextRendered):
+                continue
+            if event.payload.version < self.fold.version:
+                self.too_old(1)
+            else:
+                renders.setdefault(event.payload.version, []).append(event.payload)
+        contexts = [rendered for some in renders.values() for rendered in some]
+        return renders, self.values(await recorded_values(store, contexts))
+
+    async def go_on_from_base(self, store: EventStore, info: ConversationInfo) -> None:
+        """Where history was scavenged, begin behind the newest base: with its window, and what is left before it."""
+        removed = await store.scavenged(info.id)
+        if not removed:
+            return
+        self.scavenged, self.first_version = sum(removed.values()), info.first_version
+        if contexts := removed.get("context.rendered", 0):
+            self.too_old(contexts)
+        conversation = self.fold.conversation
+        self.taken_back = await reverted_versions(store, conversation)
+        self.fold = await base_fold(store, conversation)
+        paths = await store.paths_taken(conversation, [""])
+        async for event in store.read(conversation):
+            block = appended_block(event.payload)
+            if event.version > self.fold.version:
+                paths.discard("" if block is None else block.path)
+                continue
+            if block is not None:
+                self.blocks[event.version] = block.path
+            if isinstance(event.payload, CompactionCompleted):
+                self.compacted_at.add(event.version)
+        self.paths = paths
+
+    def too_old(self, contexts: int) -> None:
+        """Count contexts that were recorded before the base."""
+        self.renders += contexts
+        self.unverifiable["retention"] = self.unverifiable.get("retention", 0) + contexts
 
     def problem(self, invariant: str, text: str) -> None:
         """Count a broken invariant; keep its text, up to 50 of them."""
@@ -173,7 +219,7 @@ class _Check:
             self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
         if isinstance(payload, BlocksHidden):
             for replacement in payload.blocks:
-                if replacement.version not in self.blocks:
+                if replacement.version not in self.blocks and replacement.version >= self.first_version:
                     self.problem("recall", f"a replacement names version {replacement.version}, which holds no block")
 
     def _compaction(self, before: Window, payload: CompactionCompleted) -> None:
@@ -279,6 +325,7 @@ class _Check:
             events=self.fold.version,
             blocks=len(self.blocks),
             renders=self.renders,
+            scavenged=self.scavenged,
             compactions=len(self.compacted_at),
             unverifiable=self.unverifiable,
             problems=tuple(self.problems),

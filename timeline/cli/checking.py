@@ -67,6 +67,8 @@ def print_report(report: VerifyReport) -> None:
     write(f"  {rebuilt:,} of {report.renders:,} recorded contexts were rebuilt")
     for reason, count in report.unverifiable.items():
         write(f"  {count} cannot be rebuilt: {reason.replace('_', ' ')}")
+    if report.scavenged:
+        write(f"  {report.scavenged:,} events were scavenged; the check begins at the snapshot that was kept then")
     for problem in report.problems:
         write(paint(f"  {output.plain(problem)}", typer.colors.RED))
 

@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs, so that `timeline --help` stays quick
-"""The commands `undo`, `fork`, `hide`, `reveal`, `pin`, `unpin`, `policies` and `mcp`: their options and help.
+"""The commands that decide about conversations, and `policies` and `mcp`: their options and help.
 
-Their work is in `timeline.cli.decisions`, `policies` and `serve`, which are imported when a command runs.
+Their work is in `timeline.cli.decisions`, `retention`, `policies` and `serve`, which are imported when a command runs.
 """
 
 from __future__ import annotations
@@ -110,7 +110,58 @@ def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as
     run(decisions.decide(id_, path, db, "unpin", as_json=as_json))
 
 
-COMMANDS = (undo, fork, hide, reveal, pin, unpin)
+def retention(
+    first: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A conversation's id; the database's own setting unless given.")
+    ] = None,
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="[keep|window|store]", help="What to keep; `store` is the database's own setting."),
+    ] = None,
+    *,
+    hold: Annotated[
+        bool | None, typer.Option("--hold/--no-hold", help="Put a legal hold on the conversation, or take it off.")
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set how much of the conversations is kept.
+
+    keep: everything, the default. window: what lies before the window may be removed, by `timeline scavenge`; nothing
+    is removed by this command. `timeline retention window` sets what holds for conversations without a setting of
+    their own, `timeline retention ID window` one conversation's. Under a legal hold nothing is removed.
+    """
+    from timeline.cli import retention as command
+
+    run(command.retention(first, second, db, hold=hold, as_json=as_json))
+
+
+def scavenge(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Conversations to look at; all unless given.")
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; it cannot be undone.")] = False,
+    events: Annotated[
+        int | None, typer.Option("--events", min=1, metavar="N", help="Remove at most N events; run it again to go on.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Begin no further step after S seconds.")
+    ] = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Remove for good what lies before the windows of conversations whose retention is window.
+
+    Without --yes this is a dry run: it prints what would go, what stays and why. What the model sees stays as it is;
+    summaries, digests, versions, ids and paths stay too. Earlier versions and covered blocks cannot be read any more.
+    """
+    from timeline.cli import retention as command
+
+    run(command.scavenge(ids or [], db, command.Bounds(events, seconds), yes=yes, as_json=as_json))
+
+
+COMMANDS = (undo, fork, hide, reveal, pin, unpin, retention, scavenge)
 """The order of these commands in `timeline --help`."""
 
 

@@ -16,6 +16,7 @@ from timeline.cli.output import note, progress
 from timeline.databases import is_database
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
+from timeline.fold.snapshot import restore
 from timeline.log.history import reverted_versions
 from timeline.portable import Exported, export_log
 from timeline.portable.redacting import Erasures
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from timeline.events import Event
+    from timeline.portable.redacting import Eraser
     from timeline.ports import EventStore
 
 
@@ -133,6 +136,11 @@ async def _log(
         advance(done.events)
     if done.redacted:
         note(f"{done.redacted} events were exported without their redacted content.")
+    for scavenged, whole_from in done.scavenged:
+        note(
+            f"{output.plain(scavenged)}: events before version {whole_from} were scavenged and are missing. An import "
+            "needs a whole log: to move this conversation, copy the database file."
+        )
     if done.lost_values:
         note(f"{len(done.lost_values)} damaged texts that contexts refer to are left out. The rest was exported.")
     if done.damaged:
@@ -145,6 +153,11 @@ async def _log(
     return Exit.DATABASE if done.damaged or done.lost_values else Exit.OK
 
 
+def _left(event: Event, eraser: Eraser) -> Event:
+    payload = eraser.erase(event.version, event.payload)
+    return event if payload is None else event.model_copy(update={"payload": payload})
+
+
 async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[str, Any]:
     """Return messages in a provider's format, without cache markers.
 
@@ -153,8 +166,14 @@ async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[
     """
     eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
     fold = Fold(conversation, await reverted_versions(store, conversation))
-    async for event in store.read(conversation):
-        payload = eraser.erase(event.version, event.payload) or event.payload
+    base = await store.load_base(conversation) if shape.window else None
+    if base is not None:
+        left = [_left(event, eraser) for event in base.events]
+        fold = restore(conversation, base.snapshot, left, await reverted_versions(store, conversation))
+    elif missing := sum((await store.scavenged(conversation)).values()):
+        note(f"{missing:,} events before the window were scavenged and are missing.")
+    async for event in store.read(conversation, after=fold.version):
+        payload = _left(event, eraser).payload
         if shape.window or isinstance(payload, BlockAppended | UnknownPayload):
             fold.apply(event.version, event.at, payload)
     entries, _ = Projector().entries(fold.window)

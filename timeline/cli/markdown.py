@@ -50,11 +50,13 @@ async def transcript(
     """
     info = await store.info(conversation)
     eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
-    window, rows, _ = await read_rows(store, conversation)
+    window, rows, _, scavenged = await read_rows(store, conversation)
     paths = {row.version: row.path for row in rows}
     states = {row.version: (row.state or "lost", paths.get(row.covered_by or 0)) for row in rows}
     yield f"# {' '.join((eraser.title(info.title) or conversation).split())}\n"
     yield f"Conversation `{conversation}`, version {info.version}; {window.tokens:,} tokens are in the window.\n"
+    if scavenged and not only_window:
+        yield f"{scavenged:,} events before the window were scavenged and are missing here.\n"
     blocks = _in_window if only_window else _all
     turn_id = ""
     async for version, block, text in blocks(store, window, eraser):

@@ -33,10 +33,9 @@ from timeline.events.other_payloads import (
     StageRewound,
     ToolsChanged,
 )
-from timeline.fold.fold import Fold
 from timeline.fold.states import states_of
 from timeline.fold.turns import Turns
-from timeline.log.history import check_version, reverted_versions
+from timeline.log.history import base_fold, check_version, read_folding, reverted_versions
 from timeline.log.stopwatch import spelled, with_duration
 from timeline.projection.explain import counted
 
@@ -93,11 +92,15 @@ class Row:
 
 
 class Listing(NamedTuple):
-    """A whole conversation: its window, a row for every event, and the newest recorded context."""
+    """A whole conversation: its window, a row for every event that is there, and the newest recorded context.
+
+    ``scavenged`` is the number of events that are not there any more.
+    """
 
     window: Window
     rows: list[Row]
     rendered: ContextRendered | None
+    scavenged: int = 0
 
 
 async def read_rows(store: EventStore, conversation: str, *, until: int | None = None) -> Listing:
@@ -111,12 +114,11 @@ async def read_rows(store: EventStore, conversation: str, *, until: int | None =
     if until is not None:
         await check_version(store, conversation, until)
     taken_back = await reverted_versions(store, conversation, until)
-    fold = Fold(conversation, taken_back)
+    fold = await base_fold(store, conversation, until=until, without=taken_back)
     turns = Turns()
     rows: list[Row] = []
     rendered: ContextRendered | None = None
-    async for event in store.read(conversation, until=until):
-        fold.apply(event.version, event.at, event.payload)
+    async for event in read_folding(store, conversation, fold, until=until):
         rows.append(_row(event, turns))
         if isinstance(event.payload, ContextRendered):
             rendered = event.payload
@@ -129,7 +131,7 @@ async def read_rows(store: EventStore, conversation: str, *, until: int | None =
             _show_live(row, live.get(row.version))
             if row.version in taken_back:
                 row.shown, row.about = 0, brief(f"(taken back) {row.about}", _ABOUT)
-    return Listing(window, rows, rendered)
+    return Listing(window, rows, rendered, sum((await store.scavenged(conversation)).values()))
 
 
 def _row(event: Event, turns: Turns) -> Row:

@@ -13,6 +13,8 @@
 | `undo --json` | one `UndoneRow` |
 | `fork --json` | one `ForkedRow` |
 | `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
+| `retention ID --json` | one `RetentionRow`; without an id, `{"store", "conversations"}` with one each |
+| `scavenge --json` | one `ScavengeRow` |
 | `read --json` | the block's `dump()` |
 | `digests --json` | a list of `DigestRow` |
 | `search --json` | a list of `FoundRow`, the best first |
@@ -35,6 +37,51 @@ class ImportRow(TypedDict):
     events: int
     known: int
     report: dict[str, Any]
+
+
+class RetentionRow(TypedDict):
+    """What a conversation is to keep: ``own`` is its own setting, None where the database's holds.
+
+    All events from ``first_version`` on are there; some before it were scavenged, unless it is 1.
+    """
+
+    id: str
+    retention: str
+    own: str | None
+    legal_hold: bool
+    first_version: int
+
+
+class ScavengedRow(TypedDict):
+    """What goes of one conversation, of the versions ``first`` to ``last``; or why it ``stays``, see `plan.Stays`.
+
+    ``fork`` is the fork that shares what lies right before ``first``.
+    """
+
+    id: str
+    stays: str | None
+    events: int
+    payload_bytes: int
+    first: int
+    last: int
+    fork: str | None
+
+
+class ScavengeRow(TypedDict):
+    """What was removed or, in a dry run, would be. ``done`` is False where a budget ended first.
+
+    Both figures of the file are 0 where it was not rewritten.
+    """
+
+    dry_run: bool
+    done: bool
+    events: int
+    payload_bytes: int
+    values: int
+    value_bytes: int
+    file_bytes_before: int
+    file_bytes_after: int
+    conversations: list[ScavengedRow]
 
 
 class SimulatedRow(TypedDict):

@@ -132,7 +132,7 @@ class _Tree:
     """The tree of one conversation."""
 
     def __init__(self, listing: Listing, points: dict[int, str]) -> None:
-        self._window, self._rows = listing.window, listing.rows
+        self._window, self._rows, self._scavenged = listing.window, listing.rows, listing.scavenged
         self._points = points
         self._sizes = Counter(row.turn_id for row in listing.rows if row.path is not None)
         self._prompts: dict[str, str] = {}
@@ -152,6 +152,8 @@ class _Tree:
         if policy is not None:
             words = (window.origin or policy.origin).in_words()
             write(f"policy {output.plain(words)}, of {policy.max_tokens:,} tokens")
+        if self._scavenged:
+            write(paint(f"{counted(self._scavenged, 'event', 'events')} before the window were scavenged", dim=True))
         write()
 
     def folded(self) -> Iterator[Node]:

@@ -36,6 +36,7 @@ from timeline.events.other_payloads import (
     HookFailed,
     PolicyOverridden,
     PrefixChanged,
+    RetentionSet,
     StageApproved,
     StageEntered,
     StageRewound,
@@ -73,6 +74,7 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
         ModelCalled,
         ContextRendered,
         ContextOverflowed,
+        RetentionSet,
         PrefixChanged,
         ToolsChanged,
     )

@@ -13,6 +13,8 @@ from timeline.errors import Cause
 from timeline.events import CompactReason, Payload, PolicyOrigin
 from timeline.usage import Usage
 
+Retention: TypeAlias = Literal["keep", "window"]
+"""``keep``: everything stays. ``window``: what lies before the window may be removed."""
 RefusalReason: TypeAlias = Literal["nothing_to_cover", "no_progress", "vetoed"]
 FailureReason: TypeAlias = Literal[
     "nothing_to_cover", "no_progress", "vetoed", "superseded", "summarizer", "cancelled", "failed"
@@ -152,6 +154,19 @@ class ContextOverflowed(Payload):
     tokens: int
     limit: int
     reason: OverflowReason = "messages"
+
+
+class RetentionSet(Payload):
+    """How much of the conversation is kept from here on; the newest of these events holds, as a whole.
+
+    It removes nothing by itself: `timeline scavenge` does, when it is run.
+    """
+
+    type: Literal["retention.set"] = "retention.set"
+    retention: Retention | None = None
+    """None where the store's own setting holds."""
+    legal_hold: bool = False
+    """Whether nothing may be removed, whatever the retention is."""
 
 
 class PrefixChanged(Payload):

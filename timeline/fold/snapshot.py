@@ -22,7 +22,7 @@ from timeline.frozen import without_empty
 from timeline.ports import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from timeline.events import Event
 
@@ -58,19 +58,20 @@ def take_snapshot(fold: Fold) -> Snapshot:
     )
 
 
-def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event]) -> Fold:
+def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event], without: Iterable[int] = ()) -> Fold:
     """Restore the fold of a conversation.
 
     Args:
         conversation: id of the log.
         snapshot: to start from; None folds from the beginning.
         events: the events of the snapshot's live blocks and all events behind it, oldest first.
+        without: versions of the compactions that are taken back later in the log.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
-    fold = Fold(conversation)
+    fold = Fold(conversation, without)
     if snapshot is not None:
         _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version})
     for event in events:

@@ -16,8 +16,9 @@ from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping
 
+    from timeline.events import Event
     from timeline.ports import EventStore
 
 
@@ -44,12 +45,21 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
     """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
 
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
+    Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
     async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
         if type(block) is UserPrompt and block.text.strip():
-            return block.text
+            return block.text if await _is_whole(store, conversation, event.version) else None
     return None
+
+
+async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:
+    """Return whether no event up to a version was scavenged."""
+    if (await store.info(conversation)).first_version == 1:
+        return True
+    there = [event.version async for event in store.read(conversation, until=until)]
+    return len(there) == until
 
 
 async def reverted_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
@@ -66,6 +76,8 @@ async def fold_history(
 ) -> Fold:
     """Fold a conversation from its first version up to ``until``, as it was then.
 
+    Where history was scavenged, it is folded from the snapshot that was kept then.
+
     Args:
         store: where it lives.
         conversation: its id.
@@ -76,13 +88,62 @@ async def fold_history(
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: versions are missing.
     """
-    fold = Fold(conversation, {*without, *await reverted_versions(store, conversation, until)})
-    async for event in store.read(conversation, until=until):
-        if event.version != fold.version + 1:
-            last = (await store.info(conversation)).version
-            raise HistoryUnavailable(conversation, fold.version + 1, event.version, last)
-        fold.apply(event.version, event.at, event.payload)
+    reverted = {*without, *await reverted_versions(store, conversation, until)}
+    fold = await base_fold(store, conversation, until=until, without=reverted)
+    if any(version <= fold.version for version in without):
+        raise await _scavenged(store, conversation, (await store.info(conversation)).first_version - 1)
+    async for _ in read_folding(store, conversation, fold, after=fold.version, until=until):
+        pass
     return fold
+
+
+async def read_folding(
+    store: EventStore, conversation: str, fold: Fold, *, after: int = 0, until: int | None = None
+) -> AsyncIterator[Event]:
+    """Read events, and fold those that the fold does not have yet; events before it may be missing.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: events behind the fold are missing.
+    """
+    async for event in store.read(conversation, after=after, until=until):
+        if event.version > fold.version + 1:
+            info = await store.info(conversation)
+            if fold.version + 1 < info.first_version:
+                raise await _scavenged(store, conversation, until or fold.version + 1)
+            raise HistoryUnavailable(conversation, fold.version + 1, event.version, info.version)
+        if event.version > fold.version:
+            fold.apply(event.version, event.at, event.payload)
+        yield event
+    if until is not None and fold.version < until < (await store.info(conversation)).first_version:
+        raise await _scavenged(store, conversation, until)
+
+
+async def base_fold(
+    store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
+) -> Fold:
+    """Return the fold that the readable log goes on from: empty, or that of the newest kept snapshot up to a version.
+
+    Args:
+        store: where it lives.
+        conversation: its id.
+        until: the last version that is wanted.
+        without: versions of the compactions that are taken back later.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    base = await store.load_base(conversation, until)
+    if base is None or base.snapshot is None:
+        return Fold(conversation, without)
+    return restore(conversation, base.snapshot, base.events, without)
+
+
+async def _scavenged(store: EventStore, conversation: str, version: int) -> HistoryUnavailable:
+    """Return the error for a version that cannot be folded since history was scavenged."""
+    base = await base_fold(store, conversation)
+    last = (await store.info(conversation)).version
+    return HistoryUnavailable(conversation, version, max(1, base.version), last, scavenged=True)
 
 
 async def check_version(store: EventStore, conversation: str, version: int) -> None:

@@ -320,11 +320,15 @@ class StoredLog:
         return self._fold.version != before
 
     async def _follow(self) -> None:
+        fold = self._fold
         try:
-            async for event in self._store.read(self._fold.conversation, after=self._fold.version):
-                self._fold.apply(event.version, event.at, event.payload)
+            async for event in self._store.read(fold.conversation, after=fold.version):
+                if event.version != fold.version + 1:  # what came next was compacted, and scavenged since
+                    self._fold = await load_fold(self._store, fold.conversation)
+                    return
+                fold.apply(event.version, event.at, event.payload)
         except HistoryNeeded:
-            self._fold = await load_fold(self._store, self._fold.conversation)
+            self._fold = await load_fold(self._store, fold.conversation)
 
 
 def _dated(payloads: Sequence[Payload], at: datetime, ids: Sequence[UUID] = ()) -> list[NewEvent]:

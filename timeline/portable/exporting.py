@@ -28,6 +28,8 @@ class Exported:
         redacted: events that were written without their redacted content.
         damaged: conversation and version of each event that could not be read and was left out.
         lost_values: hashes of texts that could not be read.
+        scavenged: the conversations of which events are missing since they were scavenged, each with the version from
+            which on all are there.
     """
 
     conversations: int = 0
@@ -35,6 +37,7 @@ class Exported:
     redacted: int = 0
     damaged: list[tuple[str, int]] = field(default_factory=list)
     lost_values: list[str] = field(default_factory=list)
+    scavenged: list[tuple[str, int]] = field(default_factory=list)
 
 
 async def export_log(
@@ -59,6 +62,8 @@ async def export_log(
     for info, until in await _in_order(store, wanted):
         eraser = await erasures.eraser(store, info.id)
         done.conversations += 1
+        if info.first_version > 1:
+            done.scavenged.append((info.id, info.first_version))
         yield log_line(info, until, eraser.title(info.title), library)
         if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
             async for event in _undamaged(store, info, 0, info.base, Exported()):

@@ -40,9 +40,16 @@ async def import_copy(
         on_progress: called with the number of events compared or appended.
 
     Raises:
-        ImportFailed: the store has other events under this id, or not the fork's parent.
+        ImportFailed: the store has other events under this id, or not the fork's parent; or the history of the
+            conversation had been scavenged before it was exported.
         StoreError: an append failed; the batches acknowledged before it are stored.
     """
+    if copy.first_version > 1:
+        raise ImportFailed(
+            copy.conversation,
+            f"what lay before its version {copy.first_version} had been scavenged when it was exported, and a log "
+            "is imported from its beginning. Import an export made before, or copy the database file.",
+        )
     opened = _opening(copy)
     base = copy.base or _base_of(opened)
     version = await _version(store, copy.conversation)

@@ -5,7 +5,8 @@ with its line:
 
 =========  ============================================================================================================
 log        opens a conversation: ``format`` (1), ``library``, ``conversation``, ``version`` (its last one here),
-           ``base`` (the last one that a fork shares with its parent), ``parent``, ``title``; ``checksum`` of the line
+           ``base`` (the last one that a fork shares with its parent), ``parent``, ``title``; ``checksum`` of the line.
+           ``first_version``, where history was scavenged: all events from this version on are there
 value      a content-addressed text that events refer to: ``hash``, its sha256, and ``text``
 event      ``conversation``, ``version``, ``id``, ``type``, ``schema_version``, ``at``, ``payload`` and ``checksum``,
            which is the store's own: sha256 of the seven joined by line feeds, the payload as compact JSON last.
@@ -50,7 +51,7 @@ _HEAD: Final = 1 << 16
 
 def log_line(info: ConversationInfo, version: int, title: str, library: str) -> str:
     """Return the line that opens a conversation."""
-    fields = {
+    fields: dict[str, Any] = {
         KEY: "log",
         "format": FORMAT_VERSION,
         "library": library,
@@ -60,6 +61,8 @@ def log_line(info: ConversationInfo, version: int, title: str, library: str) -> 
         "parent": None if info.parent is None else info.parent.model_dump(mode="json"),
         "title": title,
     }
+    if info.first_version > 1:
+        fields["first_version"] = info.first_version
     return compact_json({**fields, "checksum": sha256_hex(compact_json(fields))})
 
 
@@ -121,6 +124,7 @@ class LogCopy:
         report: the findings; those of the file that concern no conversation are in the first one's report.
         version: the last version that the export wrote; 0 if the log line is lost.
         base: the last version that belongs to the parent; the events begin after it.
+        first_version: all events from this version on were there when it was exported, 1 if none was scavenged.
         events: the sound events by version.
         values: the texts that events refer to, of the whole file.
     """
@@ -129,6 +133,7 @@ class LogCopy:
     report: Report
     version: int = 0
     base: int = 0
+    first_version: int = 1
     events: dict[int, CopiedEvent] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -206,6 +211,7 @@ class _File:
             raise ValueError("it does not match its checksum")
         copy = self._copy(told["conversation"])
         copy.version, copy.base = int(told["version"]), int(told["base"])
+        copy.first_version = int(told.get("first_version", 1))
 
     def _read_value(self, value: dict[str, Any]) -> None:
         if sha256_hex(value["text"]) != value["hash"]:

@@ -30,6 +30,8 @@ from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
 from timeline.message_lists import compact_messages as compact_messages_async
 from timeline.ports import EventStore
+from timeline.retention import rehearse as rehearse_async
+from timeline.retention import scavenge as scavenge_async
 from timeline.sync.twins import Twin, blocking, calling, iterating, like
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.retention import ScavengeReport
 
 __all__ = [
     "ListFollower",
@@ -59,6 +62,8 @@ __all__ = [
     "TimelineView",
     "compact_messages",
     "open_store",
+    "rehearse",
+    "scavenge",
 ]
 
 P = ParamSpec("P")
@@ -123,6 +128,15 @@ class Store(Twin):
     values = blocking(EventStore.values)
     digests = iterating(EventStore.digests)
     search = iterating(EventStore.search)
+    retention = blocking(EventStore.retention)
+    set_retention = blocking(EventStore.set_retention)
+    remove = blocking(EventStore.remove)
+    remove_values = blocking(EventStore.remove_values)
+    shrink = blocking(EventStore.shrink)
+    rehearse = blocking(EventStore.rehearse)
+    take_turn = blocking(EventStore.take_turn)
+    scavenged = blocking(EventStore.scavenged)
+    load_base = blocking(EventStore.load_base)
 
     def __getattr__(self, name: str) -> Any:
         """Return the twin of a method that only this kind of store has."""
@@ -133,8 +147,24 @@ class Store(Twin):
         """Open a conversation in the loop that serves this store."""
         return Timeline(self._portal, self._portal.call(method, self._inner))
 
+    def run(self, function: Callable[[EventStore], Coroutine[Any, Any, V]]) -> V:
+        """Run a function of the store in the loop that serves it."""
+        return cast("V", self._portal.call(function, self._inner))
+
 
 open_store = _entering(timeline.open_store)
+
+
+@like(scavenge_async)
+def scavenge(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
+    """See `timeline.retention.scavenge`."""
+    return store.run(lambda inner: scavenge_async(inner, *conversations, **options))
+
+
+@like(rehearse_async)
+def rehearse(store: Store, *conversations: Any, **options: Any) -> ScavengeReport:
+    """See `timeline.retention.rehearse`."""
+    return store.run(lambda inner: rehearse_async(inner, *conversations, **options))
 
 
 @like(compact_messages_async)
@@ -263,6 +293,9 @@ class Timeline(TimelineView):
     after_refusal = blocking(AsyncTimeline.after_refusal)
     compact = blocking(AsyncTimeline.compact)
     use_policy = blocking(AsyncTimeline.use_policy)
+    retention = blocking(AsyncTimeline.retention)
+    set_retention = blocking(AsyncTimeline.set_retention)
+    set_legal_hold = blocking(AsyncTimeline.set_legal_hold)
     catch_up = blocking(AsyncTimeline.catch_up)
     undo_compaction = blocking(AsyncTimeline.undo_compaction)
     hide = blocking(AsyncTimeline.hide)

@@ -1,0 +1,71 @@
+"""Decide what of a conversation may be removed, and which content-addressed texts are still named.
+
+Pure decisions over what a store reads, so that every store answers alike; see `timeline.ports.Scavenging`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from timeline.ports import Snapshot
+
+_HASH: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""A sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
+
+
+OTHER_SCAVENGED: Final = "scavenged"
+"""Type of a removed event that is neither an appended block, a recorded context nor a model call."""
+_TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
+
+
+def type_left(type_: str) -> str:
+    """Return the type of a removed event."""
+    return type_ if type_ in _TYPES_KEPT else OTHER_SCAVENGED
+
+
+class Bounds(NamedTuple):
+    """The versions that may be removed, ``first`` to ``last``, without those of ``kept``; none where ``last`` is 0."""
+
+    first: int
+    last: int
+    kept: frozenset[int]
+    fork: str | None
+
+
+def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, newest_undo: int) -> Bounds:
+    """Return the bounds of one conversation.
+
+    Args:
+        snapshot: its own snapshot; without one its window begins at version 1.
+        base: the last version that it shares with its parent.
+        fork: of its own forks the one that shares most, with the last version that both share.
+        newest_undo: version of its newest undo; 0 without one.
+    """
+    shared = base if fork is None else max(base, fork[1])
+    first = shared + 1
+    limited_by = None if fork is None or fork[1] < base else fork[0]
+    # An undo behind the snapshot, without one of its own, can only be folded from version 1.
+    if snapshot is None or newest_undo > snapshot.version:
+        return Bounds(first, 0, frozenset(), None)
+    last = min(snapshot.window_start - 1, snapshot.version)
+    return Bounds(first, last if last >= first else 0, _needed(snapshot), limited_by)
+
+
+def _needed(snapshot: Snapshot) -> frozenset[int]:
+    """Return the versions of the events that a snapshot names: its blocks, and the newest recorded context.
+
+    The context says under which policy the conversation was rendered last, for those that open it without one.
+    """
+    rendered = snapshot.state.get("rendered")
+    version = rendered[0] if isinstance(rendered, list) and rendered else None
+    return frozenset(snapshot.blocks) | ({version} if isinstance(version, int) else set())
+
+
+def named_in(texts: Iterable[str]) -> Iterator[str]:
+    """Return every hash that texts name."""
+    for text in texts:
+        yield from _HASH.findall(text)

@@ -1,0 +1,234 @@
+"""Remove history on one SQLite connection: the functions that the writer thread runs, transactions included.
+
+This is the only place that changes rows of the log. A removed event keeps its row, with an empty payload and checksum:
+the indexes that hold versions, ids and paths then keep them taken, and appends pay nothing for it. `shrink` rewrites
+the file, since removed text would otherwise stay in free space, in the write-ahead log, and in older parts of the
+search index.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import instant_text, parse_instant
+from timeline.errors import ConversationNotFound, StoreLocked
+from timeline.ports import KEPT_TYPES, Rehearsal, Removal
+
+from ..codec import decode_snapshot
+from ..removal import Bounds, bounds, named_in
+from . import statements
+from .appending import NOWHERE, SQLiteLog
+from .search import drop_other_form, forget_text
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterator
+    from datetime import datetime
+
+_KEPT: Final = json.dumps(sorted(KEPT_TYPES))
+_DUE: Final = "shrink"
+_TURN: Final = "turn"
+RETENTION: Final = "retention"
+_NAMED: Final = {("secure_delete", 2): "FAST"}
+"""Values that SQLite reads by name only."""
+_EVENTS_AT_ONCE: Final = 5_000
+"""Events of a step of a rehearsal; nobody waits for its transactions."""
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _set(connection: sqlite3.Connection, pragma: str, value: str) -> Iterator[None]:
+    """Set a pragma for a while. Its earlier value is read first, since builds of SQLite differ in their defaults."""
+    (before,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    connection.execute(f"PRAGMA {pragma} = {value}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA {pragma} = {_NAMED.get((pragma, before), before)}")
+
+
+def remove(connection: sqlite3.Connection, conversation: str, after: int, most: int, where: str) -> Removal:
+    """Remove at most ``most`` events of a conversation behind a version; see `Scavenging.remove`.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        StoreCorrupt: its snapshot is damaged.
+        sqlite3.Error: the database failed; nothing was removed.
+    """
+    # Zeros in place of what is deleted: a step that no `shrink` follows leaves as little behind as it can.
+    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+        log = SQLiteLog(connection, conversation)
+        if log.key == NOWHERE:
+            raise ConversationNotFound(conversation)
+        within, snapshot = _bounds(connection, log, conversation, where)
+        span = (log.key, max(after, within.first - 1), within.last)
+        rows = connection.execute(
+            statements.TO_REMOVE, (*span, _KEPT, json.dumps(sorted(within.kept)), most + 1)
+        ).fetchall()
+        gone = rows[:most]
+        if gone:
+            _note_size(connection)
+            _keep_base(connection, log.key, within, snapshot)
+            _blank(connection, log.key, gone)
+    return Removal(
+        events=len(gone),
+        size=sum(len(payload.encode()) for _, _, payload in gone),
+        reached=gone[-1][1] if gone else max(after, within.last),
+        last=within.last,
+        first=within.first,
+        fork=within.fork,
+        done=len(rows) <= most,
+    )
+
+
+def _bounds(
+    connection: sqlite3.Connection, log: SQLiteLog, conversation: str, where: str
+) -> tuple[Bounds, tuple[int, str, str]]:
+    """Return what may be removed, and the row of the snapshot behind which it lies."""
+    body, stored = connection.execute(statements.OWN_SNAPSHOT, (log.key,)).fetchone() or ("", "")
+    snapshot = decode_snapshot(conversation, body, stored, where) if stored else None
+    fork = connection.execute(statements.WIDEST_FORK, (log.key,)).fetchone()
+    (undo,) = connection.execute(statements.NEWEST_UNDO, (log.key,)).fetchone()
+    return bounds(snapshot, log.base, fork, undo), (0 if snapshot is None else snapshot.version, body, stored)
+
+
+def _keep_base(connection: sqlite3.Connection, key: int, within: Bounds, snapshot: tuple[int, str, str]) -> None:
+    """Keep the snapshot to fold the log from; drop earlier ones whose window is being removed."""
+    connection.execute(statements.ADD_BASE, (key, *snapshot))
+    connection.execute(statements.DROP_BASES, (key, within.first - 1, snapshot[0]))
+    connection.execute(statements.RAISE_FIRST, (within.last + 1, key))
+
+
+def _blank(connection: sqlite3.Connection, key: int, rows: list[tuple[int, int, str]]) -> None:
+    # Words first: FTS5 finds the entries to remove by the text that they were made of.
+    drop_other_form(connection)
+    for position, _, payload in rows:
+        forget_text(connection, key, position, payload)
+    connection.executemany(statements.BLANK, [(position,) for position, _, _ in rows])
+
+
+def _note_size(connection: sqlite3.Connection) -> None:
+    """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
+    connection.execute(statements.SET_ONCE, (_DUE, str(size_of(connection))))
+
+
+def remove_values(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Remove the texts that nothing names; return their number and bytes.
+
+    The log is read before the transaction, and in it only what came since: an append writes a text together with the
+    event that names it.
+
+    Raises:
+        sqlite3.Error: the database failed; nothing was removed.
+    """
+    (until,) = connection.execute(statements.HEAD_POSITION).fetchone()
+    named = _named(connection, statements.NAMING_EVENTS, 0)
+    with _set(connection, "secure_delete", "ON"), _transaction(connection):
+        named |= _named(connection, statements.NAMING_EVENTS, until)
+        named |= _named(connection, statements.NAMING_SNAPSHOTS, NOWHERE, NOWHERE)
+        sizes = connection.execute(statements.SIZES_OF_VALUES, ("",))
+        gone = [(hash_, size) for hash_, size in sizes if hash_ not in named]
+        if gone:
+            _note_size(connection)
+        connection.executemany(statements.DROP_VALUE, [(hash_,) for hash_, _ in gone])
+    return len(gone), sum(size for _, size in gone)
+
+
+def _named(connection: sqlite3.Connection, statement: str, *parameters: int) -> set[str]:
+    return set(named_in(text for (text,) in connection.execute(statement, parameters)))
+
+
+def shrink(connection: sqlite3.Connection, where: str) -> tuple[int, int] | None:
+    """Rewrite the file without free space, and empty the write-ahead log; return the size before and after.
+
+    Raises:
+        StoreLocked: another connection still reads from the write-ahead log.
+        sqlite3.Error: the database failed; it is as it was.
+    """
+    due = connection.execute(statements.SETTING, (_DUE,)).fetchone()
+    if due is None:
+        return None
+    if connection.execute(statements.IS_INDEXED).fetchone()[0]:
+        connection.execute(statements.MERGE_INDEX)
+    # On disk: the copy that this makes is as large as what stays of the database.
+    with _set(connection, "temp_store", "FILE"):
+        connection.execute("VACUUM")
+    _empty_log(connection, where)
+    connection.execute(statements.UNSET, (_DUE,))
+    _empty_log(connection, where)
+    return int(due[0]), size_of(connection)
+
+
+def _empty_log(connection: sqlite3.Connection, where: str) -> None:
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StoreLocked(
+            f"{where}: what was removed is still in the write-ahead log, which another connection reads. "
+            "Scavenge again."
+        )
+
+
+def size_of(connection: sqlite3.Connection) -> int:
+    """Return the bytes of the database file, once its write-ahead log is copied into it."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(size)
+
+
+def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: str) -> Rehearsal:
+    """Remove everything that may be removed, on a copy of the database that is thrown away; return what it came to."""
+    before = size_of(copy)
+    removals = {conversation: _all(copy, conversation, where) for conversation in conversations}
+    values, value_size = remove_values(copy) if conversations else (0, 0)
+    _, after = shrink(copy, where) or (before, before)
+    return Rehearsal(removals, values, value_size, before, after)
+
+
+def _all(copy: sqlite3.Connection, conversation: str, where: str) -> Removal:
+    done = remove(copy, conversation, 0, _EVENTS_AT_ONCE, where)
+    events, size = done.events, done.size
+    while not done.done:
+        done = remove(copy, conversation, done.reached, _EVENTS_AT_ONCE, where)
+        events, size = events + done.events, size + done.size
+    return Removal(events, size, done.reached, done.last, done.first, done.fork)
+
+
+def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
+    """Write a setting of the store.
+
+    Raises:
+        sqlite3.Error: the database failed; the setting is as it was.
+    """
+    with _transaction(connection):
+        connection.execute(statements.SET, (name, value))
+
+
+def take_turn(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:
+    """Take, renew or give back the turn to scavenge; return the end of another runner's turn.
+
+    Raises:
+        sqlite3.Error: the database failed; the turn is as it was.
+    """
+    with _transaction(connection):
+        found: Any = connection.execute(statements.SETTING, (_TURN,)).fetchone()
+        if found is not None:
+            holder, ends = json.loads(found[0])
+            if holder != runner and parse_instant(ends) > now:
+                return parse_instant(ends)
+        if until > now:
+            connection.execute(statements.SET, (_TURN, json.dumps([runner, instant_text(until)])))
+        else:
+            connection.execute(statements.UNSET, (_TURN,))
+    return None
