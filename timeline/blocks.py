@@ -181,6 +181,10 @@ class ToolResult(Block):
     exit_status: int | None = None
 
 
+FORM_KEY: Final = "form"
+"""Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""
+
+
 class RangeSummary(Block):
     """A summary of a covered range; its ``meta`` names the covered and the carried blocks, and the summarizer."""
 

@@ -207,7 +207,9 @@ class Timeline(TimelineView):
             log = await _begun(store, conversation, opened, moment(now, clock))
         policy = policy or await policy_in_force(store, log.fold.window.policy) or balanced()
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout)
-        return cls(Conversation(store, log, clock, equipment, policy))
+        opened_conversation = Conversation(store, log, clock, equipment, policy)
+        await opened_conversation.settle_counts()
+        return cls(opened_conversation)
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
         """Put a policy in force from now on: here, and for everyone who opens the conversation without a policy.

@@ -380,7 +380,8 @@ class _Compaction:
             payloads.append(CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease))
         if plan.previews:
             pruned = None if plan.covers is not None else self._previews(plan)
-            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned))
+            counter = self.compactor.counter.name
+            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter))
         return payloads
 
     def _previews(self, plan: Plan) -> Pruned:

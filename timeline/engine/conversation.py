@@ -49,7 +49,17 @@ class ConversationView:
         self.log = log
         self.clock = clock
         self.equipment = equipment
-        self.compactor: Compactor = equipment.compactor(policy)
+        self.compactor = equipment.compactor(policy)
+
+    @property
+    def compactor(self) -> Compactor:
+        """The compactor of the policy in force. The window's figures are those of its counter."""
+        return self._compactor
+
+    @compactor.setter
+    def compactor(self, compactor: Compactor) -> None:
+        self._compactor = compactor
+        self.log.fold.count_by(compactor.counter)
 
     @property
     def id(self) -> str:
@@ -94,6 +104,11 @@ class Conversation(ConversationView):
             policy = await policy_in_force(self.store, known)
             self._known_policy = known
             self.compactor = self.compactor if policy is None else self.equipment.compactor(policy)
+
+    async def settle_counts(self) -> None:
+        """Count the window now where its figures are another counter's: off the event loop, unlike its first reader."""
+        if self.log.fold.is_mixed:
+            await anyio.to_thread.run_sync(lambda: self.log.fold.window)
 
     async def use_policy(self, policy: Policy, at: datetime) -> None:
         """Put a policy in force and record it, unless it is the one in force already."""

@@ -221,6 +221,11 @@ class StoredLog:
         fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
+        self._replace_fold(fold)
+
+    def _replace_fold(self, fold: Fold) -> None:
+        """Go on from another fold of this log, with the same counter."""
+        fold.count_by(None if self._fold.recount is None else self._fold.recount.counter)
         self._fold = fold
 
     async def _follow(self) -> None:
@@ -228,7 +233,7 @@ class StoredLog:
             async for event in self._store.read(self._fold.conversation, after=self._fold.version):
                 self._fold.apply(event.version, event.at, event.payload)
         except HistoryNeeded:
-            self._fold = await load_fold(self._store, self._fold.conversation)
+            self._replace_fold(await load_fold(self._store, self._fold.conversation))
 
 
 def _events(drafts: Sequence[Draft], addressed: Sequence[Block], counter: str) -> list[NewEvent]:

@@ -16,10 +16,20 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from timeline.blocks import Attachment, Note, RangeSummary, Reasoning, StageDigest, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import (
+    FORM_KEY,
+    Attachment,
+    Note,
+    RangeSummary,
+    Reasoning,
+    StageDigest,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+)
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import begins_with
-from timeline.policy.steps import FORM_KEY, SummaryForm
+from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.wire.neutral import Entry, NeutralContext
 
