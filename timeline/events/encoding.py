@@ -91,7 +91,7 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreCorrupt(f"an event of type {type_!r} holds no JSON: {error}") from None
     if not isinstance(data, dict):
         raise StoreCorrupt(f"an event of type {type_!r} holds no JSON object")

@@ -217,7 +217,7 @@ def _exit_status(text: str) -> int | None:
     if text.startswith('{"output":'):
         try:
             told = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         metadata = told.get("metadata") if isinstance(told, dict) else None
         status = metadata.get("exit_code") if isinstance(metadata, dict) else None
