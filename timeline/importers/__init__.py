@@ -6,6 +6,7 @@ a file is refused only if it is no recording at all.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from json import JSONDecodeError
 from pathlib import Path
@@ -57,6 +58,7 @@ FORMATS: Final = (
 """The names of the formats that can be read."""
 
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
+_BLANK: Final = re.compile(r"\s*")
 
 
 def read_recording(path: Path | str) -> list[Recording]:
@@ -107,7 +109,7 @@ def _document(data: bytes) -> Any:
         value, end = decode_value(text)
     except ValueError:
         return None
-    return value if not text[end:].strip() else None
+    return value if _BLANK.fullmatch(text, end) else None
 
 
 def _damage(data: bytes) -> str:
