@@ -46,9 +46,9 @@ class Recount:
         return tuple(counted for _, counted in self._known.values())
 
     def is_due(self, item: Item) -> bool:
-        """Return whether a figure of an item is another counter's."""
-        name = self.counter.name
-        return item.counter != name or (item.replacement is not None and _counter_of_replacement(item) != name)
+        """Return whether a figure of an item is another counter's; one whose counter the log does not name stays."""
+        own = {self.counter.name, ""}
+        return item.counter not in own or (item.replacement is not None and _counter_of_replacement(item) not in own)
 
     def _counted(self, item: Item, known: tuple[Item, Item] | None) -> Item:
         if known is not None and known[0] is item:
@@ -56,10 +56,10 @@ class Recount:
         if not self.is_due(item):
             return item
         tokens, shown, name = item.tokens, item.replacement, self.counter.name
-        if item.counter != name:
+        if item.counter not in {name, ""}:
             same = known is not None and known[0].block is item.block
             tokens = known[1].tokens if known is not None and same else self._tokens(item)
-        if shown is not None and _counter_of_replacement(item) != name:
+        if shown is not None and _counter_of_replacement(item) not in {name, ""}:
             same = known is not None and known[0].replacement is shown
             shown = known[1].replacement if known is not None and same else self._replacement(item.block, shown)
         return item._replace(tokens=tokens, counter=name, replacement=shown)
