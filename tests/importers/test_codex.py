@@ -364,14 +364,14 @@ def delivery(kind: str, task: str, sender: str, payload: str = "") -> str:
 def test_what_another_agent_says_is_said_to_the_model(tmp_path: Path) -> None:
     """In the user's role with its sender, between the responses; a task that is handed over begins a turn."""
     rollout = Rollout()
-    rollout.agent("/root", "/root/audit", readable(delivery("NEW_TASK", "/root/audit", "/root", "Audit it.")))
+    rollout.agent("/lead", "/lead/audit", readable(delivery("NEW_TASK", "/lead/audit", "/lead", "Audit it.")))
     rollout.call("a", command=["ls"])
     rollout.count()
     rollout.result("a")
-    rollout.agent("/root", "/root/audit", readable("Leave the tests out."), triggers=False)
+    rollout.agent("/lead", "/lead/audit", readable("Leave the tests out."), triggers=False)
     rollout.answer("All is well.")
     rollout.count(1100, 1000, 8)
-    rollout.agent("/root", "/root/audit", readable("Look again."), triggers=True)
+    rollout.agent("/lead", "/lead/audit", readable("Look again."), triggers=True)
     rollout.answer("Still well.")
     rollout.count(1200, 1100, 8)
     (recording,) = read_recording(rollout.write(tmp_path))
@@ -389,7 +389,7 @@ def test_what_another_agent_says_is_said_to_the_model(tmp_path: Path) -> None:
     ]
     said = [b for b in blocks(recording) if b.author in {"user", "client"}]
     assert [b.text for b in said[1:]] == ["Leave the tests out.", "Look again."]
-    assert all(b.meta == {"author": "/root", "recipient": "/root/audit"} for b in said)
+    assert all(b.meta == {"author": "/lead", "recipient": "/lead/audit"} for b in said)
     assert [b.turn_id for b in said] == ["turn_1", "turn_1", "turn_2"]
     assert "unknown_record" not in recording.report.counts
 
@@ -400,8 +400,8 @@ def test_an_agents_message_that_is_encrypted_says_so_and_is_kept(tmp_path: Path)
     rollout.user("Review it.")
     rollout.answer("I asked for it.")
     rollout.count()
-    head = readable(delivery("FINAL_ANSWER", "/root", "/root/review"))
-    rollout.agent("/root/review", "/root", head, {"type": "encrypted_content", "encrypted_content": "gAAAAAB"})
+    head = readable(delivery("FINAL_ANSWER", "/lead", "/lead/review"))
+    rollout.agent("/lead/review", "/lead", head, {"type": "encrypted_content", "encrypted_content": "gAAAAAB"})
     (recording,) = read_recording(rollout.write(tmp_path))
     answer = blocks(recording)[-1]
     assert answer.type == "client.message"
@@ -412,12 +412,12 @@ def test_an_agents_message_that_is_encrypted_says_so_and_is_kept(tmp_path: Path)
 def test_an_agents_message_in_a_row_of_its_own_is_the_same(tmp_path: Path) -> None:
     """As versions wrote it before it was an item."""
     rollout = Rollout()
-    told = {"author": "/root", "recipient": "/root/audit", "other_recipients": []}
+    told = {"author": "/lead", "recipient": "/lead/audit", "other_recipients": []}
     rollout.row("inter_agent_communication", **told, content="Audit it.", trigger_turn=True)
     rollout.answer("All is well.")
     rollout.count()
     rollout.row("inter_agent_communication", **told, content="Thanks.", trigger_turn=False)
-    rollout.item("agent_message", author="/root", recipient="/root/audit", content=[])
+    rollout.item("agent_message", author="/lead", recipient="/lead/audit", content=[])
     (recording,) = read_recording(rollout.write(tmp_path))
     assert [(b.type, b.text) for b in blocks(recording)] == [
         ("user.prompt", "Audit it."),
