@@ -84,7 +84,7 @@ class Batch(NamedTuple):
     """One append, validated and encoded."""
 
     conversation: str
-    drafts: Sequence[Draft]
+    drafts: list[Draft]
     expected: int | Expected
     values: Mapping[str, str]
     snapshot: SnapshotDraft | None

@@ -1,15 +1,12 @@
 """Digests as rows: the rows that find a compaction, and the filters that select compactions.
 
 The rows only lead to a compaction: a query answers from the compaction's event. The matching rules are here once,
-for every store; a database narrows by its indexes first. In globs over file paths ``*`` and ``?`` stay inside a folder,
-``**`` crosses folders.
+for every store; a database narrows by its indexes first.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import instant_text, utc
@@ -18,79 +15,15 @@ from timeline.errors import InvalidFilter
 from timeline.events import CompactionCompleted, CompactionReverted
 from timeline.queries import StoredDigest
 
+from .globs import parse_glob
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from timeline.events import Event, Payload
 
-
-_PIECES: Final = re.compile(
-    r"(?P<folders>(?<![^/])\*\*(?:/\*\*)*/)|(?P<all>\*{2,})|(?P<some>\*)|(?P<one>\?)|(?P<set>\[!?\]?[^]]*\])"
-)
-_LONGEST: Final = 1_000
-
-
-class Glob(NamedTuple):
-    """A compiled glob.
-
-    ``prefix`` is the text that every match begins with; ``coarse`` is a glob of SQLite's (its ``*`` crosses folders)
-    that matches at least everything that ``whole`` matches.
-    """
-
-    whole: re.Pattern[str]
-    prefix: str
-    coarse: str
-
-    def fits(self, path: str) -> bool:
-        """Return whether the whole path matches."""
-        return self.whole.fullmatch(path) is not None
-
-
-@lru_cache(64)
-def parse_glob(glob: str) -> Glob:
-    """Compile a glob. A ``[`` without a closing ``]`` is a literal.
-
-    Raises:
-        InvalidFilter: it is empty, too long, or has a class that matches no character.
-    """
-    if not 0 < len(glob) <= _LONGEST:
-        raise InvalidFilter("path_glob", f"a glob has 1 to {_LONGEST} characters, for example src/**/*.py")
-    whole: list[str] = []
-    coarse: list[str] = []
-    end = 0
-    for piece in _PIECES.finditer(glob):
-        literal = glob[end : piece.start()]
-        whole += [re.escape(literal), _expression(piece)]
-        coarse += [_literal(literal), "?" if piece.lastgroup in {"one", "set"} else "*"]
-        end = piece.end()
-    first = _PIECES.search(glob)
-    try:
-        expression = re.compile("".join(whole) + re.escape(glob[end:]), re.DOTALL)
-    except re.error as error:
-        raise InvalidFilter("path_glob", f"{glob!r} holds a class that cannot be read ({error})") from None
-    return Glob(expression, glob[: first.start()] if first else glob, "".join(coarse) + _literal(glob[end:]))
-
-
-def _expression(piece: re.Match[str]) -> str:
-    match piece.lastgroup:
-        case "folders":
-            return "(?:.*/)?"
-        case "all":
-            return ".*"
-        case "some":
-            return "[^/]*"
-        case "one":
-            return "[^/]"
-    inner = piece[0][1:-1]
-    negated = inner.startswith("!")
-    # Python's set operators, and the hyphen that would begin one, are literal characters here.
-    members = re.sub(r"[\\^\[\]&~|]|(?<=-)-", r"\\\g<0>", inner.removeprefix("!"))
-    return f"(?!/)[{'^' if negated else ''}{members}]"
-
-
-def _literal(text: str) -> str:
-    return text.replace("[", "[[]")
+    from .globs import Glob
 
 
 FILE_LISTS: Final = ("artifacts", "files_read", "files_written")
@@ -324,13 +257,14 @@ def moment(field: str, at: datetime | None) -> str | None:
     """Format a bound of a query in the log's form of time.
 
     Raises:
-        InvalidFilter: the time has no time zone.
+        InvalidFilter: the time has no time zone, or none of UTC's years.
     """
     if at is None:
         return None
-    if at.tzinfo is None:
-        raise InvalidFilter(field, "needs a time zone, for example datetime.now(UTC)")
-    return instant_text(utc(at))
+    try:
+        return instant_text(utc(at))
+    except ValueError as error:
+        raise InvalidFilter(field, str(error)) from None
 
 
 def _rounds(compaction_number: int | range | None) -> range | None:

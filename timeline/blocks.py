@@ -37,11 +37,14 @@ def utc(at: datetime) -> datetime:
     """Return a moment in UTC.
 
     Raises:
-        ValueError: it has no time zone.
+        ValueError: it has no time zone, or lies outside the years 1 to 9999 of UTC.
     """
     if at.tzinfo is None:
         raise ValueError("needs a time zone, for example datetime.now(UTC)")
-    return at if at.tzinfo is UTC else at.astimezone(UTC)
+    try:
+        return at if at.tzinfo is UTC else at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 of UTC") from None
 
 
 Instant: TypeAlias = Annotated[datetime, AfterValidator(utc)]
@@ -183,6 +186,8 @@ class ToolResult(Block):
 
 BEHIND_KEY: Final = "behind"
 """Key of a summary's ``meta``: versions of the carried blocks that it is sent behind; missing where it comes first."""
+FORM_KEY: Final = "form"
+"""Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""
 
 
 class RangeSummary(Block):

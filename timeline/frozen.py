@@ -113,18 +113,40 @@ def shows(text: str) -> bool:
     return any(character.isprintable() and not character.isspace() for character in text)
 
 
+MOST_NESTING: Final = 200
+"""Most levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+
+
+def is_nested_deeper(value: Any, levels: int) -> bool:
+    """Return whether a JSON value has more than ``levels`` levels of objects and lists."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        inner = (child for outer in level for child in (outer.values() if isinstance(outer, dict) else outer))
+        level = [child for child in inner if isinstance(child, dict | list)]
+    return bool(level)
+
+
 def repair_json(value: Any) -> Any:
     """Repair every string in a JSON value, keys included.
 
     Raises:
-        ValueError: a number is NaN or infinite, which JSON has no form for.
+        ValueError: a number is NaN or infinite, which JSON has no form for, or the value is nested too deeply.
     """
+    try:
+        return _repaired(value)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _repaired(value: Any) -> Any:
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, dict):
-        return {repair_text(k): repair_json(v) for k, v in value.items()}
+        return {repair_text(k): _repaired(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [repair_json(v) for v in value]
+        return [_repaired(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} has no form in JSON")
     return value

@@ -219,7 +219,9 @@ class Timeline(TimelineView):
             log = await StoredLog.begin(store, conversation, clock, opened, values=values, at=moment(now, clock))
         chosen = await choose_policy(store, log, policy, at, imported=imported)
         equipment = Equipment(summarizer, hooks or Hooks(), counter, observer or Observer(), summary_timeout, clock)
-        return cls(Conversation(store, log, clock, equipment, chosen))
+        opened_conversation = Conversation(store, log, clock, equipment, chosen)
+        await opened_conversation.settle_counts()
+        return cls(opened_conversation)
 
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
         """Put a policy in force from now on: here, and for everyone who works under the conversation's policy.

@@ -56,7 +56,7 @@ def redacted_version(payload: str) -> int | None:
 def _object(payload: str) -> dict[str, Any]:
     try:
         value = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}  # Damaged: a search finds nothing in it, and reading the event reports the damage.
     return value if isinstance(value, dict) else {}
 

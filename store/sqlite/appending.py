@@ -33,6 +33,10 @@ NOWHERE: Final = 0
 """The key of a conversation that does not exist; no stored one has it."""
 
 
+_LARGE: Final = 1_000_000
+"""Characters of a payload above which it is not held in the program while SQLite writes it."""
+
+
 class SQLiteLog:
     """The head of a conversation's stored log; see `LogHead`. ``key`` is 0 where it does not exist."""
 
@@ -109,8 +113,43 @@ class PlacedBatch(NamedTuple):
     last: int
 
 
-def insert(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> list[Appended]:
+class _HandedOver:
+    """A payload that is forgotten once SQLite has its own copy: a large one would be held twice while it is written."""
+
+    def __init__(self, payload: str) -> None:
+        self._payload = payload
+
+    def __conform__(self, protocol: object) -> str:
+        del protocol  # sqlite3's own: it asks for something that it can bind
+        payload, self._payload = self._payload, ""
+        return payload
+
+
+def _row(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
+    draft = batch.drafts[number]
+    return (log.key, version, *draft, draft.checksum(batch.conversation, version))
+
+
+def _row_handed_over(batch: Batch, log: SQLiteLog, number: int, version: int) -> Row:
+    """Return the row of an event, and take its payload out of the batch if it is large."""
+    *columns, payload, checksum = _row(batch, log, number, version)
+    if len(payload) <= _LARGE:
+        return (*columns, payload, checksum)
+    batch.drafts[number] = batch.drafts[number]._replace(payload="")
+    return (*columns, _HandedOver(payload), checksum)
+
+
+def insert(
+    connection: sqlite3.Connection,
+    placed: Sequence[PlacedBatch],
+    row: Callable[[Batch, SQLiteLog, int, int], Row] = _row,
+) -> list[Appended]:
     """Write batches in the open transaction; batches of one log come in the order of their versions.
+
+    Args:
+        connection: has the transaction.
+        placed: the batches.
+        row: makes the row of an event: of a batch, its log, the event's place in the batch and its version.
 
     Raises:
         sqlite3.IntegrityError: an id or a path is in use; the caller must roll back what was written before.
@@ -125,10 +164,7 @@ def insert(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> lis
             version, window_start, body = batch.snapshot
             connection.execute(statements.REPLACE_SNAPSHOT, (log.key, version, body, sha256_hex(body)))
             connection.execute(statements.UPDATE_WINDOW_START, (window_start, log.key))
-        rows += [
-            (log.key, version, *draft, draft.checksum(batch.conversation, version))
-            for version, draft in enumerate(batch.drafts, first)
-        ]
+        rows += [row(batch, log, number, first + number) for number in range(len(batch.drafts))]
     for some, statement in _in_statements(rows):
         connection.execute(statement, list(chain.from_iterable(some)))
     # Read right after the insert, while the connection's newest row is the newest event. RETURNING costs a third.
@@ -191,7 +227,10 @@ def append(connection: sqlite3.Connection, batch: Batch) -> Appended:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        appended = _append(connection, batch, _begin_again)
+        if any(len(draft.payload) > _LARGE for draft in batch.drafts):
+            appended = _append_large(connection, batch)
+        else:
+            appended = _append(connection, batch, _begin_again)
         connection.execute("COMMIT")
     finally:
         _roll_back(connection)
@@ -275,7 +314,8 @@ def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exc
     return outcome
 
 
-def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite3.Connection], None]) -> Appended:
+def _place(connection: sqlite3.Connection, batch: Batch) -> PlacedBatch | Appended:
+    """Place a batch behind its log, or find out where it is in there already."""
     log = SQLiteLog(connection, batch.conversation)
     after = append_rules.starting_version(batch, log)
     if after < log.version:
@@ -285,8 +325,29 @@ def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite
     log.check_snapshot(batch)
     if log.base and log.shared(batch.paths) and (known := append_rules.collision(batch, log)):
         return known
+    return PlacedBatch(batch, log, log.version + 1, log.version + len(batch.drafts))
+
+
+def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
+    """Append a batch with a large payload, in the transaction of this batch alone.
+
+    What is known is looked up first: the payloads are gone afterwards, and nothing could be tried again.
+    """
+    placed = _place(connection, batch)
+    if isinstance(placed, Appended):
+        return placed
+    if known := append_rules.collision(batch, placed.log):
+        return known
+    (appended,) = insert(connection, [placed], _row_handed_over)
+    return appended
+
+
+def _append(connection: sqlite3.Connection, batch: Batch, undo: Callable[[sqlite3.Connection], None]) -> Appended:
+    placed = _place(connection, batch)
+    if isinstance(placed, Appended):
+        return placed
     try:
-        (appended,) = insert(connection, [PlacedBatch(batch, log, log.version + 1, log.version + len(batch.drafts))])
+        (appended,) = insert(connection, [placed])
     except sqlite3.IntegrityError:
         # Insert first: the unique indexes find known ids and paths, so that an append pays for no look-up of its own.
         # Only a refused one is looked up, after its rows are rolled back.

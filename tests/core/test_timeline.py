@@ -34,6 +34,7 @@ from timeline.log.stored import StoredLog
 from timeline.projection.project import PROJECTION
 from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
+from timeline.tokens.counter import QuarterCounter
 from timeline.usage import Usage
 
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
@@ -102,11 +103,18 @@ async def test_a_counter_of_the_applications_own_is_used() -> None:
 
 @pytest.mark.shows("001-62", "004-13", "004-99", "004-105")
 async def test_a_block_is_counted_once_and_the_count_is_stored() -> None:
-    """Opening again takes the stored count, whatever the counter is then."""
+    """Opening again takes the stored count, and counts nothing."""
+
+    class Forgetful(QuarterCounter):
+        """Bears the name of the stored counts, and gives others."""
+
+        def count(self, text: str) -> int:
+            return len(text)
+
     store = MemoryStore()
     timeline = await opened(store)
     await timeline.append(prompt(100))
-    again = await Timeline.open(store, "c", policy=policies.cut_point())
+    again = await Timeline.open(store, "c", policy=small_policy(), counter=Forgetful())
     assert again.window.tokens == 100
 
 

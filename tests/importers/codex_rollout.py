@@ -49,6 +49,14 @@ class Rollout:
         self.event("agent_message", message=text)
         return self.item("message", role="assistant", content=[{"type": "output_text", "text": text}])
 
+    def agent(
+        self, author: str, recipient: str, *parts: dict[str, Any], triggers: bool | None = None
+    ) -> dict[str, Any]:
+        """Add a message of another agent, behind the row about its delivery that newer versions write."""
+        if triggers is not None:
+            self.row("inter_agent_communication_metadata", trigger_turn=triggers)
+        return self.item("agent_message", author=author, recipient=recipient, content=list(parts))
+
     def think(self, text: str) -> dict[str, Any]:
         """Add encrypted reasoning."""
         summary = [{"type": "summary_text", "text": text}]

@@ -349,3 +349,79 @@ def test_any_value_in_any_field_is_read_without_an_error(value: Any) -> None:
         for key in row["payload"]:
             rollout.rows.append({**row, "payload": {**row["payload"], key: value}})
     assert read_codex(rollout.text().encode("utf-8", "surrogatepass"), "file")
+
+
+def readable(text: str) -> dict[str, Any]:
+    """Make the part of an agent's message that can be read."""
+    return {"type": "input_text", "text": text}
+
+
+def delivery(kind: str, task: str, sender: str, payload: str = "") -> str:
+    """Return an agent's message in the form that Codex gives it."""
+    return f"Message Type: {kind}\nTask name: {task}\nSender: {sender}\nPayload:\n{payload}"
+
+
+def test_what_another_agent_says_is_said_to_the_model(tmp_path: Path) -> None:
+    """In the user's role with its sender, between the responses; a task that is handed over begins a turn."""
+    rollout = Rollout()
+    rollout.agent("/lead", "/lead/audit", readable(delivery("NEW_TASK", "/lead/audit", "/lead", "Audit it.")))
+    rollout.call("a", command=["ls"])
+    rollout.count()
+    rollout.result("a")
+    rollout.agent("/lead", "/lead/audit", readable("Leave the tests out."), triggers=False)
+    rollout.answer("All is well.")
+    rollout.count(1100, 1000, 8)
+    rollout.agent("/lead", "/lead/audit", readable("Look again."), triggers=True)
+    rollout.answer("Still well.")
+    rollout.count(1200, 1100, 8)
+    (recording,) = read_recording(rollout.write(tmp_path))
+    assert kinds(recording) == [
+        "user.prompt",
+        "react.tool.call",
+        "ModelCalled",
+        "react.tool.result",
+        "client.message",
+        "assistant.completion",
+        "ModelCalled",
+        "user.prompt",
+        "assistant.completion",
+        "ModelCalled",
+    ]
+    said = [b for b in blocks(recording) if b.author in {"user", "client"}]
+    assert [b.text for b in said[1:]] == ["Leave the tests out.", "Look again."]
+    assert all(b.meta == {"author": "/lead", "recipient": "/lead/audit"} for b in said)
+    assert [b.turn_id for b in said] == ["turn_1", "turn_1", "turn_2"]
+    assert "unknown_record" not in recording.report.counts
+
+
+def test_an_agents_message_that_is_encrypted_says_so_and_is_kept(tmp_path: Path) -> None:
+    """The model of its recipient can read it, and nobody else."""
+    rollout = Rollout()
+    rollout.user("Review it.")
+    rollout.answer("I asked for it.")
+    rollout.count()
+    head = readable(delivery("FINAL_ANSWER", "/lead", "/lead/review"))
+    rollout.agent("/lead/review", "/lead", head, {"type": "encrypted_content", "encrypted_content": "gAAAAAB"})
+    (recording,) = read_recording(rollout.write(tmp_path))
+    answer = blocks(recording)[-1]
+    assert answer.type == "client.message"
+    assert answer.text.endswith("Payload:\n[encrypted by the provider]")
+    assert answer.meta["encrypted_content"] == ["gAAAAAB"]
+
+
+def test_an_agents_message_in_a_row_of_its_own_is_the_same(tmp_path: Path) -> None:
+    """As versions wrote it before it was an item."""
+    rollout = Rollout()
+    told = {"author": "/lead", "recipient": "/lead/audit", "other_recipients": []}
+    rollout.row("inter_agent_communication", **told, content="Audit it.", trigger_turn=True)
+    rollout.answer("All is well.")
+    rollout.count()
+    rollout.row("inter_agent_communication", **told, content="Thanks.", trigger_turn=False)
+    rollout.item("agent_message", author="/lead", recipient="/lead/audit", content=[])
+    (recording,) = read_recording(rollout.write(tmp_path))
+    assert [(b.type, b.text) for b in blocks(recording)] == [
+        ("user.prompt", "Audit it."),
+        ("assistant.completion", "All is well."),
+        ("client.message", "Thanks."),
+    ]
+    assert recording.report.counts["invalid"] == 1

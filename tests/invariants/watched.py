@@ -206,7 +206,9 @@ def _from(version: int, facts: Mapping[str, int | str]) -> dict[str, int | str]:
 
 
 def check_same_fold(mine: Fold, full: Fold) -> None:
-    """Two folds see the same, and would give the next blocks the same places."""
+    """Two folds see the same, by the same counter, and would give the next blocks the same places."""
+    assert mine.stored == full.stored
+    full.count_by(None if mine.recount is None else mine.recount.counter)
     assert mine.window == full.window
     assert mine.turns.dump() == full.turns.dump()
     assert _bytes(mine) == _bytes(full)

@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +16,11 @@ from sqlmodel import Session, create_engine, select
 
 from tests.depth import examples
 from tests.downgrade import before_digest_rows
+from timeline import open_store
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
 from timeline.events import CompactionCompleted, CompactionReverted
-from timeline.store.digests import entries_of, parse_glob
+from timeline.store.digests import entries_of
+from timeline.store.globs import parse_glob
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite.schema import CompactionRow, DigestEntryRow
 from timeline.store.sqlite.store import SQLiteStore
@@ -217,6 +220,29 @@ def test_a_glob_fits_whole_paths(glob: str, fits: list[str], others: list[str]) 
     parsed = parse_glob(glob)
     assert [path for path in fits if not parsed.fits(path)] == []
     assert [path for path in others if parsed.fits(path)] == []
+
+
+@pytest.mark.parametrize("piece", ["*a", "**a", "*?", "**/*", "*[a]", "?*"])
+def test_a_glob_of_many_stars_is_as_quick_as_any(piece: str) -> None:
+    """A path that nearly fits costs its length times the glob's, not two to the power of the stars."""
+    glob, path = parse_glob(f"/{piece * 200}*b"), f"/{'a' * 20_000}"
+    began = perf_counter()
+    assert not glob.fits(path)
+    assert glob.fits(f"{path}b") or "/" in piece
+    assert perf_counter() - began < 5
+
+
+@pytest.mark.parametrize("url", ["memory://", "file"])
+async def test_a_query_by_a_glob_of_many_stars_is_answered(url: str, tmp_path: Path) -> None:
+    """In memory and in SQLite, whose own globs find the candidates."""
+    written = (FileUse(file="/" + "a" * 100, tool="write", path="tc:turn_1.call_1.call"),)
+    covered = [*events(2), compaction(1, 2, digest=Digest(files_written=written))]
+    async with open_store(str(tmp_path / "x.db") if url == "file" else url) as store:
+        await store.append("c", covered)
+        began = perf_counter()
+        assert [d async for d in store.digests(path_glob="/*a*a*a*a*a*a*a*a*a*b")] == []
+        assert len([d async for d in store.digests(path_glob="/*a*a*a*a*a*a*a*a*a*")]) == 1
+        assert perf_counter() - began < 5
 
 
 async def test_every_entry_of_a_digest_is_a_row(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from timeline.errors import InvalidPolicy
 from timeline.frozen import repair_text
 from timeline.tokens import COUNTER_NAMES, get_counter
+from timeline.tokens import counter as counting
 from timeline.tokens.counter import _SEAM, BLANKS, QuarterCounter, TiktokenCounter, ToktokCounter, load_encoding
 from timeline.tokens.vocabulary import VOCABULARIES
 
@@ -233,3 +234,15 @@ def test_counts_add_up_at_seams(engines: Engines, left: str, right: str) -> None
     for seam in _SEAM.finditer(text):
         at = seam.start()
         assert counter.count(text) == counter.count(text[:at]) + counter.count(text[at:])
+
+
+@given(text=TRICKY | PIECES | st.text(max_size=300))
+def test_a_long_text_is_counted_in_parts_that_add_up(engines: Engines, text: str) -> None:
+    """Its ids would take ten times its size in memory; here every text of more than ten characters is long."""
+    with pytest.MonkeyPatch.context() as patched:
+        whole = engines.tiktoken.count(text)
+        patched.setattr(counting, "LONGEST_PART", 10)
+        assert "".join(counting.parts_between_seams(text)) == text
+        for engine in (engines.tiktoken, engines.toktok):
+            assert engine.count(text) == whole
+            assert engine.count_many([text, "ab", text]) == [whole, engine.count("ab"), whole]

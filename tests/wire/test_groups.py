@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.wire.entries import answer, call, prompt, result
 from timeline.errors import InvalidPolicy
+from timeline.frozen import MOST_NESTING
 from timeline.wire import WIRES, decoder, encoder
-from timeline.wire.foreign import MOST_NESTING, decode_value
+from timeline.wire.foreign import decode_value
 from timeline.wire.groups import Ids, fit
 from timeline.wire.neutral import NeutralContext
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT

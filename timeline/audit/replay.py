@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavailable, InvalidPolicy
 from timeline.events import ContextRendered
+from timeline.fold.counts import Recount
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
@@ -148,6 +149,7 @@ def _context(
     if neutral.fingerprint() != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
     counter = get_counter(policy.counter)
+    window = replace(window, items=Recount(counter).items(window.items))
     fixed = fixed_part(
         policy,
         lambda text: scaled(counter.count(text), policy),

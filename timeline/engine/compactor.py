@@ -408,7 +408,8 @@ class _Compaction:
             payloads.append(failed.model_copy(update={"duration": self._duration()}))
         if plan.previews:
             pruned = None if plan.covers is not None else self._previews(plan)
-            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned))
+            counter = self.compactor.counter.name
+            payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter))
         return payloads
 
     def _previews(self, plan: Plan) -> Pruned:

@@ -50,7 +50,17 @@ class ConversationView:
         self.log = log
         self.clock = clock
         self.equipment = equipment
-        self.compactor: Compactor = equipment.compactor(policy)
+        self.compactor = equipment.compactor(policy)
+
+    @property
+    def compactor(self) -> Compactor:
+        """The compactor of the policy in force. The window's figures are those of its counter."""
+        return self._compactor
+
+    @compactor.setter
+    def compactor(self, compactor: Compactor) -> None:
+        self._compactor = compactor
+        self.log.fold.count_by(compactor.counter)
 
     @property
     def id(self) -> str:
@@ -103,6 +113,11 @@ class Conversation(ConversationView):
         elif (policy := await policy_in_force(self.store, self.window)) is not None:
             self.compactor = self.equipment.compactor(policy)
         self._known_policy = known
+
+    async def settle_counts(self) -> None:
+        """Count the window now where its figures are another counter's: off the event loop, unlike its first reader."""
+        if self.log.fold.is_mixed:
+            await anyio.to_thread.run_sync(lambda: self.log.fold.window)
 
     async def use_policy(self, policy: Policy, at: datetime | None) -> None:
         """Put a policy in force for everybody and record it, unless it is the one in force already."""

@@ -112,7 +112,8 @@ class _DueDecisions:
             if plan is None:
                 return ()
             freed = {"blocks": len(plan.replacements), "freed_tokens": plan.freed, "least_tokens": least}
-            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts={**facts, **freed})
+            figures = {**facts, **freed}
+            hidden = BlocksHidden(reason=reason, blocks=plan.replacements, facts=figures, counter=self.counter.name)
             hide = progress.annotated(HideDecision(hidden, plan.freed), window)
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]

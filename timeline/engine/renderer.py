@@ -12,7 +12,7 @@ from timeline import checks
 from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
-from timeline.frozen import compact_json, repair_json
+from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
@@ -179,11 +179,13 @@ def _sendable(name: str, value: Any) -> Any:
     """Repair a value for JSON.
 
     Raises:
-        InvalidArgument: the value has no form in JSON.
+        InvalidArgument: the value has no form in JSON, or is nested deeper than a provider would read it.
     """
     try:
         repaired = repair_json(value)
         compact_json(repaired)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(name, str(error)) from None
+    if is_nested_deeper(repaired, MOST_NESTING):
+        raise InvalidArgument(name, f"is nested more than {MOST_NESTING} levels deep")
     return repaired

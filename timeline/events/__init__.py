@@ -90,7 +90,7 @@ class ConversationOpened(Payload):
 
 
 class BlockAppended(Payload):
-    """A block, with its tokens under the counter of that name; they are counted once and never again."""
+    """A block, with its tokens under the counter of that name."""
 
     type: Literal["block.appended"] = "block.appended"
     block: AnyBlock
@@ -149,6 +149,8 @@ class BlocksHidden(Payload):
     """The figures behind the decision, by name, in seconds and tokens."""
     pruned: Pruned | None = None
     """None for blocks hidden by hand, and for the previews that come with a summary."""
+    counter: str = ""
+    """Name of the counter of the replacements' tokens; empty in logs of earlier versions: that of their blocks."""
 
 
 class BlocksRevealed(Payload):

@@ -6,6 +6,7 @@ back unchanged: reading a log never fails on it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -95,7 +96,7 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreCorrupt(f"an event of type {type_!r} holds no JSON: {error}") from None
     if not isinstance(data, dict):
         raise StoreCorrupt(f"an event of type {type_!r} holds no JSON object")
@@ -110,8 +111,18 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
         ) from None
 
 
+_HASHED: Final = 1_000_000
+"""Characters of a payload that are encoded at once for its checksum: more would be two copies of a large one."""
+
+
 def checksum(  # noqa: PLR0917 - the order of the parts is the format
     conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
 ) -> str:
     """Hash every field of an event except its store-wide position."""
-    return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")
+    begin = f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n"
+    if len(payload) <= _HASHED:
+        return sha256_hex(begin + payload)
+    hashed = hashlib.sha256(begin.encode())
+    for start in range(0, len(payload), _HASHED):
+        hashed.update(payload[start : start + _HASHED].encode())
+    return hashed.hexdigest()

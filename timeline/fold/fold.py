@@ -22,6 +22,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.fold.counts import Recount
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
 from timeline.fold.window import Hide, Item, Window, redacted, revealed
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.fold.state import FoldState
+    from timeline.ports import TokenCounter
 
 
 class HistoryNeeded(Exception):
@@ -53,6 +55,7 @@ class Fold:
         conversation: id of the log.
         version: of the last event applied; 0 before the first.
         at: time of the last event applied; None before the first.
+        recount: makes the window's figures; None leaves them as they were stored.
     """
 
     def __init__(self, conversation: str, without: Iterable[int] = ()) -> None:
@@ -67,6 +70,19 @@ class Fold:
         self._summaries: list[CompactionCompleted] = []
         self._state = NOTHING_YET
         self._window: Window | None = None
+        self.recount: Recount | None = None
+        self._is_mixed = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the window may hold a block that has to be counted anew."""
+        return self._is_mixed
+
+    def count_by(self, counter: TokenCounter | None) -> None:
+        """Show the figures of one counter from now on, whichever one the blocks were stored under."""
+        self.recount = None if counter is None else Recount(counter)
+        self._is_mixed = any(map(self._is_foreign, self._items))
+        self._window = None
 
     @property
     def turns(self) -> Turns:
@@ -101,6 +117,7 @@ class Fold:
             state=self._state,
         )
         twin.at = self.at
+        twin.recount, twin._is_mixed = self.recount and self.recount.copy(), self._is_mixed
         return twin
 
     def apply(self, version: int, at: datetime, payload: Payload) -> None:  # noqa: C901, PLR0912 - one case an event type
@@ -115,7 +132,7 @@ class Fold:
         self._window = None
         match payload:
             case BlockAppended():
-                self._append(version, payload.block, payload.tokens)
+                self._append(version, payload.block, payload.tokens, payload.counter)
             case CompactionCompleted():
                 # Also of a compaction that is taken back later: its writer is done, and the next one may begin.
                 self._state = self._state.without_lease(payload.lease)
@@ -138,8 +155,7 @@ class Fold:
                 self._change((payload.version,), lambda item: redacted(item, version))
             case UnknownPayload():
                 if (block := appended_block(payload)) is not None:
-                    tokens = payload.data.get("tokens")
-                    self._append(version, block, tokens if isinstance(tokens, int) else 0)
+                    self._append(version, block, *count_of_unknown(payload))
             case _:
                 self._state = self._state.after(version, at, payload)
 
@@ -150,13 +166,24 @@ class Fold:
             self._window = Window(
                 conversation=self.conversation,
                 version=self.version,
-                items=tuple(self._items),
+                items=self._counted(),
                 summaries=tuple(self._summaries),
                 turn_id=self._turns.turn_id,
                 response=self._turns.response,
                 state=self._state,
             )
         return self._window
+
+    @property
+    def stored(self) -> tuple[Item, ...]:
+        """The window's items with the figures of the log, which a snapshot keeps."""
+        return tuple(self._items)
+
+    def _counted(self) -> tuple[Item, ...]:
+        return self.recount.items(self._items) if self.recount is not None and self._is_mixed else self.stored
+
+    def _is_foreign(self, item: Item) -> bool:
+        return self.recount is not None and self.recount.is_due(item)
 
     def live(self, version: int) -> Item | None:
         """Return the live item of this version; None for a version that appended no block, or one covered meanwhile."""
@@ -206,12 +233,12 @@ class Fold:
         position = self._index.get(version)
         return None if position is None else self._items[position].block.path
 
-    def _append(self, version: int, block: Block, tokens: int) -> None:
+    def _append(self, version: int, block: Block, tokens: int, counter: str) -> None:
         response, answers = self._turns.advance(block, block.turn_id, version)
         if answers is not None and answers not in self._index:
             # The call was covered meanwhile: its result goes out as text, in no response's group.
             response, answers = 0, None
-        item = Item(version, version, block, tokens, response, answers)
+        item = Item(version, version, block, tokens, response, answers, counter=counter)
         if type(block) is StageDigest:
             self._supersede_digests(item)
         self._put(item)
@@ -229,6 +256,7 @@ class Fold:
         self._index[item.version] = len(self._items)
         self._paths[item.block.path] = item.version
         self._items.append(item)
+        self._is_mixed = self._is_mixed or self._is_foreign(item)
 
     def _compact(self, version: int, payload: CompactionCompleted) -> None:
         """Replace the covered items by their summary; carried items stay, behind it."""
@@ -239,7 +267,7 @@ class Fold:
         superseded = {i.block.path for i in self._items if i.version in covers.summaries}
         self._summaries = [s for s in self._summaries if s.block.path not in superseded]
         self._state = self._state.compacted(payload)
-        kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version))
+        kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version, counter=payload.counter))
         # Rebuild before the summaries are sorted: their order is that of their blocks' new positions.
         self._rebuild(sorted(kept, key=lambda item: item.order))
         at = {path: self._items[self._index[live]].order for path, live in self._paths.items()}
@@ -252,14 +280,14 @@ class Fold:
                 self._items[position] = item._replace(undone_at=version)
 
     def _rebuild(self, items: Sequence[Item]) -> None:
-        self._items, self._index, self._paths = [], {}, {}
+        self._items, self._index, self._paths, self._is_mixed = [], {}, {}, False
         for item in items:
             self._put(item)
 
     def _hide(self, version: int, payload: BlocksHidden) -> None:
         replacements = {replacement.version: replacement for replacement in payload.blocks}
         omitted = payload.mode == "omit"
-        why = Hide(version, payload.reason, payload.facts)
+        why = Hide(version, payload.reason, payload.facts, payload.counter)
 
         def hide(item: Item) -> Item:
             if item.redacted:
@@ -274,3 +302,10 @@ class Fold:
         for version in versions:
             if (position := self._index.get(version)) is not None:
                 self._items[position] = change(self._items[position])
+                self._is_mixed = self._is_mixed or self._is_foreign(self._items[position])
+
+
+def count_of_unknown(payload: UnknownPayload) -> tuple[int, str]:
+    """Return the stored count of a block that a later version of this library appended, and its counter's name."""
+    tokens, counter = payload.data.get("tokens"), payload.data.get("counter")
+    return tokens if isinstance(tokens, int) else 0, counter if isinstance(counter, str) else ""

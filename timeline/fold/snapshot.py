@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import StoreCorrupt
-from timeline.events import CompactionCompleted, PolicyOrigin, Replacement, appended_block
+from timeline.events import (
+    BlockAppended,
+    CompactionCompleted,
+    PolicyOrigin,
+    Replacement,
+    UnknownPayload,
+    appended_block,
+)
 from timeline.events.other_payloads import StageApproved
-from timeline.fold.fold import Fold
+from timeline.fold.fold import Fold, count_of_unknown
 from timeline.fold.stages import Stage
 from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
 from timeline.fold.turns import Turns
@@ -24,7 +31,7 @@ from timeline.ports import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from timeline.events import Event
+    from timeline.events import Event, Payload
 
 _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
 
@@ -32,15 +39,16 @@ _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "supers
 def take_snapshot(fold: Fold) -> Snapshot:
     """Return a snapshot of a fold at its current version."""
     window = fold.window
-    hides = {item.hide.version: item.hide for item in window.items if item.hide is not None}
+    items = fold.stored
+    hides = {item.hide.version: item.hide for item in items if item.hide is not None}
     touch, lease, start = window.touch, window.lease, window.window_start
-    needed = {item.version for item in window.items} | {stage.approved for stage in window.stages if stage.approved}
+    needed = {item.version for item in items} | {stage.approved for stage in window.stages if stage.approved}
     return Snapshot(
         version=window.version,
         window_start=start,
         blocks=tuple(sorted(version for version in needed if version < start)),
         state={
-            "items": [_dump_item(item) for item in window.items],
+            "items": [_dump_item(item) for item in items],
             "turns": fold.turns.dump(),
             "rounds": window.rounds,
             "setback": None if window.setback is None else list(astuple(window.setback)),
@@ -48,7 +56,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "origin": None if window.origin is None else window.origin.model_dump(mode="json", exclude_defaults=True),
             "overrides": list(window.overrides),
             "rendered": None if window.rendered is None else _dump_recorded(window.rendered),
-            "hides": [[hide.version, hide.reason, {**hide.facts}] for hide in hides.values()],
+            "hides": [_dump_hide(hide) for hide in hides.values()],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
             "model": window.model or None,
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
@@ -110,7 +118,8 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         replacement = fields.get("replacement")
         replacement = None if replacement is None else Replacement.model_validate(replacement)
         hide = hides.get(fields.get("changed_at")) if replacement is not None or fields.get("omitted") else None
-        item = Item(**{**fields, "block": block, "replacement": replacement, "hide": hide})
+        counter = _counter_of(event.payload)
+        item = Item(**{**fields, "block": block, "replacement": replacement, "hide": hide, "counter": counter})
         items.append(redacted(item, item.changed_at) if item.redacted else item)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
@@ -121,6 +130,22 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         summaries=summaries,
         state=_state(state, events),
     )
+
+
+def _dump_hide(hide: Hide) -> list[Any]:
+    told = [hide.version, hide.reason, {**hide.facts}]
+    return [*told, hide.counter] if hide.counter else told
+
+
+def _counter_of(payload: Payload) -> str:
+    """Return the name of the counter that a block was stored under."""
+    match payload:
+        case BlockAppended() | CompactionCompleted():
+            return payload.counter
+        case UnknownPayload():
+            return count_of_unknown(payload)[1]
+        case _:
+            return ""
 
 
 def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:

@@ -33,11 +33,12 @@ TOMBSTONE_TOKENS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """The decision that hid blocks: the version of its event, its reason and its figures."""
+    """The decision that hid blocks: the version of its event, its reason, its figures and its counter's name."""
 
     version: int
     reason: str
     facts: dict[str, int]
+    counter: str = ""
 
 
 class Item(NamedTuple):
@@ -60,6 +61,7 @@ class Item(NamedTuple):
         redacted: its content was erased.
         hide: the decision that hid it, while it is hidden or omitted.
         superseded: of a stage digest: a newer stage digest replaces it.
+        counter: name of the counter of ``tokens``; empty where the log names none.
         undone_at: of reasoning: version of the undo that removed a summary in front of it.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
         revealed: a decision showed it again: no automatic decision hides it anew.
@@ -81,6 +83,7 @@ class Item(NamedTuple):
     hide: Hide | None = None
     undone_at: int = 0
     superseded: bool = False
+    counter: str = ""
 
     @property
     def state(self) -> State:

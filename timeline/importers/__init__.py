@@ -6,6 +6,7 @@ a file is refused only if it is no recording at all.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from json import JSONDecodeError
 from pathlib import Path
@@ -20,6 +21,7 @@ from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.codex import is_codex, is_codex_document, read_codex, read_codex_document
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
+from timeline.importers.gemini_lines import is_gemini_line, read_gemini_lines
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
@@ -50,12 +52,13 @@ FORMATS: Final = (
     "Anthropic messages (JSON)",
     "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
-    "Gemini CLI chats (JSON)",
+    "Gemini CLI chats (JSON or JSON Lines)",
     "SWE-agent trajectories (JSON)",
 )
 """The names of the formats that can be read."""
 
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
+_BLANK: Final = re.compile(r"\s*")
 
 
 def read_recording(path: Path | str) -> list[Recording]:
@@ -106,7 +109,7 @@ def _document(data: bytes) -> Any:
         value, end = decode_value(text)
     except ValueError:
         return None
-    return value if not text[end:].strip() else None
+    return value if _BLANK.fullmatch(text, end) else None
 
 
 def _damage(data: bytes) -> str:
@@ -149,6 +152,8 @@ def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | N
             return read_pi
         if is_codex(record.value):
             return read_codex
+        if is_gemini_line(record.value):
+            return read_gemini_lines
         if is_ai_sdk_message(record.value):
             return read_ai_sdk_lines
     return None

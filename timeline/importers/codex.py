@@ -15,7 +15,7 @@ from timeline.events import ModelCalled, ParentLink
 from timeline.importers.builder import Origin, RecordingBuilder, parse_time
 from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
-from timeline.importers.response_items import CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
+from timeline.importers.response_items import AGENT_MESSAGE, CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.usage import Usage
 from timeline.wire.foreign import text_of
 from timeline.wire.usage import count_of
@@ -28,7 +28,17 @@ FORMAT: Final = "codex"
 OPENING: Final = '{"timestamp":"'
 """The beginning of a row in every version with an envelope; no value inside a row begins so."""
 
-ROWS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+ROWS: Final = frozenset(
+    {
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "inter_agent_communication",
+        "inter_agent_communication_metadata",
+    }
+)
 ECHOES: Final = frozenset(
     {
         "user_message",
@@ -135,6 +145,8 @@ class _Rollout:
         self._costs = _Costs(self._builder, self._items, report)
         self._title = ""
         self._known_header = False
+        self._triggers = False
+        """Whether the next item, an agent's message, begins a turn: its delivery was noted in the row before it."""
 
     def recordings(self) -> list[Recording]:
         """Read all rows into the single conversation of the file."""
@@ -173,10 +185,18 @@ class _Rollout:
                 self._read_compacted(payload, origin)
             case "session_meta":
                 self._read_header(payload, origin)
+            case "inter_agent_communication":
+                self._item(_delivered(payload), origin)
+            case "inter_agent_communication_metadata":
+                self._triggers = payload.get("trigger_turn") is True
+                self._report.counts["skipped"] += 1
             case _:
                 self._report.note("unknown_record", origin.line, f"a row of type {type_}")
 
     def _item(self, item: dict[str, Any], origin: Origin) -> None:
+        if self._triggers and item.get("type") == AGENT_MESSAGE:
+            item = {**item, "trigger_turn": True}
+        self._triggers = False
         self._costs.see(origin.at)
         self._items.read(item, origin)
         self._costs.follow(origin)
@@ -229,6 +249,14 @@ class _Rollout:
         self._items.end_response()
         compaction = ImportedCompaction(summary.strip() or UNREADABLE, pre_tokens=self._costs.context)
         self._builder.add_event(compaction, origin)
+
+
+def _delivered(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the item of an agent's message that an older version wrote in a row of its own."""
+    content = [{"type": "input_text", "text": text_of(payload, "content")}]
+    if sealed := text_of(payload, "encrypted_content"):
+        content.append({"type": "encrypted_content", "encrypted_content": sealed})
+    return {**payload, "type": AGENT_MESSAGE, "content": content}
 
 
 class _Costs:

@@ -1,5 +1,7 @@
 """Read Gemini CLI chats: one JSON document a session, whose messages become blocks, model calls and results.
 
+Versions from 0.40 on write the same messages as lines, see `gemini_lines`.
+
 A message of the model contains its thoughts, its text, its calls and their results. Files are snapshots: the same
 session is written again as it grows, so keys are derived from the messages' own ids. The client's messages to the user
 alone (news of an update, warnings) were never in the model's context and are skipped.
@@ -20,10 +22,11 @@ from timeline.wire.gemini import joined_text, media_block, parts_of, result_bloc
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
+    from timeline.events import ParentLink
     from timeline.wire.media import Part
 
 FORMAT: Final = "gemini-cli"
@@ -49,15 +52,35 @@ def read_gemini_cli(document: dict[str, Any], name: str) -> list[Recording]:
         document: the decoded JSON, one that `is_gemini_cli` recognises.
         name: the file's name without its extension: the id if the document has none.
     """
-    messages = document["messages"]
+    messages = list(enumerate(document["messages"], start=1))
     report = Report(format=FORMAT, lines=len(messages), records=len(messages))
-    times = (parse_time(m.get("timestamp")) for m in messages if isinstance(m, dict))
-    reader = _Reader(report, next(filter(None, times), None) or parse_time(document.get("startTime")))
-    for number, message in enumerate(messages, start=1):
+    found = recording_of(text_of(document, "sessionId") or name, messages, document, report)
+    return [] if found is None else [found]
+
+
+def recording_of(
+    id_: str,
+    messages: Sequence[tuple[int, Any]],
+    head: dict[str, Any],
+    report: Report,
+    parent: ParentLink | None = None,
+) -> Recording | None:
+    """Read messages into a recording; None if nothing was said in them.
+
+    Args:
+        id_: of the recording.
+        messages: each with its number, or its line.
+        head: the session's own fields.
+        report: receives the findings.
+        parent: the recording that it branches off from.
+    """
+    times = (parse_time(m.get("timestamp")) for _, m in messages if isinstance(m, dict))
+    reader = _Reader(report, next(filter(None, times), None) or parse_time(head.get("startTime")))
+    for number, message in messages:
         reader.read(message, number)
     events = reader.builder.finish()
-    title = short_title(text_of(document, "summary") or reader.builder.first_prompt)
-    return [Recording(text_of(document, "sessionId") or name, events, report, title)] if events else []
+    title = short_title(text_of(head, "summary") or reader.builder.first_prompt)
+    return Recording(id_, events, report, title, parent) if events else None
 
 
 class _Reader:

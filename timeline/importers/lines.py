@@ -44,7 +44,7 @@ def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Recor
     for number, raw in enumerate(_split(body), start=1):
         report.lines = number
         text = _text(raw, number, report)
-        if not text.strip():
+        if not text or text.isspace():
             continue
         if unfinished.pieces and not text.lstrip().startswith('{"'):
             unfinished.pieces.append(text)
@@ -57,21 +57,22 @@ def read_records(data: bytes, report: Report, *, opening: str) -> Iterator[Recor
         yield record
 
 
-def _split(body: bytes) -> Iterator[bytes]:
-    start = 0
+def _split(body: bytes) -> Iterator[memoryview]:
+    """Yield the lines of a file, uncopied: one may be as large as all the others together."""
+    start, whole = 0, memoryview(body)
     while start < len(body):
         end = body.find(b"\n", start)
         end = len(body) if end < 0 else end
-        yield body[start:end]
+        yield whole[start:end]
         start = end + 1
 
 
-def _text(raw: bytes, number: int, report: Report) -> str:
+def _text(raw: memoryview, number: int, report: Report) -> str:
     try:
-        return raw.decode()
+        return str(raw, "utf-8")
     except UnicodeDecodeError as error:
         report.note("encoding", number, str(error))
-        return raw.decode(errors="replace")
+        return str(raw, "utf-8", "replace")
 
 
 @dataclass(slots=True)

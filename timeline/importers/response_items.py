@@ -21,6 +21,8 @@ from timeline.wire.openai_responses import item_blocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pydantic import JsonValue
+
     from timeline.blocks import Block
     from timeline.importers.builder import RecordingBuilder
     from timeline.importers.recording import Report
@@ -48,6 +50,11 @@ CALLS: Final = frozenset({"local_shell_call", "shell_call", "apply_patch_call", 
 """Calls that have no name of their own: their type is the name."""
 NOTHING: Final = frozenset({"ghost_snapshot", "item_reference", "compaction_trigger"})
 """Items of the client, which the model does not see."""
+
+AGENT_MESSAGE: Final = "agent_message"
+"""A message of another agent of the same session to this one."""
+ENCRYPTED: Final = "[encrypted by the provider]"
+_TASK: Final = re.compile(r"Message Type: NEW_TASK\b")
 
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _ADDRESS: Final = frozenset({"type", "id", "call_id", "status"})
@@ -94,6 +101,8 @@ class ItemReader:
         type_ = text_of(item, "type") or ("message" if "role" in item else "")
         if type_ == "message" and item.get("role") != "assistant":
             self._read_message(item, origin)
+        elif type_ == AGENT_MESSAGE:
+            self._read_agent_message(item, origin)
         elif type_.endswith("_output"):
             self._read_result(item, type_, origin)
         elif type_ in NOTHING:
@@ -127,6 +136,15 @@ class ItemReader:
             for index, block in enumerate(said)
         )
 
+    def _read_agent_message(self, item: dict[str, Any], origin: Origin) -> None:
+        """Read what another agent says to this one. It is a prompt if it hands a task over, and so begins a turn."""
+        self._open = False
+        block = _agent_message(item)
+        if block is None:
+            self._report.note("invalid", origin.line, "an agent_message item without content")
+        else:
+            self._builder.add_said([(block, origin)])
+
     def _said(self, item: dict[str, Any]) -> Iterator[Block]:
         system = text_of(item, "role") in {"system", "developer"}
         for part in parts_of(item.get("content")):
@@ -145,6 +163,22 @@ class ItemReader:
             self._report.note("invalid", origin.line, f"a {type_} item without the id of its call")
             call_id = f"call-{origin.key}"
         self._builder.add_result(result_of(item, call_id, self._names.get(call_id, "")), origin)
+
+
+def _agent_message(item: dict[str, Any]) -> Block | None:
+    """Return the block of an agent's message: its readable text; what is encrypted goes into its ``meta``."""
+    parts = parts_of(item.get("content"))
+    meta: dict[str, JsonValue] = {"author": text_of(item, "author"), "recipient": text_of(item, "recipient")}
+    text = "\n".join(filter(None, (text_of(part) for part in parts)))
+    sealed: list[JsonValue] = [text_of(p, "encrypted_content") for p in parts if text_of(p, "encrypted_content")]
+    if sealed:
+        text = f"{text.rstrip()}\n{ENCRYPTED}".lstrip()
+        meta["encrypted_content"] = sealed
+    if not text.strip():
+        return None
+    if item.get("trigger_turn") is True or _TASK.match(text):
+        return UserPrompt(text=text, meta=meta)
+    return client_message(text, **meta)
 
 
 def result_of(item: dict[str, Any], call_id: str, name: str) -> ToolResult:
@@ -183,7 +217,7 @@ def _exit_status(text: str) -> int | None:
     if text.startswith('{"output":'):
         try:
             told = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         metadata = told.get("metadata") if isinstance(told, dict) else None
         status = metadata.get("exit_code") if isinstance(metadata, dict) else None

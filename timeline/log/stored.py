@@ -300,6 +300,11 @@ class StoredLog:
         fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
+        self._replace_fold(fold)
+
+    def _replace_fold(self, fold: Fold) -> None:
+        """Go on from another fold of this log, with the same counter."""
+        fold.count_by(None if self._fold.recount is None else self._fold.recount.counter)
         self._fold = fold
 
     async def _settle(self, given: datetime | None) -> bool:
@@ -324,11 +329,11 @@ class StoredLog:
         try:
             async for event in self._store.read(fold.conversation, after=fold.version):
                 if event.version != fold.version + 1:  # what came next was compacted, and scavenged since
-                    self._fold = await load_fold(self._store, fold.conversation)
+                    self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
                 fold.apply(event.version, event.at, event.payload)
         except HistoryNeeded:
-            self._fold = await load_fold(self._store, fold.conversation)
+            self._replace_fold(await load_fold(self._store, fold.conversation))
 
 
 def _dated(payloads: Sequence[Payload], at: datetime, ids: Sequence[UUID] = ()) -> list[NewEvent]:

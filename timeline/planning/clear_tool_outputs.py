@@ -44,7 +44,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
     if not cleared or freed < step.minimum:
         return None
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
-    event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts)
+    event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts, counter=counter.name)
     return HideDecision(event, freed)
 
 

@@ -49,7 +49,8 @@ def hide(
             _check_may_hide(window, member)
         return BlocksHidden(mode="omit", reason="manual", blocks=tuple(Replacement(version=i.version) for i in members))
     _check_may_hide(window, item)
-    return BlocksHidden(reason="manual", blocks=(_replacement(window, item, text, most, counter),))
+    blocks = (_replacement(window, item, text, most, counter),)
+    return BlocksHidden(reason="manual", blocks=blocks, counter=counter.name)
 
 
 def reveal(window: Window, item: Item) -> BlocksRevealed:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import BEHIND_KEY, RangeSummary, instant_text, numbered, stem
+from timeline.blocks import BEHIND_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
 from timeline.planning.summary_requests import joined, summary_due, superseded
-from timeline.policy.steps import BLOCK_FORM, FORM_KEY
+from timeline.policy.steps import BLOCK_FORM
 from timeline.usage import total_usage
 
 if TYPE_CHECKING:

@@ -222,5 +222,3 @@ class SummaryForm(Frozen):
 
 BLOCK_FORM: Final = SummaryForm()
 """Our own form: labelled text under the user's role."""
-FORM_KEY: Final = "form"
-"""Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""

@@ -134,6 +134,7 @@ def _hide(timeline: Timeline, recorded: ImportedHide) -> BlocksHidden:
     texts = [f"[cleared by the recorded client: {item.block.path}]" for item in items]
     return BlocksHidden(
         reason="imported",
+        counter=timeline.counter.name,
         blocks=tuple(
             Replacement(version=item.version, text=text, tokens=timeline.counter.count(text))
             for item, text in zip(items, texts, strict=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import (
     BEHIND_KEY,
+    FORM_KEY,
     Attachment,
     Note,
     RangeSummary,
@@ -29,7 +30,7 @@ from timeline.blocks import (
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import begins_with
-from timeline.policy.steps import FORM_KEY, SummaryForm
+from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.wire.neutral import Entry, NeutralContext
 

@@ -11,10 +11,7 @@ import math
 import re
 from typing import Any, Final
 
-from timeline.frozen import canonical_json, repair_json
-
-MOST_NESTING: Final = 200
-"""Most levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+from timeline.frozen import MOST_NESTING, canonical_json, is_nested_deeper, repair_json
 
 RAW: Final = "_raw"
 """The key for arguments that are no object, on a wire that takes only objects."""
@@ -55,17 +52,6 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
     if _SURROGATE.search(text, start, end):
         value = repair_json(value)
     return value, end
-
-
-def is_nested_deeper(value: Any, levels: int) -> bool:
-    """Return whether a JSON value has more than ``levels`` levels of objects and lists."""
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(levels):
-        if not level:
-            return False
-        inner = (child for outer in level for child in (outer.values() if isinstance(outer, dict) else outer))
-        level = [child for child in inner if isinstance(child, dict | list)]
-    return bool(level)
 
 
 def text_of(fields: dict[str, Any], key: str = "text") -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
+from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.scenes import AT, after, small_policy, words
@@ -17,6 +20,8 @@ from timeline.integrations.mcp.server import build_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from anyio.abc import Process
 
 LONG = "".join(f"line {number} of the report\n" for number in range(3_000))
 """About 20,000 tokens."""
@@ -75,3 +80,47 @@ def said(result: Any) -> str:
     (part,) = result.content
     assert part.type == "text"
     return str(part.text)
+
+
+class Wire:
+    """The standard input and output of `timeline mcp` in a process of its own, line by line, without a client."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._sends = process.stdin
+        self._lines = BufferedByteReceiveStream(process.stdout)
+
+    async def send(self, line: str) -> None:
+        """Send one line."""
+        await self._sends.send(f"{line}\n".encode())
+
+    async def ask(self, line: str) -> dict[str, Any]:
+        """Send one line, and return the next answer: within ten seconds, or fail."""
+        await self.send(line)
+        with anyio.fail_after(10):
+            answer: dict[str, Any] = json.loads(await self._lines.receive_until(b"\n", 10_000_000))
+        return answer
+
+    async def begin(self) -> None:
+        """Shake hands."""
+        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        with anyio.fail_after(60):
+            await self.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told}))
+            await self._lines.receive_until(b"\n", 10_000_000)
+        await self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+
+
+@asynccontextmanager
+async def wire(db: Path) -> AsyncIterator[Wire]:
+    """Give the wire of a server that was greeted; it ends by itself, and has written nothing to standard error."""
+    command = [sys.executable, "-m", "timeline.cli", "mcp", "--db", str(db)]
+    async with await anyio.open_process(command) as process:
+        opened = Wire(process)
+        await opened.begin()
+        yield opened
+        assert process.stdin is not None
+        assert process.stderr is not None
+        await process.stdin.aclose()
+        assert [part async for part in process.stderr] == []
+        assert await process.wait() == 0

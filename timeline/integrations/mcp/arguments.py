@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from timeline.frozen import Frozen
 
+_SHORT: Final = 1_000
+"""Most characters of a name, a glob or a word list: more than any that are stored, and few enough to be compared."""
+_LONG: Final = 10_000
+"""Most characters of a path of a block, of a command and of a cursor, which may hold an id."""
+
 Id: TypeAlias = Annotated[
-    str, StringConstraints(min_length=1), Field(description="Id of a conversation, as `conversations` gives it.")
+    str,
+    StringConstraints(min_length=1, max_length=_LONG),
+    Field(description="Id of a conversation, as `conversations` gives it."),
 ]
 OneConversation: TypeAlias = Annotated[
-    str | None, Field(description="Only of this conversation; of a fork, only what is its own. All unless given.")
+    str | None,
+    Field(
+        max_length=_LONG, description="Only of this conversation; of a fork, only what is its own. All unless given."
+    ),
 ]
 Since: TypeAlias = Annotated[
     AwareDatetime | None, Field(description="Not before this moment, with its zone: 2026-01-31T12:00:00Z.")
 ]
 Until: TypeAlias = Annotated[AwareDatetime | None, Field(description="Not after this moment, with its zone.")]
 Cursor: TypeAlias = Annotated[
-    str | None, Field(description="Where to go on: next_cursor of the answer before, with the same other arguments.")
+    str | None,
+    Field(
+        max_length=_LONG, description="Where to go on: next_cursor of the answer before, with the same other arguments."
+    ),
 ]
 Limit: TypeAlias = Annotated[
     int, Field(ge=1, le=100, description="At most so many; fewer come where they would fill your window.")
@@ -41,7 +54,8 @@ class ConversationsArguments(Arguments):
     """Of `conversations`."""
 
     containing: Annotated[
-        str | None, Field(description="Only those whose id or title contains this, in upper or lower case.")
+        str | None,
+        Field(max_length=_SHORT, description="Only those whose id or title contains this, in upper or lower case."),
     ] = None
     limit: Limit = 20
     cursor: Cursor = None
@@ -53,7 +67,7 @@ class ReadArguments(Arguments):
     conversation: Id
     path: Annotated[
         str,
-        StringConstraints(min_length=1),
+        StringConstraints(min_length=1, max_length=_LONG),
         Field(description="Path of a block, as the other tools and contexts print it: tc:turn_2.call_1.result."),
     ]
     offset: Annotated[int, Field(ge=0, description="Character to begin at; 0 is the first.")] = 0
@@ -67,15 +81,16 @@ class SearchArguments(Arguments):
 
     text: Annotated[
         str,
-        StringConstraints(min_length=1),
+        StringConstraints(min_length=1, max_length=_SHORT),
         Field(description='Words, all of which must occur. "Quoted words" follow one another; begin* is a beginning.'),
     ]
     conversation: OneConversation = None
     types: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, StringConstraints(max_length=_SHORT)], ...],
         Field(
+            max_length=100,
             description="Only blocks of these types: user.prompt, user.attachment, assistant.completion, "
-            "assistant.reasoning, react.tool.call, react.tool.result, conv.range.summary, system.message, note."
+            "assistant.reasoning, react.tool.call, react.tool.result, conv.range.summary, system.message, note.",
         ),
     ] = ()
     since: Since = None
@@ -90,17 +105,24 @@ class DigestsArguments(Arguments):
     conversation: OneConversation = None
     since: Since = None
     until: Until = None
-    tool: Annotated[str | None, Field(description="Only where the tool of exactly this name was used.")] = None
+    tool: Annotated[
+        str | None, Field(max_length=_SHORT, description="Only where the tool of exactly this name was used.")
+    ] = None
     path: Annotated[
         str | None,
         Field(
+            max_length=_SHORT,
             description="Only where such a file was read or written: a glob over the whole path, "
-            "**/main.py for that file in any folder, src/**/*.py."
+            "**/main.py for that file in any folder, src/**/*.py.",
         ),
     ] = None
-    command: Annotated[str | None, Field(description="Only where a shell command contains this as it stands.")] = None
+    command: Annotated[
+        str | None, Field(max_length=_LONG, description="Only where a shell command contains this as it stands.")
+    ] = None
     failed: Annotated[bool, Field(description="Only where something failed.")] = False
-    error_text: Annotated[str | None, Field(description="Only where an error's text contains this.")] = None
+    error_text: Annotated[
+        str | None, Field(max_length=_LONG, description="Only where an error's text contains this.")
+    ] = None
     compaction_numbers: Annotated[
         str | None,
         StringConstraints(pattern=r"^\d{1,9}(-\d{1,9})?$"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import partial
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
 
 from timeline.blocks import instant_text
 from timeline.errors import ConversationNotFound, InvalidArgument, InvalidFilter
@@ -42,6 +45,10 @@ _PATHS: Final = 3
 """How many of an entry's paths an answer has, the newest."""
 _ENTRIES: Final = (20, 8, 3, 1)
 """How many entries of each list of a digest an answer has: the first number with which it fits."""
+_DIGITS: Final = 18
+"""Most digits of a cursor that is a number: there are not as many rows."""
+_SHOWN: Final = 40
+"""Characters of a wrong cursor that the error repeats."""
 
 
 class Questions:
@@ -173,7 +180,8 @@ class Questions:
     async def _not_found(self, conversation: str) -> InvalidFilter:
         """Return the error for an unknown conversation, with the ids that are most like it."""
         known = [info.id async for info in self._store.conversations()]
-        near = get_close_matches(conversation, known, n=3)
+        # In a thread: it compares every id with every other character by character.
+        near = await anyio.to_thread.run_sync(partial(get_close_matches, conversation, known, n=3))
         like = f"; {', '.join(map(repr, near))} would be like it" if near else ""
         return InvalidFilter("conversation", f"there is no {conversation!r}{like}. The tool conversations lists all")
 
@@ -244,7 +252,7 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
 def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
-    if not cursor.isdecimal():
+    if not cursor.isdecimal() or len(cursor) > _DIGITS:
         raise _no_cursor(cursor)
     return int(cursor)
 
@@ -259,7 +267,8 @@ def _place(cursor: str | None) -> tuple[str, str] | None:
 
 
 def _no_cursor(cursor: str) -> InvalidArgument:
-    return InvalidArgument("cursor", f"{cursor!r} is none; give next_cursor of an answer of this tool as it is")
+    shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"
+    return InvalidArgument("cursor", f"{shown!r} is none; give next_cursor of an answer of this tool as it is")
 
 
 def _cut(value: Any) -> Any:

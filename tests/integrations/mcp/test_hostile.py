@@ -1,0 +1,179 @@
+"""Questions that no honest client asks: each gets a typed error, and the next question its answer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import pytest
+from mcp import Client
+
+from tests.integrations.mcp.recorded import Wire, ask, asking, asking_process, record, said, wire
+from timeline import Timeline, open_store, policies
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.integrations.mcp.server import build_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from timeline.ports import ConversationInfo
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+LONG_PATH = "/" + "a" * 100
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> Path:
+    """Give a database with one conversation."""
+    file = tmp_path / "recorded.db"
+    await record(file, rounds=2)
+    return file
+
+
+def called(id_: int | str, arguments: str, tool: str = "read") -> str:
+    """Return the line of a call whose arguments are this text."""
+    params = f'{{"name":"{tool}","arguments":{arguments}}}'
+    return f'{{"jsonrpc":"2.0","method":"tools/call","params":{params},"id":{json.dumps(id_)}}}'
+
+
+def nested(levels: int) -> str:
+    """Return an object of so many levels, with an id in each."""
+    return '{"id":7,"a":' * levels + "1" + "}" * levels
+
+
+async def check_alive(wire: Wire) -> None:
+    """The server answers an honest question."""
+    answer = await wire.ask(called(99, "{}", "conversations"))
+    assert answer["id"] == 99
+    assert answer["result"]["structuredContent"]["conversations"][0]["id"] == "work"
+
+
+async def test_a_cursor_of_any_number_of_digits_is_an_error_of_the_tool(db: Path) -> None:
+    """Short, and for each tool that takes one."""
+    async with asking_process(db) as client:
+        for cursor in ("9" * 5_000, "9" * 19, "9" * 20_000, "\u0663" * 30):
+            for tool, arguments in (("search", {"text": "login"}), ("digests", {}), ("conversations", {})):
+                result = await client.call_tool(tool, {**arguments, "cursor": cursor})
+                assert result.is_error
+                assert "cursor" in said(result)
+                assert len(said(result)) < 500
+        assert (await ask(client, "conversations"))["conversations"]
+
+
+async def test_arguments_nested_deeply_are_answered_with_an_error(db: Path) -> None:
+    """Under the id of the request, whichever ids are inside: its client waits for it."""
+    async with wire(db) as server:
+        for levels in (100, 200, 255, 900, 20_000, 200_000):
+            for id_ in (41, "forty-two"):
+                answer = await server.ask(called(id_, nested(levels)))
+                assert answer["id"] == id_
+                assert answer.get("error", {"code": PARSE_ERROR})["code"] == PARSE_ERROR
+                assert "error" in answer or answer["result"]["isError"]
+            await check_alive(server)
+
+
+NO_MESSAGES: Final[list[tuple[str, int, int | str | None]]] = [
+    ("garbage", PARSE_ERROR, None),
+    ("\x00\x01\x7f", PARSE_ERROR, None),
+    ('{"jsonrpc":"2.0","id":3,"method":"tools/list"', PARSE_ERROR, 3),
+    ('{"id":"a b","jsonrpc":"2.0","method":"x","params":{"id":1,"text":"\\ud800"}}', PARSE_ERROR, "a b"),
+    ('{"jsonrpc":"2.0","params":{"id":1},"method":"\\ud800"}', PARSE_ERROR, None),
+    ('{"jsonrpc":"2.0","id":' + "9" * 5_000 + ',"method":"tools/list"}', PARSE_ERROR, None),
+    ("[]", INVALID_REQUEST, None),
+    ("null", INVALID_REQUEST, None),
+    ('"' + "x" * 100_000 + '"', INVALID_REQUEST, None),
+    ('{"jsonrpc":"1.0","id":5,"method":"tools/list"}', INVALID_REQUEST, 5),
+    ("[" * 100_000, PARSE_ERROR, None),
+]
+"""Lines with the code and the id of their answers."""
+
+
+async def test_a_line_that_is_no_message_is_answered_in_one_line(db: Path) -> None:
+    """With the id that it was meant to have, where it shows one."""
+    async with wire(db) as server:
+        for line, code, id_ in NO_MESSAGES:
+            answer = await server.ask(line)
+            assert (answer["error"]["code"], answer["id"]) == (code, id_), line[:100]
+            assert len(answer["error"]["message"]) < 400
+            await server.send("")
+            await check_alive(server)
+
+
+BEYOND_BOUNDS: Final[list[tuple[str, dict[str, Any]]]] = [
+    ("read", {"conversation": "w" * 300_000, "path": "x"}),
+    ("read", {"conversation": "work", "path": "x" * 300_000}),
+    ("search", {"text": "x " * 100_000}),
+    ("search", {"text": "x", "types": ["t"] * 10_000}),
+    ("digests", {"path": "*" * 5_000}),
+    ("digests", {"since": "0001-01-01T00:00:00+23:59"}),
+    ("digests", {"until": "9999-12-31T23:59:59-23:59"}),
+    ("conversations", {"x" * 300_000: 1}),
+]
+"""Tools, and arguments for them."""
+
+
+async def test_an_argument_beyond_all_bounds_is_an_error_of_the_tool(db: Path) -> None:
+    """It is named, and not repeated."""
+    async with wire(db) as server:
+        for tool, arguments in BEYOND_BOUNDS:
+            answer = await server.ask(called(1, json.dumps(arguments), tool))
+            assert answer["result"]["isError"], arguments
+            assert len(answer["result"]["content"][0]["text"]) < 2_000
+            await check_alive(server)
+
+
+async def test_a_glob_of_many_stars_over_a_path_that_nearly_fits_is_answered(tmp_path: Path) -> None:
+    """Once it would have kept the server busy for longer than anyone waits."""
+    db = tmp_path / "recorded.db"
+    async with open_store(db) as store:
+        policy = policies.cut_point(max_tokens=2_000)
+        timeline = await Timeline.open(store, "work", policy=policy)
+        await timeline.append(UserPrompt(text="Write."))
+        for number in range(6):
+            wrote = ToolCall(call_id=f"w{number}", name="write", arguments={"file_path": LONG_PATH, "content": "x"})
+            done = ToolResult(call_id=f"w{number}", text="done " * 200)
+            await timeline.append(wrote, done, AssistantCompletion(text="Next."))
+        await timeline.compact()
+    async with asking_process(db) as client:
+        with anyio.fail_after(10):
+            assert (await ask(client, "digests", path="/*a*a*a*a*a*a*a*a*a*b"))["digests"] == []
+            assert len((await ask(client, "digests", path="/*a*a*a*a*a*a*a*a*a*"))["digests"]) == 1
+
+
+async def test_an_answer_that_takes_longer_than_the_deadline_is_an_error_of_the_tool(db: Path) -> None:
+    """It names the time, and the server goes on."""
+    async with asking(db, deadline=0) as client:
+        result = await client.call_tool("digests", {})
+        assert result.is_error
+        assert "longer than 0 seconds" in said(result)
+        assert len((await client.list_tools()).tools) == 4
+
+
+async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is slow for the first list, and is asked for a block meanwhile; then the first one is given up."""
+    async with open_store(db, readonly=True) as store:
+        quick = store.conversations
+        asked, waits = anyio.Event(), anyio.Event()
+
+        async def slow(*args: Any, **named: Any) -> AsyncIterator[ConversationInfo]:
+            asked.set()
+            await waits.wait()
+            async for info in quick(*args, **named):
+                yield info
+
+        monkeypatch.setattr(store, "conversations", slow)  # a disk that does not answer
+        async with Client(build_server(store, deadline=2)) as client, anyio.create_task_group() as tasks:
+            given_up: list[Any] = []
+
+            async def list_conversations() -> None:
+                given_up.append(await client.call_tool("conversations", {}))
+
+            tasks.start_soon(list_conversations)
+            await asked.wait()
+            read = await ask(client, "read", conversation="work", path="ar:turn_1.user.prompt")
+            assert "login" in read["content"]
+            assert not given_up
+        assert "longer than 2 seconds" in said(given_up[0])
