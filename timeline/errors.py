@@ -47,6 +47,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from timeline.display.controls import show_controls
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
@@ -59,7 +61,10 @@ _MOST: Final = 2_000
 
 
 class TimelineError(Exception):
-    """Root of all errors that this library raises on purpose."""
+    """Root of all errors that this library raises on purpose. Control characters in a message are visible."""
+
+    def __str__(self) -> str:
+        return show_controls(super().__str__())
 
 
 def described(error: BaseException) -> str:

@@ -58,7 +58,7 @@ async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
 def print_report(report: VerifyReport) -> None:
     """Print one conversation's report, one invariant a line."""
     write(
-        paint(output.plain(report.conversation), bold=True)
+        paint(report.conversation, bold=True)
         + f"  {report.events:,} events, {report.blocks:,} blocks, {report.compactions} compactions"
     )
     for name, meaning in INVARIANTS.items():
@@ -68,7 +68,7 @@ def print_report(report: VerifyReport) -> None:
     for reason, count in report.unverifiable.items():
         write(f"  {count} cannot be rebuilt: {reason.replace('_', ' ')}")
     for problem in report.problems:
-        write(paint(f"  {output.plain(problem)}", typer.colors.RED))
+        write(paint(f"  {problem}", typer.colors.RED))
 
 
 def mark(broken: int) -> str:

@@ -170,11 +170,11 @@ def _print_explanation(context: RenderedContext, *, recorded: bool) -> None:
 
 
 def _paint(text: str, style: str) -> str:
-    return paint(output.plain(text), state_colour(style), bold=style == "bold", dim=style == "dim")
+    return paint(text, state_colour(style), bold=style == "bold", dim=style == "dim")
 
 
 def _print_head(context: RenderedContext, *, recorded: bool) -> None:
-    head = paint(output.plain(context.conversation), bold=True) + f"  version {context.version}"
+    head = paint(context.conversation, bold=True) + f"  version {context.version}"
     write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
 
 
@@ -185,7 +185,7 @@ def _print_context(context: RenderedContext, *, recorded: bool) -> None:
     states = Counter(block.state for block in context.blocks)
     write("blocks: " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))
     for point in context.explanation.cache_points:
-        write(f"cache point {spaced(point.kind)}: after {output.plain(point.path)}")
+        write(f"cache point {spaced(point.kind)}: after {point.path}")
     _print_decisions(context.decisions)
     write(f"fingerprint {context.fingerprint}")
     write()
@@ -194,7 +194,7 @@ def _print_context(context: RenderedContext, *, recorded: bool) -> None:
 
 def _print_decisions(decisions: Iterable[TakenDecision]) -> None:
     for taken in decisions:
-        write(output.plain(decision_in_words(taken)))
+        write(decision_in_words(taken))
 
 
 async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:
@@ -218,5 +218,5 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         }
         output.write_json(row)
         return
-    write(paint(output.plain(conversation), bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
+    write(paint(conversation, bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
     _print_decisions(decisions)

@@ -79,7 +79,7 @@ def _show_one(policy: Policy, form: str | None) -> None:
         case "json":
             output.write_json(policy.model_dump(mode="json"))
         case "toml":
-            output.send(policy.to_toml())
+            output.send_escaped(policy.to_toml())
         case "svg":
             output.send(picture(outline(policy), seed=PUBLISHED.get(policy.name, "")))
         case _:
@@ -97,14 +97,14 @@ def _compared(before: Policy, after: Policy) -> ComparedRow:
 
 def _print_policy(policy: Policy) -> None:
     brief = outline(policy)
-    write(paint(output.plain(brief.name), bold=True))
+    write(paint(brief.name, bold=True))
     for name, text in outline_lines(brief):
-        write(f"  {output.pad(name, 16)}  {output.plain(text)}")
+        write(f"  {output.pad(name, 16)}  {text}")
     write()
     fields = flat(policy)
     widest = max(map(len, fields))
     for field, value in fields.items():
-        write(f"  {output.pad(field, widest)}  {output.plain(shown(value))}")
+        write(f"  {output.pad(field, widest)}  {shown(value)}")
 
 
 def outline_lines(brief: Outline) -> list[tuple[str, str]]:

@@ -148,10 +148,10 @@ def _nothing(wanted: Wanted) -> str:
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     write(
-        paint(output.plain(row["conversation"]), bold=True)
+        paint(row["conversation"], bold=True)
         + f"  compaction {row['compaction_number']}, {row['at'][:16]}{_taken_back(row)}"
     )
-    write(f"  {output.plain(row['summary'])} covers versions {ranges}")
+    write(f"  {row['summary']} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
@@ -231,6 +231,6 @@ async def _found(store: EventStore, text: str, filters: dict[str, Any], most: in
 
 
 def _print_found(row: FoundRow) -> None:
-    write(paint(output.plain(row["path"]), bold=True) + f"  {output.plain(row['conversation'])}, {row['at'][:16]}")
+    write(paint(row["path"], bold=True) + f"  {row['conversation']}, {row['at'][:16]}")
     line = brief(row["snippet"], max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

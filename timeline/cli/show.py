@@ -72,7 +72,7 @@ def _drawn(node: Node, columns: int, signs: tuple[str, str, str, str], own: str,
 
 
 def _text(node: Node, room: int) -> str:
-    head = output.plain(node.head)
+    head = node.head
     text = paint(head, bold=node.style == "bold", dim=node.style == "dim") if head else ""
     if node.mark:
         text += paint(f"  {node.mark}", output.state_colour("point"))
@@ -139,7 +139,7 @@ class _Tree:
         states = Counter(row.state or "lost" for row in self._rows if row.path is not None)
         counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
         blocks = counted(sum(states.values()), "block", "blocks")
-        write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
+        write(paint(conversation, bold=True) + f"  version {window.version}, {blocks}")
         start = f"starts at version {window.window_start}"
         write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
         write()

@@ -160,17 +160,14 @@ def _cells(rows: Sequence[SimulatedRow]) -> tuple[object, ...]:
 
 
 def _print_simulation(main: dict[str, Any], tried: Try, db: str) -> None:
-    write(
-        f"{output.plain(tried.name)} at {tried.policy.max_tokens:,} tokens: "
-        + paint(output.plain(main["id"]), bold=True)
-    )
+    write(f"{tried.name} at {tried.policy.max_tokens:,} tokens: " + paint(main["id"], bold=True))
     write()
     if main["steps"]:
         _print_steps(main["steps"])
         write()
     _print_totals(_runs(main))
     for error in main["errors"][:3]:
-        write(f"  version {error['version']}: {output.plain(error['message'])}")
+        write(f"  version {error['version']}: {error['message']}")
     if lasts(db):
         _print_next(main, tried, db)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, InstanceOf
 
+from timeline.display.controls import show_controls
 from timeline.fold.window import Window
 from timeline.frozen import Frozen
 from timeline.planning.account import Account
@@ -174,6 +175,8 @@ class RenderedContext(Frozen):
     def explain(self) -> str:
         """Return a readable table: each block with its state, its tokens and why it is so, then the account.
 
+        Control characters of the conversation are visible in it, without effect on a terminal.
+
         Example:
             ```python
             from timeline import Timeline, open_store
@@ -185,7 +188,7 @@ class RenderedContext(Frozen):
             assert "ar:turn_1.user.prompt" in table
             ```
         """
-        return "\n".join(explanation_lines(self.explanation))
+        return show_controls("\n".join(explanation_lines(self.explanation)))
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline render --json`."""

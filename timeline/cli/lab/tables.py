@@ -161,7 +161,7 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     output.table(_HEADS, [_cells(row) for row in rows])
     write()
     told_in = _TOLD_IN[rows[0]["cost_in"]]
-    first = output.plain(rows[0]["policy"])
+    first = rows[0]["policy"]
     write(f"cost: all input and the summaries, as a share of the cost of {first}, in {told_in}.")
     if any(row["collapses"] for row in rows):
         write("cache broke: calls that lost more than half of the cached prefix, by cause.")
@@ -169,7 +169,7 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
         write("refused: a refused call costs nothing, so the policy's cost compares with no other.")
     for row in rows:
         if row["failed"]:
-            name, count = output.plain(row["policy"]), row["failed"]
+            name, count = row["policy"], row["failed"]
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
             write(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 import timeline
+from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
 from timeline.integrations.mcp.answers import Answer, ConversationsAnswer, DigestsAnswer, ReadAnswer, SearchAnswer
 from timeline.integrations.mcp.arguments import (
@@ -188,7 +189,8 @@ def _described(name: str, served: _Served) -> Tool:
 
 
 def _said(text: str) -> TextContent:
-    return TextContent(type="text", text=text)
+    """Return a text that a client may show; the structured content has its control characters as they are."""
+    return TextContent(type="text", text=show_controls(text))
 
 
 def _failed(problem: str) -> CallToolResult:
