@@ -12,6 +12,7 @@ import typer
 import timeline
 from timeline.cli.commands import COMMANDS, mcp, policies_app
 from timeline.cli.exits import MEANINGS
+from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
@@ -34,12 +35,10 @@ from timeline.cli.running import run as _run
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
-app = typer.Typer(
+app = Commands(
     name="timeline",
     help="Compact, replay and search the conversations of agents. Begin with: timeline demo",
     epilog=_EPILOG,
-    add_completion=False,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 

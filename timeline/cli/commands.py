@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from timeline.cli.helping import Commands
 from timeline.cli.options import DEFAULT_DATABASE, AsJson, ConversationId, Db, MaxTokens, Model
 from timeline.cli.running import run
 
@@ -115,7 +116,7 @@ COMMANDS = (undo, fork, hide, reveal, pin, unpin)
 """The order of these commands in `timeline --help`."""
 
 
-policies_app = typer.Typer(help="List the policies, show one, compare two.", rich_markup_mode=None)
+policies_app = Commands(help="List the policies, show one, compare two.")
 
 
 @policies_app.callback(invoke_without_command=True)

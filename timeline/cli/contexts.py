@@ -16,7 +16,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
-from timeline.cli.output import paint, state_colour, write
+from timeline.cli.output import paint, say, state_colour, write
 from timeline.databases import IsDatabase, read_text
 from timeline.policy.files import find_policy
 from timeline.projection.explain import spaced
@@ -175,7 +175,7 @@ def _paint(text: str, style: str) -> str:
 
 def _print_head(context: RenderedContext, *, recorded: bool) -> None:
     head = paint(context.conversation, bold=True) + f"  version {context.version}"
-    write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
+    say(head + ("" if recorded else "  (dry run: nothing was recorded)"))
 
 
 def _print_context(context: RenderedContext, *, recorded: bool) -> None:
@@ -189,12 +189,12 @@ def _print_context(context: RenderedContext, *, recorded: bool) -> None:
     _print_decisions(context.decisions)
     write(f"fingerprint {context.fingerprint}")
     write()
-    write("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
+    say("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
 
 
 def _print_decisions(decisions: Iterable[TakenDecision]) -> None:
     for taken in decisions:
-        write(decision_in_words(taken))
+        say(decision_in_words(taken))
 
 
 async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:
@@ -218,5 +218,5 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         }
         output.write_json(row)
         return
-    write(paint(conversation, bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
+    say(paint(conversation, bold=True) + f"  version {version}, the window holds {tokens:,} tokens")
     _print_decisions(decisions)

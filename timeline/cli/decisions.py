@@ -13,7 +13,7 @@ from timeline.audit.replay import recorded_contexts, recorded_policy
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import paint, state_colour, write
+from timeline.cli.output import paint, say, state_colour, write
 from timeline.errors import VersionConflict
 from timeline.timeline import Timeline
 
@@ -63,7 +63,7 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
     write(f"undid the {which.replace('[', '').replace(']', '')}")
     write(f"the window holds {row['tokens']:,} tokens; before, it held {before:,}")
-    write("Renders under the same policy do not compact again until you run `timeline compact`.")
+    say("Renders under the same policy do not compact again until you run `timeline compact`.")
 
 
 async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:

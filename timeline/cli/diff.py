@@ -11,7 +11,7 @@ from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
-from timeline.cli.output import brief, pad, paint, state_colour, write
+from timeline.cli.output import brief, pad, paint, say, state_colour, write
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
@@ -96,7 +96,7 @@ def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
         write(f"{side:<7} {ref.tokens:>7,} tokens  {what}")
     other = ", ".join(spaced(name) for name in found.differs)
     same = [name for name in ("system prompt", "tools") if name.split()[0] not in found.differs]
-    write(
+    say(
         f"the same: {' and '.join(same) or 'neither system prompt nor tools'}"
         + (f"; changed: {other}" if other else "")
     )

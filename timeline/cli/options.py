@@ -12,7 +12,7 @@ import typer
 from timeline.cli.exits import UsageProblem
 from timeline.wire import WIRES
 
-DEFAULT_DATABASE = "timeline.db"
+DEFAULT_DATABASE = "agent.db"
 
 Db: TypeAlias = Annotated[
     str,

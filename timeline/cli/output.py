@@ -67,6 +67,24 @@ def write(text: str = "") -> None:
     send(text + "\n")
 
 
+def say(text: str, *, hang: int | None = None) -> None:
+    """Write a sentence, folded between words on a terminal.
+
+    Args:
+        text: the sentence, which may be painted.
+        hang: columns in front of the further lines; as many as the sentence begins with, unless given.
+    """
+    indent = " " * (len(text) - len(text.lstrip()) if hang is None else hang)
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line.strip() else line + (word or " ")
+        if line.strip() and cell_len(longer.translate(_NO_CODES).rstrip()) > width():
+            write(line.rstrip())
+            longer = indent + word
+        line = longer
+    write(line)
+
+
 def send(text: str) -> None:
     """Write a text to standard output, its control characters visible and its styles as the terminal's codes.
 

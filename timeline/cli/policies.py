@@ -99,12 +99,12 @@ def _print_policy(policy: Policy) -> None:
     brief = outline(policy)
     write(paint(brief.name, bold=True))
     for name, text in outline_lines(brief):
-        write(f"  {output.pad(name, 16)}  {text}")
+        output.say(f"  {output.pad(name, 16)}  {text}", hang=20)
     write()
     fields = flat(policy)
     widest = max(map(len, fields))
     for field, value in fields.items():
-        write(f"  {output.pad(field, widest)}  {shown(value)}")
+        output.say(f"  {output.pad(field, widest)}  {shown(value)}", hang=widest + 4)
 
 
 def outline_lines(brief: Outline) -> list[tuple[str, str]]:

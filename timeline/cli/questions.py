@@ -10,7 +10,7 @@ from timeline.blocks import instant_text, parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import brief, paint, write, write_rows
+from timeline.cli.output import brief, paint, say, write, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -147,7 +147,7 @@ def _nothing(wanted: Wanted) -> str:
 
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
-    write(
+    say(
         paint(row["conversation"], bold=True)
         + f"  compaction {row['compaction_number']}, {row['at'][:16]}{_taken_back(row)}"
     )
@@ -231,6 +231,6 @@ async def _found(store: EventStore, text: str, filters: dict[str, Any], most: in
 
 
 def _print_found(row: FoundRow) -> None:
-    write(paint(row["path"], bold=True) + f"  {row['conversation']}, {row['at'][:16]}")
+    say(paint(row["path"], bold=True) + f"  {row['conversation']}, {row['at'][:16]}")
     line = brief(row["snippet"], max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

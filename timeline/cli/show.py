@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from timeline.audit.replay import recorded_policy
 from timeline.cli import output
 from timeline.cli.database import reading
-from timeline.cli.output import JsonList, brief, pad, paint, state_colour, write
+from timeline.cli.output import JsonList, brief, pad, paint, say, state_colour, write
 from timeline.cli.rows import read_rows
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced
@@ -141,7 +141,7 @@ class _Tree:
         blocks = counted(sum(states.values()), "block", "blocks")
         write(paint(conversation, bold=True) + f"  version {window.version}, {blocks}")
         start = f"starts at version {window.window_start}"
-        write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
+        say(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
         write()
 
     def folded(self) -> Iterator[Node]:
