@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
+    except SystemExit as done:  # how typer ends a completion
+        code = done.code if isinstance(done.code, int) else 0
     except BaseException as error:  # noqa: BLE001 - the outermost edge: nothing may leave as a traceback
         code = _explain(error)
         _drop_output()

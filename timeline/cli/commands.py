@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from timeline.cli.completing import complete_policy
 from timeline.cli.helping import Commands
 from timeline.cli.options import DEFAULT_DATABASE, AsJson, ConversationId, Db, MaxTokens, Model
 from timeline.cli.running import run
@@ -130,8 +131,13 @@ def policies(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @policies_app.command()
 def show(
-    first: Annotated[str, typer.Argument(metavar="A", help="A preset, or a .toml file.")],
-    second: Annotated[str | None, typer.Argument(metavar="B", help="A second policy, to compare with A.")] = None,
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="A preset, or a .toml file.", autocompletion=complete_policy)
+    ],
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="B", help="A second policy, to compare with A.", autocompletion=complete_policy),
+    ] = None,
     *,
     max_tokens: MaxTokens = None,
     model: Model = None,
