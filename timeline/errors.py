@@ -177,12 +177,14 @@ class MissingExtra(TimelineError, ImportError):
 
 
 class BlockNotFound(TimelineError, LookupError):
-    """No block of the conversation has this path."""
+    """No block of the conversation has this path; ``nearest`` lists the paths most like it, the likeliest first."""
 
-    def __init__(self, conversation: str, path: str) -> None:
+    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = ()) -> None:
         self.conversation = conversation
         self.path = path
-        super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+        self.nearest = list(nearest)
+        cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
+        super().__init__(f"No block {path!r} in conversation {conversation!r}. {cure}")
 
 
 class StageNotFound(TimelineError, LookupError):

@@ -30,8 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except SystemExit as done:  # how typer ends a completion
-        code = done.code if isinstance(done.code, int) else 0
     except BaseException as error:  # noqa: BLE001 - the outermost edge: nothing may leave as a traceback
         code = _explain(error)
         _drop_output()
@@ -63,6 +61,8 @@ def _explain(error: BaseException) -> int:
 
     if isinstance(error, PipeClosed | BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         return Exit.PIPE  # typer, too, exits over a broken pipe
+    if isinstance(error, SystemExit) and error.__context__ is None:  # how typer ends a completion
+        return int(error.code or 0)
     code = exit_code(error)
     if os.environ.get("TIMELINE_DEBUG") and isinstance(error, Exception):
         print(show_controls("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201 - as below

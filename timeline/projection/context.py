@@ -14,12 +14,15 @@ from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
 from timeline.projection.explanation_table import explanation_lines
+from timeline.projection.notebook import window_html
 from timeline.projection.reports import TakenDecision, overflow_check, preparation, prune_result
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from timeline.projection.reports import OverflowCheck, Preparation, PruneResult
     from timeline.wire.gemini_cache import CachedPrefix
 
@@ -47,6 +50,16 @@ class RenderedContext(Frozen):
     account: Account
     decisions: tuple[TakenDecision, ...] = ()
     overflow: bool = False
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        yield from {"conversation": self.conversation, "version": self.version}.items()
+        yield from {"entries": len(self.neutral.entries), "tokens": self.account.total}.items()
+        yield from {"limit": self.account.limit, "decisions": len(self.decisions)}.items()
+
+    def _repr_html_(self) -> str:
+        account = self.account
+        facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
+        return window_html(type(self).__name__, self.window, facts)
 
     @cached_property
     def fingerprint(self) -> str:
