@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 from urllib.parse import unquote
 
@@ -231,7 +232,10 @@ class StageDigest(Block):
 
 
 class CustomBlock(Block):
-    """A block of an application's own type; stored, and shown in its author's role."""
+    """A block of an application's own type; stored, and shown in its author's role.
+
+    The type begins with a word of the application's own, as ``app.poll`` does; `Timeline.append` refuses others.
+    """
 
     type: str = Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=100)
     author: Text = "user"
@@ -266,6 +270,11 @@ KNOWN_TYPES: Final[dict[str, type[Block]]] = {
         StageDigest,
     )
 }
+
+_WORDS: Final = frozenset({*(name.partition(".")[0] for name in KNOWN_TYPES), "tool"})
+"""The first words of the library's types, which no type of an application begins with."""
+_MADE_TYPES: Final = frozenset(f"{author}.part" for author in ("assistant", "system", "tool", "user"))
+"""The types of content parts that a wire or importer keeps as they are."""
 
 IMAGE_TOKENS: Final = 1_600
 """Tokens of a picture: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
@@ -323,6 +332,27 @@ def parse_block(value: Any) -> Block:
     except ValidationError as error:
         raise invalid_block(error) from None
     return block
+
+
+def refuse_unknown_type(block: Block) -> None:
+    """Refuse a block to append whose type is neither the library's nor an application's own.
+
+    An application's type has a prefix of its own (``app.poll``), which is none of the library's words, nor nearly one:
+    so a misspelt type is found before it is written. A log that holds such a block is read all the same.
+
+    Raises:
+        InvalidBlock: the type has no prefix, or one of the library's; the error names the nearest type.
+    """
+    if type(block) is not CustomBlock or block.type in _MADE_TYPES:
+        return
+    first, dot, _ = block.type.casefold().partition(".")
+    if dot and not get_close_matches(first, _WORDS, n=1, cutoff=0.75):
+        return
+    near = get_close_matches(block.type.casefold(), KNOWN_TYPES, n=1, cutoff=0.6)
+    meant = f"; did you mean {near[0]}?" if near else ";"
+    raise InvalidBlock(
+        "type", f"there is no type {block.type!r}{meant} A type of your own begins with your own word: app.{block.type}"
+    )
 
 
 def invalid_block(error: ValidationError) -> InvalidBlock:

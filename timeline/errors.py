@@ -48,6 +48,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from timeline.display.controls import show_controls
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
@@ -60,7 +62,10 @@ _MOST: Final = 2_000
 
 
 class TimelineError(Exception):
-    """Root of all errors that this library raises on purpose."""
+    """Root of all errors that this library raises on purpose. Control characters in a message are visible."""
+
+    def __str__(self) -> str:
+        return show_controls(super().__str__())
 
 
 def described(error: BaseException) -> str:
@@ -173,12 +178,14 @@ class MissingExtra(TimelineError, ImportError):
 
 
 class BlockNotFound(TimelineError, LookupError):
-    """No block of the conversation has this path."""
+    """No block of the conversation has this path; ``nearest`` lists the paths most like it, the likeliest first."""
 
-    def __init__(self, conversation: str, path: str) -> None:
+    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = ()) -> None:
         self.conversation = conversation
         self.path = path
-        super().__init__(f"No block {path!r} in conversation {conversation!r}. `timeline show` lists its paths.")
+        self.nearest = list(nearest)
+        cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
+        super().__init__(f"No block {path!r} in conversation {conversation!r}. {cure}")
 
 
 class StageNotFound(TimelineError, LookupError):

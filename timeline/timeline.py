@@ -26,7 +26,7 @@ from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
-from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block
+from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
 from timeline.engine.compactor import Pressure
@@ -523,7 +523,7 @@ class Timeline(TimelineView):
         The tokens of each block are counted here, once in its life.
 
         Raises:
-            InvalidBlock: a block is not valid; nothing was written.
+            InvalidBlock: a block is not valid, or of a type that there is not; nothing was written.
             PathTaken: a block brings a path that is in use; nothing was written.
             StoreError: the store refused; nothing was written.
 
@@ -540,6 +540,8 @@ class Timeline(TimelineView):
         """
         at = given(now)
         checked = [parse_block(block) for block in blocks]
+        for block in checked:
+            refuse_unknown_type(block)
         if any(type(block) is RangeSummary for block in checked):
             raise InvalidBlock(
                 "type", "a conv.range.summary is what a compaction makes; call compact(), or append a note"
@@ -817,7 +819,6 @@ class Timeline(TimelineView):
         return RecallTool(
             wire,
             read=self.read,
-            paths=self._log.paths_taken,
             count=self.count,
             counter=self.counter,
             max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
@@ -1180,7 +1181,7 @@ class Timeline(TimelineView):
             if item is None and await self._store.find(self.id, path) is not None:
                 raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
             if item is None:
-                raise BlockNotFound(self.id, path)
+                raise BlockNotFound(self.id, path, await self._nearest(path))
             return [decide(window, item)]
 
         at = given(now)

@@ -5,6 +5,7 @@ Rendering here is a dry run: it takes the same decisions as a recorded render, a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Block, RangeSummary
@@ -14,6 +15,8 @@ from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block
 from timeline.fold.window import tombstone
 from timeline.log.dry_run import DryRunLog
+from timeline.log.near_paths import likely_paths
+from timeline.projection.notebook import window_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +46,16 @@ class TimelineView:
         self._store = conversation.store
         self._clock = conversation.clock
         self._renderer = Renderer()
+
+    def __repr__(self) -> str:
+        window = self.window
+        held = f"{len(window.items)} blocks, {window.tokens:,} tokens"
+        return f"<{type(self).__name__} {self.id!r}: version {window.version}, {held}, policy {self.policy.name!r}>"
+
+    def _repr_html_(self) -> str:
+        window = self.window
+        facts = (f"{len(window.items):,} blocks", f"{window.tokens:,} tokens", f"policy {self.policy.name}")
+        return window_html(type(self).__name__, window, facts)
 
     @property
     def _compactor(self) -> Compactor:
@@ -116,7 +129,7 @@ class TimelineView:
         event = await self._store.find(self.id, path)
         block = None if event is None else appended_block(event.payload)
         if event is None or block is None or not self._holds(event.version):
-            raise BlockNotFound(self.id, path)
+            raise BlockNotFound(self.id, path, await self._nearest(path))
         async for erased in self._store.read(self.id, after=event.version, types=["block.redacted"]):
             if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
                 return tombstone(block, erased.payload.reason)
@@ -124,6 +137,9 @@ class TimelineView:
             digest = event.payload.digest.dump()
             return block.model_copy(update={"meta": {**block.meta, "compaction_digest": digest}})
         return block
+
+    async def _nearest(self, path: str) -> list[str]:
+        return await likely_paths(path, partial(self._store.paths_taken, self.id))
 
     def _holds(self, version: int) -> bool:
         """Return whether an event of the log is in view."""

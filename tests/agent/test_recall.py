@@ -336,9 +336,7 @@ async def test_deleted_history_is_said_in_words() -> None:
     async def nothing(of: Any) -> Any:
         return list(of)[:0]
 
-    tool = RecallTool(
-        "anthropic", read=gone, paths=nothing, count=nothing, counter=get_counter("chars4"), max_tokens=99
-    )
+    tool = RecallTool("anthropic", read=gone, count=nothing, counter=get_counter("chars4"), max_tokens=99)
     answered = await tool.handle({"path": "ar:turn_1.user.prompt"})
     assert answered.startswith("[ar:turn_1.user.prompt · deleted]")
 

@@ -55,6 +55,15 @@ def test_every_command_has_help_that_fits_a_narrow_terminal(run: Callable[..., D
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_read_by_people(run: Callable[..., Done], name: str) -> None:
+    """`-h` prints it, too; no type of Python's and no inequality is in it, and the file is the documents' one."""
+    done = run(name, "-h")
+    assert done == run(name, "--help")
+    assert not [word for word in ("<str>", "<path>", "<int>", "list[", "{", "x>=", "x<=") if word in done.out]
+    assert "--db" not in done.out or "agent.db" in done.out or name == "demo"
+
+
 def test_version_is_the_packages_own(run: Callable[..., Done]) -> None:
     """`timeline --version` prints the version and nothing else."""
     assert run("--version").out == f"timeline {__version__}\n"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from timeline.cli import output
+from timeline.display.controls import show_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,15 +49,6 @@ def test_a_brief_text_fits_its_columns_and_one_line(text: str, cells: int) -> No
     assert not [c for c in line if ord(c) < 32 or 127 <= ord(c) < 160]
 
 
-@given(st.lists(st.tuples(TEXTS, st.integers(0, 10**9)), max_size=5))
-def test_a_table_on_a_terminal_has_a_line_a_row(rows: list[tuple[str, int]]) -> None:
-    """No cell breaks a line of the table."""
-    screen = Terminal()
-    with writing_to(screen):
-        output.table(("number", "text"), [(number, text) for text, number in rows])
-    assert len(screen.getvalue().split("\n")) == len(rows) + 2
-
-
 @given(st.lists(st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=3), max_size=4))
 def test_a_list_is_written_row_by_row_and_is_json(rows: list[dict[str, object]]) -> None:
     """What `JsonList` writes reads back as the rows, a line each."""
@@ -80,47 +72,79 @@ def test_an_error_between_rows_leaves_the_list_open() -> None:
 
 def test_colours_are_for_terminals() -> None:
     """A terminal gets colours, unless NO_COLOR or a dumb terminal says otherwise; a pipe never does."""
-    with writing_to(Terminal()):
-        assert output.paint("a", "green") == "\x1b[32ma\x1b[0m"
-    with writing_to(Terminal(), NO_COLOR="1"):
-        assert output.paint("a", "green") == "a"
-    with writing_to(Terminal(), TERM="dumb"):
-        assert output.paint("a", "green") == "a"
-    with writing_to(io.StringIO()):
-        assert output.paint("a", "green") == "a"
+
+    def painted(where: io.StringIO, **environment: str) -> str:
+        with writing_to(where, **environment):
+            output.write(output.paint("a", "green"))
+        return where.getvalue()
+
+    assert painted(Terminal()) == "\x1b[32ma\x1b[0m\n"
+    assert painted(Terminal(), NO_COLOR="1") == painted(Terminal(), TERM="dumb") == painted(io.StringIO()) == "a\n"
 
 
 def test_a_text_cannot_steer_the_terminal() -> None:
-    """On a terminal control characters are shown as pictures; into a pipe a block's text goes as it is."""
-    hostile = "a\x1b[2Jb\x07\x9b\tc\n"
-    with writing_to(Terminal()):
-        assert output.plain(hostile) == "a␛[2Jb␇\ufffd\tc\n"
-    with writing_to(io.StringIO()):
-        assert output.plain(hostile) == hostile
+    """Control characters are shown as pictures, into a pipe too, which may lead to a terminal."""
+    hostile = "a\x1b[2Jb\x07\x9b\u202e\tc"
+    for where in (Terminal(), io.StringIO()):
+        with writing_to(where):
+            output.write(hostile)
+            output.write(output.paint(hostile))
+        assert where.getvalue() == "a␛[2Jb␇\ufffd\ufffd\tc\n" * 2
 
 
-def test_a_table_is_cut_at_the_edge_of_a_terminal_only() -> None:
-    """A person's lines fit the screen; a pipe gets every word."""
-    screen, pipe = Terminal(), io.StringIO()
-    for where in (screen, pipe):
-        with writing_to(where, NO_COLOR="1"):
-            output.table(("n", "text"), [(1, "word " * 30)])
-    assert max(map(cell_len, screen.getvalue().splitlines())) <= 60
-    assert pipe.getvalue().count("word") == 30
+@given(st.text(), st.sampled_from([None, 2]))
+def test_json_keeps_every_character_and_writes_no_control_character(text: str, indent: int | None) -> None:
+    """A control character is escaped, so that the reader of the JSON gets it and a terminal does not."""
+    written = output.to_json({"text": text}, indent=indent)
+    assert json.loads(written) == {"text": text}
+    assert show_controls(written) == written
 
 
-def test_the_numbers_of_a_table_stand_on_the_right() -> None:
-    """Decimals, shares and signs too, and a dash where there is none; a column of words stands on the left."""
+ROWS = [("13.83", "7.5%", "-5", "gap 10"), ("-", "11.3%", "+1,204", "-")]
+HEADERS = ("dollars", "share", "change", "why")
+
+
+def test_a_table_in_a_pipe_is_whole_cells_between_tabs() -> None:
+    """`cut` and `awk` find the columns, and nothing is cut, however long it is."""
     pipe = io.StringIO()
     with writing_to(pipe):
-        output.table(
-            ("dollars", "share", "change", "why"), [("13.83", "7.5%", "-5", "gap 10"), ("-", "11.3%", "+1,204", "-")]
-        )
+        output.table(HEADERS, [*ROWS, ("1", "2", "3", "word\t" * 300)])
     assert pipe.getvalue().splitlines() == [
+        "dollars\tshare\tchange\twhy",
+        "13.83\t7.5%\t-5\tgap 10",
+        "-\t11.3%\t+1,204\t-",
+        "1\t2\t3\t" + " ".join(["word"] * 300),
+    ]
+
+
+def test_the_numbers_of_a_table_are_aligned_on_a_terminal() -> None:
+    """To the right: decimals, shares and signs too, and a dash where there is none; words to the left."""
+    screen = Terminal()
+    with writing_to(screen, NO_COLOR="1"):
+        output.table(HEADERS, ROWS)
+    assert screen.getvalue().splitlines() == [
         "dollars  share  change  why",
         "  13.83   7.5%      -5  gap 10",
         "      -  11.3%  +1,204  -",
     ]
+
+
+@given(st.lists(st.lists(TEXTS | st.integers(0, 10**9), min_size=9, max_size=9), min_size=1, max_size=4))
+def test_a_table_is_never_wider_than_the_terminal(rows: list[list[object]]) -> None:
+    """Words are folded; columns that do not fit follow in a further table, with the first column in front."""
+    screen = Terminal()
+    with writing_to(screen, NO_COLOR="1"):
+        output.table([f"heading {n}" for n in range(9)], rows)
+    assert max(map(cell_len, screen.getvalue().splitlines())) <= 60
+
+
+def test_a_cell_of_a_terminals_table_is_folded_without_loss() -> None:
+    """An id that is longer than its column can still be read off."""
+    screen = Terminal()
+    with writing_to(screen, NO_COLOR="1"):
+        output.table(("id", "title"), [("0123456789" * 5, "a title of some length")])
+    lines = screen.getvalue().splitlines()[1:]
+    assert "".join(line.split(" ")[0] for line in lines) == "0123456789" * 5
 
 
 def test_progress_is_silent_unless_standard_error_is_a_terminal(

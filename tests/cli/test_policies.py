@@ -56,7 +56,7 @@ def test_a_policy_is_printed_as_a_file_that_reads_back(run: Callable[..., Done],
 def test_two_policies_stand_side_by_side(run: Callable[..., Done]) -> None:
     """A star before each field that differs, and how many do."""
     lines = run("policies", "show", "keep_last", "keep_ratio").out.splitlines()
-    stars = {line.split()[1] for line in lines if line.startswith("* ")}
+    stars = {line.split()[1] for line in lines if line.startswith("*\t")}
     rows = policies.diff_policies(policies.keep_last(), policies.keep_ratio())
     assert stars == {row.field for row in rows}
     assert lines[-1].startswith(f"{len(rows)} of ")

@@ -113,6 +113,17 @@ def test_nothing_that_a_recording_says_can_be_taken_for_html() -> None:
     assert evil not in html
 
 
+def test_no_control_character_of_a_recording_is_on_the_page() -> None:
+    """A name cannot reorder the text around it, nor act where the page is printed by a terminal."""
+    evil = "a\x1b[31m\x9b\u202e\u2066\x07"
+    outcome = Outcome(runs=(run_of(evil, row(1, 1, model=evil), file=evil, conversation=evil),))
+    html = page([work(evil, evil)], [outcome])
+    figures = re.search(r'<script type="application/json" id="figures">([^<>&]*)</script>', html)
+    assert figures is not None
+    assert json.loads(figures[1])["policies"] == ["a␛[31m\ufffd\ufffd\ufffd␇"]
+    assert not re.search(r"\\u(00[019][0-9a-f]|20[26][0-9a-f])", figures[1])
+
+
 def test_a_page_is_the_same_for_the_same_figures() -> None:
     """It says nothing about when or where it was made."""
     works, outcomes = [work()], [Outcome(runs=(run_of("none", row(1, 1)),))]

@@ -14,7 +14,7 @@ from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_e
 #
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
-VOCABULARY = "blocks databases digest errors events frozen ports queries usage"
+VOCABULARY = "blocks databases digest display errors events frozen ports queries usage"
 PURE_PARTS = "vocabulary policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"

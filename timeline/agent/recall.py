@@ -9,8 +9,6 @@ inside the result, or, if a result can only be text, as the user's next message.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
@@ -23,7 +21,7 @@ from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPO
 from timeline.wire.responses import CUT_CALLS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pydantic import JsonValue
 
@@ -59,11 +57,8 @@ _PLACES: Final[dict[RecallWire, str]] = {
 """Where each wire shows a picture."""
 _STRICT: Final = frozenset({"openai_chat", "openai_responses"})
 """Wires whose strict mode requires every property; a property that is not used is null there."""
-_KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""
-_MOST_LIKELY: Final = 3
-_MOST_COMPARED: Final = 200
 _FRAME_TOKENS: Final = 80
 """Most tokens of the lines before and after the content."""
 _MEDIA: Final = frozenset(
@@ -122,7 +117,6 @@ class RecallTool:
         wire: RecallWire,
         *,
         read: Callable[[str], Awaitable[Block]],
-        paths: Callable[[Collection[str]], Awaitable[Collection[str]]],
         count: Callable[[Sequence[Block]], Awaitable[list[int]]],
         counter: TokenCounter,
         max_tokens: int,
@@ -131,7 +125,6 @@ class RecallTool:
         self._wire = wire
         self.max_tokens = max_tokens
         self._read = read
-        self._paths = paths
         self._count = count
         self._counter = counter
 
@@ -180,16 +173,18 @@ class RecallTool:
         asked = _asked(arguments)
         if isinstance(asked, str):
             return Recalled(asked, "malformed")
+        nearest: list[str] = []
         for path in dict.fromkeys((asked.path, asked.path.strip(_AROUND_PATH))):
             try:
                 return await self._read(path), asked
-            except BlockNotFound:
-                continue
+            except BlockNotFound as unknown:
+                nearest = unknown.nearest
             except HistoryUnavailable as gone:
                 told = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
                 return Recalled(told, "deleted", path)
         path = asked.path.strip(_AROUND_PATH)
-        return Recalled(await self._unknown(path), "unknown", path)
+        advice = f"Nearest paths: {', '.join(nearest)}." if nearest else "Give a path exactly as it is printed."
+        return Recalled(f"[unknown path] This conversation has no {path!r}. {advice}", "unknown", path)
 
     def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
         """Return the parts of a block to show, and the function that names each part in its text."""
@@ -237,23 +232,6 @@ class RecallTool:
             return piece
         line_end = piece.rfind("\n") + 1
         return piece[:line_end] if line_end > len(piece) // 2 else piece or wanted[:1]
-
-    async def _unknown(self, path: str) -> str:
-        likely = await self._likely(path)
-        advice = f"Nearest paths: {', '.join(likely)}." if likely else "Give a path exactly as it is printed."
-        return f"[unknown path] This conversation has no {path!r}. {advice}"
-
-    async def _likely(self, path: str) -> list[str]:
-        """Return the existing paths most like an unknown one: those below it, else its parent's, else its turn's."""
-        kind, colon, rest = path.partition(":")
-        names = [path] if colon and kind in _KINDS else [f"{known}:{path if not colon else rest}" for known in _KINDS]
-        for stems in (names, [_parent(name) for name in names], [f"{_turn(name)}." for name in names]):
-            found = sorted(await self._paths([stem for stem in stems if stem[3:].strip(".")]))
-            near = bisect_left(found, path)
-            close = found[max(0, near - _MOST_COMPARED) : near + _MOST_COMPARED]
-            if close:
-                return get_close_matches(path, close, n=_MOST_LIKELY, cutoff=0.0)
-        return []
 
 
 class Recalled(NamedTuple):
@@ -312,14 +290,6 @@ def _number(value: Any) -> int | None:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise ValueError(f"{value!r} is no count")
     return number
-
-
-def _parent(path: str) -> str:
-    return f"{path.rpartition('.')[0]}."
-
-
-def _turn(path: str) -> str:
-    return path.partition(".")[0]
 
 
 def _what(block: Block) -> str:

@@ -57,12 +57,15 @@ _INTERRUPTED = 130
 def _explain(error: BaseException) -> int:
     """Print an error on standard error, in one line; return the exit code."""
     from timeline.cli.exits import Exit, PipeClosed, exit_code, one_line  # noqa: PLC0415 - see above
+    from timeline.display.controls import show_controls  # noqa: PLC0415 - see above
 
     if isinstance(error, PipeClosed | BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         return Exit.PIPE  # typer, too, exits over a broken pipe
+    if isinstance(error, SystemExit) and error.__context__ is None:  # how typer ends a completion
+        return int(error.code or 0)
     code = exit_code(error)
     if os.environ.get("TIMELINE_DEBUG") and isinstance(error, Exception):
-        traceback.print_exception(error)
+        print(show_controls("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201 - as below
     with suppress(OSError):  # nobody listens to standard error either
         print(f"timeline: {one_line(error)}", file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
     return code

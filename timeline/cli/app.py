@@ -11,7 +11,9 @@ import typer
 
 import timeline
 from timeline.cli.commands import COMMANDS, mcp, policies_app
+from timeline.cli.completing import complete_conversation, complete_policy, complete_wire
 from timeline.cli.exits import MEANINGS
+from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
@@ -34,12 +36,10 @@ from timeline.cli.running import run as _run
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items())
 
-app = typer.Typer(
+app = Commands(
     name="timeline",
     help="Compact, replay and search the conversations of agents. Begin with: timeline demo",
     epilog=_EPILOG,
-    add_completion=False,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
@@ -109,7 +109,12 @@ def simulate(
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="A policy of `timeline policies`, or a .toml file; repeatable."),
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="A policy of `timeline policies`, or a .toml file; repeatable.",
+            autocompletion=complete_policy,
+        ),
     ] = None,
     max_tokens: Annotated[
         list[int] | None,
@@ -343,7 +348,12 @@ def search(
 
 @app.command()
 def verify(
-    id_: Annotated[str | None, typer.Argument(metavar="ID", help="A conversation's id; all unless given.")] = None,
+    id_: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", help="A conversation's id; all unless given.", autocompletion=complete_conversation
+        ),
+    ] = None,
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
@@ -359,7 +369,12 @@ def verify(
 
 @app.command()
 def export(
-    id_: Annotated[str | None, typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.")] = None,
+    id_: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation
+        ),
+    ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Write the logs of all conversations, as one file.")] = False,
     format_: Annotated[ExportFormat, typer.Option("--format", help="The log itself, or a transcript.")] = (
@@ -367,7 +382,12 @@ def export(
     ),
     wire: Annotated[
         str,
-        typer.Option("--wire", metavar="W", help="Write messages instead, in this format: anthropic, openai-chat, …"),
+        typer.Option(
+            "--wire",
+            metavar="W",
+            help="Write messages instead, in this format: anthropic, openai-chat, …",
+            autocompletion=complete_wire,
+        ),
     ] = "",
     window: Annotated[
         bool, typer.Option("--window", help="Only what the model would see now (with markdown or --wire).")

@@ -10,7 +10,7 @@ from timeline.audit.verify import verify as verify_conversation
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit
-from timeline.cli.output import paint, progress, write
+from timeline.cli.output import paint, progress, say, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
     "coverage": "every block is in exactly one state",
-    "pairing": "no result is shown without its call, nor a call without its result",
+    "pairing": "no result is shown without its call, no call without its result",
     "progress": "every compaction made the context smaller",
     "replay": "every recorded context is rebuilt byte for byte",
     "recall": "every path in a summary or a replacement can be read",
@@ -57,8 +57,8 @@ async def verify(conversation: str | None, db: str, *, as_json: bool) -> int:
 
 def print_report(report: VerifyReport) -> None:
     """Print one conversation's report, one invariant a line."""
-    write(
-        paint(output.plain(report.conversation), bold=True)
+    say(
+        paint(report.conversation, bold=True)
         + f"  {report.events:,} events, {report.blocks:,} blocks, {report.compactions} compactions"
     )
     for name, meaning in INVARIANTS.items():
@@ -70,7 +70,7 @@ def print_report(report: VerifyReport) -> None:
     if report.scavenged:
         write(f"  {report.scavenged:,} events were scavenged; the check begins at the snapshot that was kept then")
     for problem in report.problems:
-        write(paint(f"  {output.plain(problem)}", typer.colors.RED))
+        write(paint(f"  {problem}", typer.colors.RED))
 
 
 def mark(broken: int) -> str:

@@ -10,6 +10,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from timeline.cli.completing import complete_conversation, complete_policy
+from timeline.cli.helping import Commands
 from timeline.cli.options import DEFAULT_DATABASE, AsJson, ConversationId, Db, MaxTokens, Model
 from timeline.cli.running import run
 
@@ -112,7 +114,12 @@ def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as
 
 def retention(
     first: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A conversation's id; the database's own setting unless given.")
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help="A conversation's id; the database's own setting unless given.",
+            autocompletion=complete_conversation,
+        ),
     ] = None,
     second: Annotated[
         str | None,
@@ -138,7 +145,10 @@ def retention(
 
 def scavenge(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Conversations to look at; all unless given.")
+        list[str] | None,
+        typer.Argument(
+            metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
+        ),
     ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; it cannot be undone.")] = False,
@@ -165,7 +175,7 @@ COMMANDS = (undo, fork, hide, reveal, pin, unpin, retention, scavenge)
 """The order of these commands in `timeline --help`."""
 
 
-policies_app = typer.Typer(help="List the policies, show one, compare two.", rich_markup_mode=None)
+policies_app = Commands(help="List the policies, show one, compare two.")
 
 
 @policies_app.callback(invoke_without_command=True)
@@ -179,8 +189,16 @@ def policies(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @policies_app.command()
 def show(
-    first: Annotated[str, typer.Argument(metavar="A", help="A policy of `timeline policies`, or a .toml file.")],
-    second: Annotated[str | None, typer.Argument(metavar="B", help="A second policy, to compare with A.")] = None,
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A policy of `timeline policies`, or a .toml file.", autocompletion=complete_policy
+        ),
+    ],
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="B", help="A second policy, to compare with A.", autocompletion=complete_policy),
+    ] = None,
     *,
     max_tokens: MaxTokens = None,
     model: Model = None,

@@ -16,7 +16,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
-from timeline.cli.output import paint, state_colour, write
+from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import PolicyWish, opened, policy_in_words
 from timeline.databases import IsDatabase, read_text
 from timeline.log.stopwatch import with_duration
@@ -161,13 +161,13 @@ def _print_explanation(context: RenderedContext) -> None:
 
 
 def _paint(text: str, style: str) -> str:
-    return paint(output.plain(text), state_colour(style), bold=style == "bold", dim=style == "dim")
+    return paint(text, state_colour(style), bold=style == "bold", dim=style == "dim")
 
 
 def _print_head(timeline: Timeline, context: RenderedContext, *, recorded: bool) -> None:
-    head = paint(output.plain(context.conversation), bold=True) + f"  version {context.version}"
-    write(head + ("" if recorded else "  (dry run: nothing was recorded)"))
-    write(f"policy {output.plain(policy_in_words(timeline, context.policy))}")
+    head = paint(context.conversation, bold=True) + f"  version {context.version}"
+    say(head + ("" if recorded else "  (dry run: nothing was recorded)"))
+    write(f"policy {policy_in_words(timeline, context.policy)}")
 
 
 def _print_context(context: RenderedContext) -> None:
@@ -176,16 +176,16 @@ def _print_context(context: RenderedContext) -> None:
     states = Counter(block.state for block in context.blocks)
     write("blocks: " + ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.items()))
     for point in context.explanation.cache_points:
-        write(f"cache point {spaced(point.kind)}: after {output.plain(point.path)}")
+        write(f"cache point {spaced(point.kind)}: after {point.path}")
     _print_decisions(context.decisions)
     write(f"fingerprint {context.fingerprint}")
     write()
-    write("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
+    say("--explain lists every block; --json prints the context; --wire anthropic prints the request body.")
 
 
 def _print_decisions(decisions: Iterable[TakenDecision]) -> None:
     for taken in decisions:
-        write(output.plain(decision_in_words(taken)))
+        say(decision_in_words(taken))
 
 
 async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:
@@ -215,6 +215,6 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         output.write_json(row)
         return
     holds = with_duration(f"version {version}, the window holds {tokens:,} tokens", duration)
-    write(paint(output.plain(conversation), bold=True) + f"  {holds}")
-    write(f"policy {output.plain(policy_in_words(timeline, timeline.policy))}")
+    say(paint(conversation, bold=True) + f"  {holds}")
+    write(f"policy {policy_in_words(timeline, timeline.policy)}")
     _print_decisions(decisions)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from timeline.cli import output
 from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import paint, state_colour, write
+from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import opened
 from timeline.errors import VersionConflict
 
@@ -57,7 +57,7 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
     write(f"undid the {which.replace('[', '').replace(']', '')}")
     write(f"the window holds {row['tokens']:,} tokens; before, it held {before:,}")
-    write("Renders do not compact again until you run `timeline compact`.")
+    say("Renders do not compact again until you run `timeline compact`.")
 
 
 async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:
@@ -80,7 +80,7 @@ async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None
         output.write_json(row)
         return
     _head(branch.id, branch.version)
-    write(f"continues {output.plain(conversation)} from version {shared}")
+    write(f"continues {conversation} from version {shared}")
 
 
 async def hide(conversation: str, path: str, db: str, *, text: str | None, omit: bool, as_json: bool) -> None:
@@ -129,11 +129,11 @@ def _tell(timeline: Timeline, decision: str, before: tuple[Item, ...], *, as_jso
     for item in changed:
         tokens = f"{item.tokens:,} tokens" if item.state == "visible" else f"{item.tokens:,} -> {item.shown_tokens:,}"
         state = paint(item.state, state_colour(item.state)) + (", pinned" if item.pinned else "")
-        write(f"{state}  {tokens}  {output.plain(item.block.path)}")
+        write(f"{state}  {tokens}  {item.block.path}")
         replacement = item.replacement
         if replacement is not None:
             said = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)
-            write(f"  {output.plain(said)}")
+            write(f"  {said}")
     if not changed:
         write("nothing changed")
 
@@ -150,4 +150,4 @@ def _block(item: Item) -> DecidedBlock:
 
 
 def _head(conversation: str, version: int) -> None:
-    write(paint(output.plain(conversation), bold=True) + f"  version {version}")
+    write(paint(conversation, bold=True) + f"  version {version}")

@@ -11,7 +11,7 @@ from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
-from timeline.cli.output import brief, pad, paint, state_colour, write
+from timeline.cli.output import brief, pad, paint, say, state_colour, write
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
@@ -90,13 +90,13 @@ def _recorded(context: RecordedContext) -> RecordedRow:
 
 
 def _print_head(found: ContextDiff, chosen: Sequence[RecordedContext]) -> None:
-    write(paint(output.plain(found.conversation), bold=True))
+    write(paint(found.conversation, bold=True))
     for side, ref, context in zip(("before", "after"), (found.before, found.after), chosen, strict=True):
         what = f"#{context.number}, version {context.version}, {instant_text(context.at)[:19]}"
         write(f"{side:<7} {ref.tokens:>7,} tokens  {what}")
     other = ", ".join(spaced(name) for name in found.differs)
     same = [name for name in ("system prompt", "tools") if name.split()[0] not in found.differs]
-    write(
+    say(
         f"the same: {' and '.join(same) or 'neither system prompt nor tools'}"
         + (f"; changed: {other}" if other else "")
     )
@@ -143,14 +143,14 @@ def _rest(rows: Sequence[object], *, every: bool) -> None:
 def _fitted(path: str, more: str, used: int) -> str:
     """Return a path, which is never cut, followed by as much of a text as fits on the line."""
     room = output.width() - used - len(path)
-    return output.plain(path) + (paint("  " + brief(more, room - 2), dim=True) if more and room > 12 else "")
+    return path + (paint("  " + brief(more, room - 2), dim=True) if more and room > 12 else "")
 
 
 def _print_prefix(prefix: Prefix, tokens: int) -> None:
     share = f"{prefix.common_bytes:,} of {prefix.before_bytes:,} bytes, {prefix.common_tokens:,} of {tokens:,} tokens"
     _heading(f"{prefix.form} prefix: the same for {share}")
     colour = typer.colors.GREEN if prefix.intact else typer.colors.RED
-    write(paint(f"  {output.plain(prefix.cause.text)}", colour))
+    write(paint(f"  {prefix.cause.text}", colour))
     first = prefix.first_difference
     if first is None or prefix.intact:
         return
@@ -159,5 +159,5 @@ def _print_prefix(prefix: Prefix, tokens: int) -> None:
         ("before", first.before_place, first.before_path, first.before),
         ("after", first.after_place, first.after_path, first.after),
     ):
-        write(f"  {side:<7} {place}, byte {first.byte:,}" + (f": {output.plain(path)}" if path else ""))
+        write(f"  {side:<7} {place}, byte {first.byte:,}" + (f": {path}" if path else ""))
         write(paint(f"          {brief(text, room)}", dim=True))

@@ -7,6 +7,7 @@ from typing import Final
 
 import typer
 
+from timeline.display.controls import show_controls
 from timeline.errors import (
     BlockNotFound,
     BlockProtected,
@@ -102,5 +103,5 @@ def _usage_line(error: BaseException) -> str:
 
 
 def _flat(text: str) -> str:
-    """Put a message on one line, without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    """Put a message on one line, its control characters visible."""
+    return show_controls(" ".join(text.split()))

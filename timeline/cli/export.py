@@ -14,6 +14,7 @@ from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.markdown import transcript
 from timeline.cli.output import note, progress
 from timeline.databases import is_database
+from timeline.display.controls import escape_controls
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore
@@ -99,7 +100,7 @@ def _sink(target: Target) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes lines to standard output, or to a file that appears only when it is complete."""
     file = target.file
     if file is None or str(file) == "-":
-        yield output.write
+        yield lambda text: output.send_escaped(text + "\n")
         return
     real = file.resolve()
     if real.is_file() and not target.force:
@@ -132,13 +133,13 @@ async def _log(
     """Write logs; report the parts that were left out, and why."""
     done = Exported()
     async for line in export_log(store, ids, library=__version__, result=done):
-        write(line)
+        write(escape_controls(line))
         advance(done.events)
     if done.redacted:
         note(f"{done.redacted} events were exported without their redacted content.")
     for scavenged, whole_from in done.scavenged:
         note(
-            f"{output.plain(scavenged)}: events before version {whole_from} were scavenged and are missing. An import "
+            f"{scavenged}: events before version {whole_from} were scavenged and are missing. An import "
             "needs a whole log: to move this conversation, copy the database file."
         )
     if done.lost_values:

@@ -94,7 +94,7 @@ async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
     if as_json:
         output.write_json(block.dump())
     else:
-        write(output.plain(text_of(block)))
+        write(text_of(block))
 
 
 def text_of(block: Block) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import ToolCall
 from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
+from timeline.display.controls import show_controls
 from timeline.events import appended_block
 from timeline.frozen import canonical_json
 from timeline.portable.redacting import Erasures
@@ -36,7 +37,7 @@ _NAMES: Final = {
 async def transcript(
     store: EventStore, conversation: str, *, limit: int | None = None, only_window: bool = False
 ) -> AsyncIterator[str]:
-    """Yield the transcript in parts, one a block.
+    """Yield the transcript in parts, one a block; control characters are visible, in a file too.
 
     Args:
         store: the store of the conversation.
@@ -53,8 +54,9 @@ async def transcript(
     window, rows, _, scavenged = await read_rows(store, conversation)
     paths = {row.version: row.path for row in rows}
     states = {row.version: (row.state or "lost", paths.get(row.covered_by or 0)) for row in rows}
-    yield f"# {' '.join((eraser.title(info.title) or conversation).split())}\n"
-    yield f"Conversation `{conversation}`, version {info.version}; {window.tokens:,} tokens are in the window.\n"
+    title, name = eraser.title(info.title) or conversation, show_controls(conversation)
+    yield f"# {show_controls(' '.join(title.split()))}\n"
+    yield f"Conversation `{name}`, version {info.version}; {window.tokens:,} tokens are in the window.\n"
     if scavenged and not only_window:
         yield f"{scavenged:,} events before the window were scavenged and are missing here.\n"
     blocks = _in_window if only_window else _all
@@ -62,9 +64,9 @@ async def transcript(
     async for version, block, text in blocks(store, window, eraser):
         if block.turn_id != turn_id:
             turn_id = block.turn_id
-            yield f"## {turn_id}\n"
+            yield f"## {show_controls(turn_id)}\n"
         state, by = states[version]
-        yield _section(block, state, by, _cut(text, limit))
+        yield show_controls(_section(block, state, by, _cut(text, limit)))
 
 
 async def _all(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:

@@ -9,23 +9,28 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from timeline.cli.completing import complete_conversation, complete_policy, complete_wire
 from timeline.cli.exits import UsageProblem
 from timeline.wire import WIRES
 
-DEFAULT_DATABASE = "timeline.db"
+DEFAULT_DATABASE = "agent.db"
 
 Db: TypeAlias = Annotated[
     str,
     typer.Option("--db", envvar="TIMELINE_DB", metavar="PATH_OR_URL", help="The database: a file, or a URL."),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON; its keys are stable.")]
-ConversationId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.")]
+ConversationId: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation),
+]
 PolicyName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--policy",
         metavar="NAME",
         help="A policy of `timeline policies`, or a .toml file, instead of the conversation's own.",
+        autocompletion=complete_policy,
     ),
 ]
 Model: TypeAlias = Annotated[
@@ -39,7 +44,10 @@ System: TypeAlias = Annotated[
     typer.Option("--system", metavar="FILE_OR_TEXT", help="The system prompt: a file, or the text itself."),
 ]
 OneConversation: TypeAlias = Annotated[
-    str | None, typer.Option("--conversation", metavar="ID", help="Only in this conversation.")
+    str | None,
+    typer.Option(
+        "--conversation", metavar="ID", help="Only in this conversation.", autocompletion=complete_conversation
+    ),
 ]
 Since: TypeAlias = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only from this time on, such as 2026-01-31T12:00:00Z.")
@@ -61,10 +69,14 @@ PastVersion: TypeAlias = Annotated[
 _NAMES: Final = ", ".join(WIRES)
 
 RequestBody: TypeAlias = Annotated[
-    str | None, typer.Option("--wire", metavar="W", help=f"Print the request body: {_NAMES}.")
+    str | None,
+    typer.Option("--wire", metavar="W", help=f"Print the request body: {_NAMES}.", autocompletion=complete_wire),
 ]
 ComparedBytes: TypeAlias = Annotated[
-    str, typer.Option("--wire", metavar="W", help=f"Compare the request bytes of this format: {_NAMES}.")
+    str,
+    typer.Option(
+        "--wire", metavar="W", help=f"Compare the request bytes of this format: {_NAMES}.", autocompletion=complete_wire
+    ),
 ]
 
 

@@ -1,8 +1,8 @@
 """Write JSON, tables, colours and progress to a terminal or into a pipe.
 
-Colours and progress are for terminals only; a pipe receives plain text in whole lines, uncut. The content of a
-conversation cannot move the cursor or colour the screen: on a terminal its control characters are replaced by visible
-ones.
+Everything for people goes through `send` or `note`, which take the effect from control characters: the
+content of a conversation cannot move the cursor or colour the screen. JSON keeps them, escaped. Colours and progress
+are for terminals only; a pipe receives plain text in whole lines, uncut.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ import re
 import shutil
 import sys
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
 from rich.cells import cell_len, set_cell_size
 
 from timeline.cli.exits import PipeClosed
+from timeline.display.controls import escape_controls, show_controls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
-_SHOWN: Final = {code: 0x2400 + code for code in range(32) if code not in {9, 10}} | {127: 0x2421}
-_SHOWN_ALL: Final = _SHOWN | dict.fromkeys(range(128, 160), 0xFFFD)
-"""Control characters and the visible characters that replace them; tabs and line ends stay."""
-
 _FIGURE: Final = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?%?")
 """A cell of a table that is a number."""
+_GAP: Final = 2
+"""Columns between the columns of a table."""
+_LEAST: Final = 20
+"""A column of words is folded to no fewer columns than these on a terminal."""
 STATE_COLOURS: Final = {
     "visible": typer.colors.GREEN,
     "carried": typer.colors.CYAN,
@@ -43,6 +45,18 @@ STATE_COLOURS: Final = {
 DIFFERENT: Final = typer.colors.YELLOW
 """The colour of differences in a table that compares two policies."""
 
+# `paint` marks a style with a character that Unicode keeps for a program's own use, and `send` writes the terminal's
+# code for it: so every other escape in the output came from a conversation, and loses its effect.
+_PLAIN, _BOLD, _DIM = "\ufdd0", "\ufdd1", "\ufdd2"
+_COLOURS: Final = {name: chr(0xFDD3 + number) for number, name in enumerate(sorted({*STATE_COLOURS.values()}))}
+_CODES: Final = {
+    ord(_PLAIN): "\x1b[0m",
+    ord(_BOLD): typer.style("", bold=True, reset=False),
+    ord(_DIM): typer.style("", dim=True, reset=False),
+    **{ord(mark): typer.style("", fg=name, reset=False) for name, mark in _COLOURS.items()},
+}
+_NO_CODES: Final = dict.fromkeys(range(0xFDD0, 0xFDF0), "")
+
 
 def write(text: str = "") -> None:
     """Write a line (or several) to standard output.
@@ -53,8 +67,35 @@ def write(text: str = "") -> None:
     send(text + "\n")
 
 
+def say(text: str, *, hang: int | None = None) -> None:
+    """Write a sentence, folded between words on a terminal.
+
+    Args:
+        text: the sentence, which may be painted.
+        hang: columns in front of the further lines; as many as the sentence begins with, unless given.
+    """
+    indent = " " * (len(text) - len(text.lstrip()) if hang is None else hang)
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line.strip() else line + (word or " ")
+        if line.strip() and cell_len(longer.translate(_NO_CODES).rstrip()) > width():
+            write(line.rstrip())
+            longer = indent + word
+        line = longer
+    write(line)
+
+
 def send(text: str) -> None:
-    """Write a text to standard output as it is.
+    """Write a text to standard output, its control characters visible and its styles as the terminal's codes.
+
+    Raises:
+        PipeClosed: nobody reads it any more.
+    """
+    send_escaped(show_controls(text).translate(_CODES if coloured() else _NO_CODES))
+
+
+def send_escaped(text: str) -> None:
+    """Write a text for machines, such as JSON, whose control characters are escaped already.
 
     Raises:
         PipeClosed: nobody reads it any more.
@@ -80,17 +121,17 @@ def flush() -> None:
 def note(text: str) -> None:
     """Write a line to standard error, as errors are written."""
     flush()
-    print(f"timeline: {text}", file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
+    print(show_controls(f"timeline: {text}"), file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON, with non-ASCII characters as they are."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+    """Return a value as JSON, with non-ASCII characters as they are and control characters escaped."""
+    return escape_controls(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def write_json(value: Any) -> None:
     """Write one JSON object."""
-    write(to_json(value, indent=2))
+    send_escaped(to_json(value, indent=2) + "\n")
 
 
 class JsonList:
@@ -107,12 +148,12 @@ class JsonList:
 
     def add(self, row: Any) -> None:
         """Write the next row."""
-        send((",\n" if self._rows else "[\n") + to_json(row))
+        send_escaped((",\n" if self._rows else "[\n") + to_json(row))
         self._rows += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None:
-            send("\n]\n" if self._rows else "[]\n")
+            send_escaped("\n]\n" if self._rows else "[]\n")
 
 
 async def write_rows(rows: AsyncIterator[Any]) -> None:
@@ -133,10 +174,9 @@ def coloured() -> bool:
 
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
-    """Colour a text on a terminal; return it unchanged elsewhere."""
-    if not (colour or bold or dim) or not coloured():
-        return text
-    return typer.style(text, fg=colour, bold=bold or None, dim=dim or None)
+    """Mark a text with a style; `send` writes the style on a terminal, and the text alone elsewhere."""
+    marks = f"{_COLOURS[colour] if colour else ''}{_BOLD if bold else ''}{_DIM if dim else ''}"
+    return f"{marks}{text}{_PLAIN}" if marks and text else text
 
 
 def state_colour(state: str | None) -> str | None:
@@ -149,14 +189,9 @@ def width() -> int:
     return max(shutil.get_terminal_size().columns, 40) if on_terminal() else 10_000
 
 
-def plain(text: str) -> str:
-    """Replace the control characters of a text by visible ones on a terminal; return it unchanged elsewhere."""
-    return text.translate(_SHOWN_ALL) if on_terminal() else text
-
-
 def brief(text: str, cells: int) -> str:
     """Return the beginning of a text on one line, at most ``cells`` columns wide."""
-    line = " ".join(text[: cells * 4].split()).translate(_SHOWN_ALL)
+    line = show_controls(" ".join(text[: cells * 4].split()))
     if cell_len(line) <= cells and len(text) <= cells * 4:
         return line
     return set_cell_size(line, max(cells - 1, 0)).rstrip() + "…"
@@ -168,24 +203,75 @@ def pad(text: str, cells: int, *, right: bool = False) -> str:
     return fill + text if right else text + fill
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: Sequence[str | None] = ()) -> None:
-    """Write a table. Numbers are aligned to the right; on a terminal the last column is cut at the edge.
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[object]], *, colours: Sequence[str | None] = (), keys: int = 1
+) -> None:
+    """Write a table: as wide as the terminal, or into a pipe as whole cells between tabs.
+
+    On a terminal, words are folded inside their column. Columns that do not fit beside each other follow in further
+    tables, each with the key columns in front.
 
     Args:
         headers: one a column.
         rows: the cells.
         colours: one a row, or none at all.
+        keys: how many of the first columns say what a row is about.
     """
-    cells = [["" if cell is None else _cell(cell) for cell in row] for row in (headers, *rows)]
-    right = [_are_figures([line[column] for line in cells[1:]]) for column in range(len(headers))]
-    widths = [max(cell_len(line[column]) for line in cells) for column in range(len(headers))]
-    room = width() - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    for number, line in enumerate(cells):
-        texts = [pad(text, widths[i], right=right[i]) for i, text in enumerate(line[:-1])]
-        last = pad(line[-1], widths[-1], right=True) if right[-1] else line[-1]
-        text = "  ".join([*texts, brief(last, max(room, 8)) if not right[-1] else last]).rstrip()
-        colour = colours[number - 1] if number and colours else None
-        write(paint(text, colour, dim=not number) if colour or not number else text)
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    if not on_terminal():
+        for row in (headers, *cells):
+            write("\t".join(row).rstrip())
+        return
+    for number, part in enumerate(_parts(headers, cells, keys)):
+        if number:
+            write()
+        for line in _drawn([headers[i] for i in part], [[row[i] for i in part] for row in cells], colours):
+            write(line)
+
+
+def _parts(headers: Sequence[str], cells: Sequence[Sequence[str]], keys: int) -> Iterator[list[int]]:
+    """Yield the columns of each table that fits the terminal, the key columns in all of them."""
+    least = [_least(header, [row[i] for row in cells]) + _GAP for i, header in enumerate(headers)]
+    part, used = [*range(keys)], sum(least[:keys])
+    for i in range(keys, len(headers)):
+        if used + least[i] - _GAP > width() and len(part) > keys:
+            yield part
+            part, used = [*range(keys)], sum(least[:keys])
+        part.append(i)
+        used += least[i]
+    yield part
+
+
+def _least(header: str, cells: Sequence[str]) -> int:
+    """Return the fewest columns that a column of a table needs."""
+    widest = max(map(cell_len, cells), default=0)
+    return max(widest if _are_figures(cells) else min(widest, _LEAST), *map(cell_len, header.split() or [""]))
+
+
+def _drawn(headers: Sequence[str], cells: Sequence[Sequence[str]], colours: Sequence[str | None]) -> Iterator[str]:
+    """Yield the lines of a table on a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - only terminals pay for it
+    from rich.table import Table  # noqa: PLC0415 - the same
+    from rich.text import Text  # noqa: PLC0415 - the same
+
+    grid = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
+    for i, header in enumerate(headers):
+        column = [row[i] for row in cells]
+        figures = _are_figures(column)
+        folded = "\n".join(wrap(header, _least(header, column))) if figures else header
+        grid.add_column(Text(folded), justify="right" if figures else "left", no_wrap=figures, overflow="fold")
+    for number, row in enumerate(cells):
+        grid.add_row(*(Text(brief(cell, 2 * width())) for cell in row), style=colours[number] if colours else None)
+    console = Console(width=width(), color_system=None)
+    for line in console.render_lines(grid, pad=False):
+        styled = [(segment.text, segment.style) for segment in line]
+        while styled and not styled[-1][0].strip():
+            styled.pop()
+        styled[-1:] = [(text.rstrip(), style) for text, style in styled[-1:]]
+        yield "".join(
+            paint(text, style.color.name if style and style.color else None, dim=bool(style and style.dim))
+            for text, style in styled
+        )
 
 
 def _are_figures(cells: Sequence[str]) -> bool:
@@ -195,9 +281,11 @@ def _are_figures(cells: Sequence[str]) -> bool:
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return " ".join(str(value).split()).translate(_SHOWN_ALL)
+    return show_controls(" ".join(str(value).split()))
 
 
 @contextmanager
@@ -207,8 +295,9 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
         yield lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 - only terminals pay for it
+    from rich.markup import escape  # noqa: PLC0415 - the same
     from rich.progress import Progress  # noqa: PLC0415 - the same
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(escape(show_controls(label)), total=total)
         yield lambda done: bar.update(task, completed=done)

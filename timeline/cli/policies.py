@@ -81,7 +81,7 @@ def _show_one(policy: Policy, form: str | None) -> None:
         case "json":
             output.write_json(policy.model_dump(mode="json"))
         case "toml":
-            output.send(policy.to_toml())
+            output.send_escaped(policy.to_toml())
         case "svg":
             output.send(picture(outline(policy), seed=PUBLISHED.get(policy.name, "")))
         case _:
@@ -99,14 +99,14 @@ def _compared(before: Policy, after: Policy) -> ComparedRow:
 
 def _print_policy(policy: Policy) -> None:
     brief = outline(policy)
-    write(paint(output.plain(brief.name), bold=True))
+    write(paint(brief.name, bold=True))
     for name, text in outline_lines(brief):
-        write(f"  {output.pad(name, 16)}  {output.plain(text)}")
+        output.say(f"  {output.pad(name, 16)}  {text}", hang=20)
     write()
     fields = flat(policy)
     widest = max(map(len, fields))
     for field, value in fields.items():
-        write(f"  {output.pad(field, widest)}  {output.plain(shown(value))}")
+        output.say(f"  {output.pad(field, widest)}  {shown(value)}", hang=widest + 4)
 
 
 def outline_lines(brief: Outline) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from timeline.blocks import instant_text, parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import brief, paint, write, write_rows
+from timeline.cli.output import brief, paint, say, write, write_rows
 from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def _nothing(wanted: Wanted) -> str:
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
-    write(paint(output.plain(row["conversation"]), bold=True) + f"  {heading}{_taken_back(row)}")
-    write(f"  {output.plain(row['summary'])} covers versions {ranges}")
+    say(paint(row["conversation"], bold=True) + f"  {heading}{_taken_back(row)}")
+    write(f"  {row['summary']} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
@@ -231,6 +231,6 @@ async def _found(store: EventStore, text: str, filters: dict[str, Any], most: in
 
 
 def _print_found(row: FoundRow) -> None:
-    write(paint(output.plain(row["path"]), bold=True) + f"  {output.plain(row['conversation'])}, {row['at'][:16]}")
+    say(paint(row["path"], bold=True) + f"  {row['conversation']}, {row['at'][:16]}")
     line = brief(row["snippet"], max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timeline.cli import output
 from timeline.cli.database import changing, db_option, reading
 from timeline.cli.exits import UsageProblem
-from timeline.cli.output import write
+from timeline.cli.output import say, write
 from timeline.projection.explain import counted
 from timeline.retention import Budget, kept, rehearse
 from timeline.retention import scavenge as run_scavenge
@@ -56,12 +56,12 @@ async def retention(first: str | None, second: str | None, db: str, *, hold: boo
     if conversation is None:
         write(f"the database: {of_store}")
     if rows:
-        output.table(("retention", "set for", "hold", "conversation"), [_shown(row) for row in rows])
+        output.table(("conversation", "retention", "set for", "hold"), [_shown(row) for row in rows])
 
 
 def _shown(row: RetentionRow) -> tuple[str, str, str, str]:
     set_for = "the database" if row["own"] is None else "itself"
-    return row["retention"], set_for, "legal hold" if row["legal_hold"] else "", row["id"]
+    return row["id"], row["retention"], set_for, "legal hold" if row["legal_hold"] else ""
 
 
 async def _set(store: EventStore, conversation: str | None, wanted: str | None, *, hold: bool | None) -> None:
@@ -140,13 +140,13 @@ def _print(report: ScavengeReport, db: str, *, yes: bool) -> None:
         write(f"{db} holds no conversation.")
         return
     output.table(
-        ("events", "bytes", "versions", "conversation", "why"),
+        ("conversation", "events", "bytes", "versions", "why"),
         [
             (
+                found.conversation,
                 found.events,
                 found.size,
                 f"{found.first}-{found.last}" if found.events else "",
-                found.conversation,
                 _why(found),
             )
             for found in report.conversations
@@ -157,14 +157,14 @@ def _print(report: ScavengeReport, db: str, *, yes: bool) -> None:
     going = (
         f"{counted(report.events, 'event', 'events')} with {report.size:,} bytes, {values} with {report.value_size:,}"
     )
-    write(f"{'removed' if yes else 'would go'}: {going}")
+    say(f"{'removed' if yes else 'would go'}: {going}")
     if report.before:
         freed = f"{report.before:,} to {report.after:,} bytes, {report.before - report.after:,} less"
-        write(f"the file {'went' if yes else 'would go'} from {freed}")
+        say(f"the file {'went' if yes else 'would go'} from {freed}")
     if not report.done:
-        write("The budget ended before the work did: run it again to go on.")
+        say("The budget ended before the work did: run it again to go on.")
     elif not yes and (report.events or report.values):
-        write(f"This was a dry run. What goes cannot be brought back: timeline scavenge --yes{db_option(db)}")
+        say(f"This was a dry run. What goes cannot be brought back: timeline scavenge --yes{db_option(db)}")
 
 
 def _why(found: ScavengedConversation) -> str:

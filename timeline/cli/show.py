@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from timeline.audit.replay import recorded_policy
 from timeline.cli import output
 from timeline.cli.database import reading
-from timeline.cli.output import JsonList, brief, pad, paint, state_colour, write
+from timeline.cli.output import JsonList, brief, pad, paint, say, state_colour, write
 from timeline.cli.rows import read_rows
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced
@@ -73,7 +73,7 @@ def _drawn(node: Node, columns: int, signs: tuple[str, str, str, str], own: str,
 
 
 def _text(node: Node, room: int) -> str:
-    head = output.plain(node.head)
+    head = node.head
     text = paint(head, bold=node.style == "bold", dim=node.style == "dim") if head else ""
     if node.mark:
         text += paint(f"  {node.mark}", output.state_colour("point"))
@@ -146,12 +146,12 @@ class _Tree:
         states = Counter(row.state or "lost" for row in self._rows if row.path is not None)
         counts = ", ".join(paint(f"{count} {state}", state_colour(state)) for state, count in states.most_common())
         blocks = counted(sum(states.values()), "block", "blocks")
-        write(paint(output.plain(conversation), bold=True) + f"  version {window.version}, {blocks}")
+        write(paint(conversation, bold=True) + f"  version {window.version}, {blocks}")
         start = f"starts at version {window.window_start}"
-        write(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
+        say(f"{counts or 'no blocks'}; the window holds {window.tokens:,} tokens and {start}")
         if policy is not None:
             words = (window.origin or policy.origin).in_words()
-            write(f"policy {output.plain(words)}, of {policy.max_tokens:,} tokens")
+            write(f"policy {words}, of {policy.max_tokens:,} tokens")
         if self._scavenged:
             write(paint(f"{counted(self._scavenged, 'event', 'events')} before the window were scavenged", dim=True))
         write()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.cli import output
 from timeline.cli.database import adding, db_option, lasts
 from timeline.cli.exits import Exit, exit_code, one_line
-from timeline.cli.output import note, paint, progress, write
+from timeline.cli.output import note, paint, progress, say, write
 from timeline.errors import ImportFailed
 from timeline.importers import read_recording
 from timeline.lab.simulate import simulate
@@ -129,15 +129,15 @@ def _print_rows(rows: Sequence[SimulatedRow], db: str) -> None:
     named = {row["file"]: Path(row["file"]).name for row in rows}
     short = named if len(set(named.values())) == len(named) else {file: file for file in named}
     heads = ("policy", "limit", *(name.replace("_", " ") for name in _SUMMED), "largest", "seconds", "refused")
-    output.table(("file", *heads), [(short[row["file"]], *_cells([row])) for row in rows])
+    output.table(("file", *heads), [(short[row["file"]], *_cells([row])) for row in rows], keys=3)
     if len(named) > 1:
         together: dict[tuple[str, int], list[SimulatedRow]] = {}
         for row in rows:
             together.setdefault((row["policy"], row["max_tokens"]), []).append(row)
         write()
         write(paint(f"All {len(named)} files", bold=True))
-        output.table(heads, [_cells(runs) for runs in together.values()])
-    write(_SOUND)
+        output.table(heads, [_cells(runs) for runs in together.values()], keys=2)
+    say(_SOUND)
     if lasts(db):
         write()
         write(paint("Next:", bold=True) + f"  timeline ls{db_option(db)}")
@@ -160,17 +160,14 @@ def _cells(rows: Sequence[SimulatedRow]) -> tuple[object, ...]:
 
 
 def _print_simulation(main: dict[str, Any], tried: Try, db: str) -> None:
-    write(
-        f"{output.plain(tried.name)} at {tried.policy.max_tokens:,} tokens: "
-        + paint(output.plain(main["id"]), bold=True)
-    )
+    write(f"{tried.name} at {tried.policy.max_tokens:,} tokens: " + paint(main["id"], bold=True))
     write()
     if main["steps"]:
         _print_steps(main["steps"])
         write()
     _print_totals(_runs(main))
     for error in main["errors"][:3]:
-        write(f"  version {error['version']}: {output.plain(error['message'])}")
+        write(f"  version {error['version']}: {error['message']}")
     if lasts(db):
         _print_next(main, db)
 
@@ -222,7 +219,7 @@ def _print_totals(runs: Sequence[dict[str, Any]]) -> None:
         ),
         rows,
     )
-    write(_SOUND)
+    say(_SOUND)
 
 
 def _print_next(main: dict[str, Any], db: str) -> None:

@@ -184,6 +184,10 @@ class Window:
     response: int = 0
     state: FoldState = NOTHING_YET
 
+    def __repr__(self) -> str:
+        held = f"{len(self.items)} items, {self.tokens:,} tokens, {len(self.summaries)} summaries"
+        return f"<Window of {self.conversation!r}: version {self.version}, {held}>"
+
     @property
     def tokens(self) -> int:
         """Tokens of all items as shown."""

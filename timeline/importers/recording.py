@@ -92,7 +92,7 @@ class Report:
     lines: int = 0
     records: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    findings: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def note(self, kind: FindingKind, line: int, detail: str = "") -> None:
         """Count a finding, and keep it if the report has less than `MOST_FINDINGS` of its kind."""
@@ -119,7 +119,7 @@ class Recording:
     """
 
     id: str
-    events: tuple[RecordedEvent, ...]
+    events: tuple[RecordedEvent, ...] = field(repr=False)
     report: Report
     title: str = ""
     parent: ParentLink | None = None

@@ -6,7 +6,6 @@ and base tokens, where 1 is the cost of one token of uncached input.
 
 from __future__ import annotations
 
-import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
 from importlib.resources import files
@@ -18,6 +17,7 @@ from timeline.databases import read_text
 from timeline.errors import InvalidPrices
 from timeline.frozen import Frozen
 from timeline.policy.model_names import fit
+from timeline.policy.reading import InvalidToml, read_toml
 from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
 
 def _parsed(text: str, name: str) -> PriceTable:
     try:
-        return PriceTable.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidPrices(name, "", f"it is no TOML: {error}") from None
+        return PriceTable.model_validate(read_toml(text))
+    except InvalidToml as error:
+        raise InvalidPrices(name, "", str(error)) from None
     except ValidationError as error:
         field, problem = problem_of(error, PriceTable)
         raise InvalidPrices(name, field, problem) from None

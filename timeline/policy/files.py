@@ -15,7 +15,6 @@ cut = {kind = "keep_last", messages = 20}
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import ValidationError
@@ -26,6 +25,7 @@ from timeline.policy.library import RELEASE, designs
 from timeline.policy.making import COUNTED, keywords_of, made_by, of_model
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS
+from timeline.policy.reading import InvalidToml, read_toml
 from timeline.policy.text import invalid_policy, nearest
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
         InvalidLimits: the text names a model, and a file of limits cannot be used.
     """
     try:
-        fields = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidPolicy("", f"it is no TOML: {error}", file=file) from None
+        fields = read_toml(text)
+    except InvalidToml as error:
+        raise InvalidPolicy("", str(error), file=file) from None
     if "model" in changes:
         fields.pop("max_tokens", None)
     fields |= changes

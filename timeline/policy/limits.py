@@ -9,7 +9,6 @@ figures that were found when it was made.
 from __future__ import annotations
 
 import os
-import tomllib
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
 from importlib.resources import files
@@ -21,6 +20,7 @@ from timeline.databases import read_text
 from timeline.errors import InvalidLimits
 from timeline.frozen import Frozen
 from timeline.policy.model_names import ahead_of, fit
+from timeline.policy.reading import InvalidToml, read_toml
 from timeline.policy.text import problem_of
 
 if TYPE_CHECKING:
@@ -202,9 +202,9 @@ def read_limits(file: str | PathLike[str]) -> LimitsTable:
 
 def _parsed(text: str, name: str) -> LimitsTable:
     try:
-        return LimitsTable.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidLimits(name, "", f"it is no TOML: {error}") from None
+        return LimitsTable.model_validate(read_toml(text))
+    except InvalidToml as error:
+        raise InvalidLimits(name, "", str(error)) from None
     except ValidationError as error:
         field, problem = problem_of(error, LimitsTable)
         raise InvalidLimits(name, field, problem) from None

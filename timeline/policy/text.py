@@ -10,6 +10,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+from timeline.display.controls import escape_controls
 from timeline.errors import InvalidPolicy
 from timeline.frozen import Frozen
 
@@ -126,7 +127,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return escape_controls(json.dumps(value, ensure_ascii=False))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

@@ -134,8 +134,8 @@ class LogCopy:
     version: int = 0
     base: int = 0
     first_version: int = 1
-    events: dict[int, CopiedEvent] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
+    events: dict[int, CopiedEvent] = field(default_factory=dict, repr=False)
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_copies(path: Path) -> list[LogCopy] | None:

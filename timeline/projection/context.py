@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, InstanceOf
 
+from timeline.display.controls import show_controls
 from timeline.fold.window import Window
 from timeline.frozen import Frozen
 from timeline.planning.account import Account
 from timeline.policy.model import Policy
 from timeline.projection.explain import ContextBlock, Explanation, Rulings, context_block, explained_points
 from timeline.projection.explanation_table import explanation_lines
+from timeline.projection.notebook import window_html
 from timeline.projection.project import sent_order
 from timeline.projection.reports import TakenDecision, overflow_check, preparation, prune_result
 from timeline.wire import encoder
@@ -20,6 +22,8 @@ from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from timeline.projection.reports import OverflowCheck, Preparation, PruneResult
     from timeline.wire.gemini_cache import CachedPrefix
 
@@ -47,6 +51,16 @@ class RenderedContext(Frozen):
     account: Account
     decisions: tuple[TakenDecision, ...] = ()
     overflow: bool = False
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        yield from {"conversation": self.conversation, "version": self.version}.items()
+        yield from {"entries": len(self.neutral.entries), "tokens": self.account.total}.items()
+        yield from {"limit": self.account.limit, "decisions": len(self.decisions)}.items()
+
+    def _repr_html_(self) -> str:
+        account = self.account
+        facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
+        return window_html(type(self).__name__, self.window, facts)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -175,6 +189,8 @@ class RenderedContext(Frozen):
     def explain(self) -> str:
         """Return a readable table: each block with its state, its tokens and why it is so, then the account.
 
+        Control characters of the conversation are visible in it, without effect on a terminal.
+
         Example:
             ```python
             from timeline import Timeline, open_store
@@ -186,7 +202,7 @@ class RenderedContext(Frozen):
             assert "ar:turn_1.user.prompt" in table
             ```
         """
-        return "\n".join(explanation_lines(self.explanation))
+        return show_controls("\n".join(explanation_lines(self.explanation)))
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline render --json`."""

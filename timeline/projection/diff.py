@@ -12,7 +12,7 @@ without markers read at least as much; where the beginning changed, they read as
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
@@ -174,9 +174,9 @@ class ContextDiff:
     before: ContextRef
     after: ContextRef
     differs: tuple[str, ...]
-    entered: tuple[BlockRow, ...]
-    left: tuple[BlockRow, ...]
-    changed: tuple[ChangedRow, ...]
+    entered: tuple[BlockRow, ...] = field(repr=False)
+    left: tuple[BlockRow, ...] = field(repr=False)
+    changed: tuple[ChangedRow, ...] = field(repr=False)
     prefixes: tuple[Prefix, ...]
     reuse: Reuse
 

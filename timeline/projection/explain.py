@@ -6,7 +6,7 @@ A rule follows from the window and the projected entries, never from the log, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
@@ -298,12 +298,12 @@ class Explanation:
     version: int
     fingerprint: str
     policy: str
-    blocks: tuple[ContextBlock, ...]
+    blocks: tuple[ContextBlock, ...] = field(repr=False)
     kept_long: KeptLong
     cache_points: tuple[ExplainedPoint, ...]
     ephemeral: int
     account: Account
-    decisions: tuple[TakenDecision, ...]
+    decisions: tuple[TakenDecision, ...] = field(repr=False)
     overflow: bool
 
     def dump(self) -> dict[str, Any]:

@@ -254,6 +254,9 @@ class TimelineView(Twin):
     render = blocking(AsyncTimelineView.render)
     read = blocking(AsyncTimelineView.read)
 
+    def _repr_html_(self) -> str:
+        return cast("str", self._inner._repr_html_())
+
     @property
     def id(self) -> str:
         """The conversation's id."""

@@ -31,6 +31,9 @@ class Twin:
         self._portal = portal
         self._inner = inner
 
+    def __repr__(self) -> str:
+        return f"{self._inner!r}, without await"
+
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
     """Make the twin of a coroutine method."""

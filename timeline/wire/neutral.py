@@ -8,12 +8,15 @@ answers calls that have no result.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from timeline.frozen import Frozen, canonical_json, sha256_hex, without_empty
 from timeline.usage import KeptLong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 """A wish that each wire lowers to a role it has: text from the conversation never becomes a system message."""
@@ -105,6 +108,9 @@ class NeutralContext(Frozen):
     policy: str = ""
     model: str = ""
     kept_long: KeptLong = "nothing"
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        yield from {"entries": len(self.entries), "tools": len(self.tools), "ephemeral": len(self.ephemeral)}.items()
 
     def canonical(self) -> str:
         """Return the canonical JSON: equal texts are equal contexts."""

@@ -52,6 +52,20 @@ async def test_a_process_answers_over_standard_input_and_output(db: Path) -> Non
         assert '{"command":"pytest tests/test_7.py"}' in read["content"]
 
 
+async def test_the_text_of_an_answer_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    """A client that shows the text shows no escape; the structured content has the block as it is."""
+    file = tmp_path / "hostile.db"
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "work", title="a\x1b[31m")
+        await timeline.append(UserPrompt(text="b\x1b[31m\x9b\u202e"))
+    async with asking(file) as client:
+        answer = await client.call_tool("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"})
+        assert said(answer).endswith("b␛[31m\ufffd\ufffd")
+        assert answer.structured_content is not None
+        assert answer.structured_content["content"].endswith("b\x1b[31m\x9b\u202e")
+        assert "a␛[31m" in await text_of(client, "conversations")
+
+
 async def test_what_another_process_appends_is_seen(db: Path) -> None:
     """The server reads the log as it is at each question, and never holds a writer up."""
     async with asking_process(db) as client, open_store(db) as store:

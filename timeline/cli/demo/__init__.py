@@ -21,7 +21,7 @@ from timeline.cli.checking import INVARIANTS, print_report
 from timeline.cli.database import adding
 from timeline.cli.demo.script import BEGAN, SYSTEM, steps
 from timeline.cli.exits import Exit
-from timeline.cli.output import brief, paint, progress, state_colour, write
+from timeline.cli.output import brief, paint, progress, say, state_colour, width, write
 from timeline.cli.rows import read_rows
 from timeline.importers import FORMATS
 from timeline.log.stored import free_id
@@ -88,7 +88,6 @@ LIMIT: Final = 6_000
 """Context limit of the demo, in tokens: small, so that two compactions come soon."""
 _MARK: Final = 100
 """Tokens of one mark in a strip."""
-_COLUMNS: Final = 100
 _ASIDE: Final = " " * 37
 """The indentation of the lines that continue a comment in the list of next commands."""
 
@@ -101,6 +100,10 @@ class Fold:
     before: Window
     after: Window
     taken: TakenDecision
+
+
+def _columns() -> int:
+    return min(width(), 100)
 
 
 async def demo(db: str | None) -> int:
@@ -116,8 +119,8 @@ async def demo(db: str | None) -> int:
         _tell_beginning(context, rows, calls)
         for number, fold in enumerate(folds, start=1):
             _tell_fold(number, fold)
-        write(f"  now     {strip(timeline.window, _MARK)}")
-        write(f"  {legend(_MARK)}")
+        say(f"  now     {strip(timeline.window, _MARK)}")
+        say(f"  {legend(_MARK)}")
         await _tell_summary(timeline, folds)
         await _tell_recall(timeline, rows)
         _tell_cache_points(context)
@@ -162,12 +165,12 @@ def _tell_beginning(context: RenderedContext, rows: Sequence[Row], calls: int) -
     said = [row for row in rows if row.path is not None and row.type != "conv.range.summary"]
     turns, tokens = len({row.turn_id for row in said}), sum(row.tokens or 0 for row in said)
     account = context.account
-    write(
+    say(
         paint("An agent builds a flashcard app", bold=True)
         + f": {turns} turns, {calls} model calls, {tokens:,} tokens."
     )
-    write(f"Its model sees at most {account.limit:,} tokens at once, so the timeline renders a context before each")
-    write(f"call; above {account.trigger:,} tokens it compacts the older part: a summary replaces it.")
+    say(f"Its model sees at most {account.limit:,} tokens at once, so the timeline renders a context before each")
+    say(f"call; above {account.trigger:,} tokens it compacts the older part: a summary replaces it.")
     write()
 
 
@@ -176,18 +179,18 @@ def _tell_fold(number: int, fold: Fold) -> None:
     sizes = f"{facts['before_tokens']:,} -> {facts['after_tokens']:,} tokens"
     split = facts.get("split_turn_id")
     what = f"cut inside {split}, whose prompt is carried" if split else "cut between two turns"
-    write(paint(f"Compaction {number}", bold=True) + f", before call {fold.call}: {sizes}, {what}")
-    write(f"  before  {before(fold.before, fold.after, _MARK)}")
-    write(f"  after   {strip(fold.after, _MARK)}")
+    say(paint(f"Compaction {number}", bold=True) + f", before call {fold.call}: {sizes}, {what}")
+    say(f"  before  {before(fold.before, fold.after, _MARK)}")
+    say(f"  after   {strip(fold.after, _MARK)}")
 
 
 async def _tell_summary(timeline: Timeline, folds: Sequence[Fold]) -> None:
     path = str(folds[-1].taken.facts["summary"])
     block = await timeline.read(path)
     write()
-    write(paint("The summary", bold=True) + f" that the model sees now, shortened ({path}):")
+    say(paint("The summary", bold=True) + f" that the model sees now, shortened ({path}):")
     for line in _shortened(block.text):
-        write(paint(f"  | {brief(line, _COLUMNS - 6)}", dim=True))
+        write(paint(f"  | {brief(line, _columns() - 6)}", dim=True))
 
 
 def _shortened(text: str) -> list[str]:
@@ -207,18 +210,18 @@ async def _tell_recall(timeline: Timeline, rows: Sequence[Row]) -> None:
     lines = (await timeline.read(path)).text.splitlines()
     error = next(line for line in lines if line.startswith("E "))
     write()
-    write(paint("Nothing is lost.", bold=True) + f" A {row.state} block, read back in full by its path:")
+    say(paint("Nothing is lost.", bold=True) + f" A {row.state} block, read back in full by its path:")
     write(f"  $ timeline read {timeline.id} {path}")
     for line in (lines[0], "…", error, f"… ({len(lines)} lines)"):
-        write(paint(f"  | {brief(line, _COLUMNS - 6)}", dim=True))
+        write(paint(f"  | {brief(line, _columns() - 6)}", dim=True))
 
 
 def _tell_cache_points(context: RenderedContext) -> None:
     shown = [entry.path for entry in context.neutral.entries]
     points = [f"{p.kind.replace('_', ' ')} after {shown[p.index]}" for p in context.cache_points]
     write()
-    write(paint("Cache points", bold=True) + " of the newest context, so that the provider reuses what did not change:")
-    for line in wrap("; ".join(points), _COLUMNS - 4, break_on_hyphens=False):
+    say(paint("Cache points", bold=True) + " of the newest context, so that the provider reuses what did not change:")
+    for line in wrap("; ".join(points), _columns() - 4, break_on_hyphens=False):
         write(f"  {line}")
 
 
@@ -229,8 +232,8 @@ def _tell_proof(report: VerifyReport) -> bool:
         return False
     rebuilt = report.renders - sum(report.unverifiable.values())
     proof = paint(f"{rebuilt} contexts rebuilt byte for byte", typer.colors.GREEN)
-    write(paint("Verified", bold=True) + f": {proof}, and these hold for every event:")
-    write("  " + paint(", ".join(INVARIANTS), typer.colors.GREEN))
+    say(paint("Verified", bold=True) + f": {proof}, and these hold for every event:")
+    say("  " + paint(", ".join(INVARIANTS), typer.colors.GREEN))
     return True
 
 
@@ -240,9 +243,9 @@ def _tell_next(id_: str, db: str | None) -> None:
     if db is None:
         write("  timeline demo --db demo.db         keep this conversation, then look at it:")
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
-    write(f"  {where:<33}  also: render, read, digests, search, verify, export")
+    say(f"  {where:<33}  also: render, read, digests, search, verify, export")
     write("  timeline simulate FILE             try it on a recorded conversation of your own,")
     write("  timeline lab FILE                  or see what other policies would have cost on it:")
     formats = ", ".join(name.partition(" (")[0] for name in FORMATS)
-    for line in wrap(formats, _COLUMNS - len(_ASIDE), break_on_hyphens=False):
+    for line in wrap(formats, _columns() - len(_ASIDE), break_on_hyphens=False):
         write(_ASIDE + line)

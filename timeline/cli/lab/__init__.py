@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from timeline.cli.completing import complete_policy
 from timeline.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ _LIMIT: Final = 200_000
 _Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")]
 _Policies: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--policy", metavar="NAME", help="A preset, another agent's default, or a .toml file; repeatable."),
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="A preset, another agent's default, or a .toml file; repeatable.",
+        autocompletion=complete_policy,
+    ),
 ]
 _Limits: TypeAlias = Annotated[
     list[int] | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import instant_text
 from timeline.cli import output
-from timeline.cli.output import write
+from timeline.cli.output import say, write
 from timeline.lab.differences import cost_of_call
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def print_differences(found: Mapping[tuple[int, str], Sequence[CallDifference]],
     for (limit, policy), several in found.items():
         write()
         if not several:
-            write(f"{output.plain(policy)} at {limit:,}: the same cost at every call.")
+            say(f"{policy} at {limit:,}: the same cost at every call.")
             continue
         first, second = several[0].policies
         total = sum(one.cost(cost_in) for one in several)
         amount = f"{abs(total):,.4f} dollars" if cost_in == "money" else f"{abs(total):,.0f} base tokens"
-        than = f"{amount} {'more' if total > 0 else 'less'} than {output.plain(first)}"
-        write(f"{output.plain(second)} at {limit:,}: {than} over {len(several):,} calls that cost differently")
-        output.table(_heads(first, second), [_cells(one, cost_in) for one in several[:MOST_CALLS]])
+        than = f"{amount} {'more' if total > 0 else 'less'} than {first}"
+        say(f"{second} at {limit:,}: {than} over {len(several):,} calls that cost differently")
+        output.table(_heads(first, second), [_cells(one, cost_in) for one in several[:MOST_CALLS]], keys=2)
         if len(several) > MOST_CALLS:
             write(f"… and {len(several) - MOST_CALLS:,} more")
 

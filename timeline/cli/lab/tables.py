@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab.calls import MOST_CALLS, in_words, print_differences
-from timeline.cli.output import note, progress, write
+from timeline.cli.output import note, progress, say, write
 from timeline.databases import is_database
 from timeline.lab.cache_files import Kept
 from timeline.lab.comparison import comparable, standings
@@ -158,23 +158,23 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     told = ((len(read), "file"), (len(conversations), "conversation"), (rows[0]["calls"], "model call"))
     write(", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in told))
     write()
-    output.table(_HEADS, [_cells(row) for row in rows])
+    output.table(_HEADS, [_cells(row) for row in rows], keys=2)
     write()
     told_in = _TOLD_IN[rows[0]["cost_in"]]
-    first = output.plain(rows[0]["policy"])
-    write(f"cost: all input and the summaries, as a share of the cost of {first}, in {told_in}.")
+    first = rows[0]["policy"]
+    say(f"cost: all input and the summaries, as a share of the cost of {first}, in {told_in}.")
     if any(row["collapses"] for row in rows):
-        write("cache broke: calls that lost more than half of the cached prefix, by cause.")
+        say("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(row["refused"] for row in rows):
-        write("refused: a refused call costs nothing, so the policy's cost compares with no other.")
+        say("refused: a refused call costs nothing, so the policy's cost compares with no other.")
     for row in rows:
         if row["failed"]:
-            name, count = output.plain(row["policy"]), row["failed"]
+            name, count = row["policy"], row["failed"]
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
-            write(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
+            say(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
     for limit in sorted(capped):
-        write(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
+        say(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
 
 
 _TOLD_IN: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}

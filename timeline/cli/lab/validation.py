@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli import output
 from timeline.cli.exits import Exit
-from timeline.cli.output import note, write
+from timeline.cli.output import note, say, write
 from timeline.errors import ImportFailed
 from timeline.lab.prices import read_prices
 from timeline.lab.validation import Check, check, check_together
@@ -75,17 +75,17 @@ def _print_checks(checks: Sequence[Check]) -> None:
     whole = check_together(checks)
     output.table(heads, [*(_checked(one, one.conversation) for one in checks), _checked(whole, "all")])
     write()
-    write("read, written: millions of tokens, predicted and recorded; cost: error of the input's cost.")
-    write("wrong predictions: the number of calls whose read was predicted wrongly, by likely cause.")
+    say("read, written: millions of tokens, predicted and recorded; cost: error of the input's cost.")
+    say("wrong predictions: the number of calls whose read was predicted wrongly, by likely cause.")
 
 
 def _print_missed(checks: Sequence[Check]) -> None:
     """Print each call whose read was predicted wrongly, with the likely cause."""
     heads = ("conversation", "call", "context", "read", "recorded", "idle", "likely cause")
     write()
-    output.table(heads, [_missed(one, missed) for one in checks for missed in one.missed])
+    output.table(heads, [_missed(one, missed) for one in checks for missed in one.missed], keys=2)
     write()
-    write("context, read, recorded: tokens; idle: seconds since the previous answer.")
+    say("context, read, recorded: tokens; idle: seconds since the previous answer.")
 
 
 def _missed(one: Check, missed: Missed) -> tuple[object, ...]:

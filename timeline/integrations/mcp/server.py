@@ -9,6 +9,7 @@ import anyio
 from pydantic import ValidationError
 
 import timeline
+from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
 from timeline.integrations.mcp.answers import Answer, ConversationsAnswer, DigestsAnswer, ReadAnswer, SearchAnswer
 from timeline.integrations.mcp.arguments import (
@@ -254,7 +255,8 @@ def _described(name: str, served: _Served) -> Tool:
 
 
 def _said(text: str) -> TextContent:
-    return TextContent(type="text", text=text)
+    """Return a text that a client may show; the structured content has its control characters as they are."""
+    return TextContent(type="text", text=show_controls(text))
 
 
 def _failed(problem: str) -> CallToolResult:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.display.controls import show_controls
 from timeline.lab.report.data import page_data
 
 if TYPE_CHECKING:
@@ -54,8 +55,17 @@ def page(works: Sequence[Work], outcomes: Sequence[Outcome]) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON that is safe inside HTML: its strings have no tag, no entity and nothing beyond ASCII."""
-    return json.dumps(value, separators=(",", ":")).translate(_ESCAPED)
+    """Return JSON that is safe inside HTML: no tag, no entity, nothing beyond ASCII, and no control that acts."""
+    return json.dumps(_visible(value), separators=(",", ":")).translate(_ESCAPED)
+
+
+def _visible(value: Any) -> Any:
+    """Make the control characters visible in every text of a JSON value."""
+    if isinstance(value, str):
+        return show_controls(value)
+    if isinstance(value, dict):
+        return {show_controls(key): _visible(inner) for key, inner in value.items()}
+    return [_visible(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _hash(program: str) -> str:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from timeline.errors import InvalidLimits, InvalidPolicy, InvalidPrices
+from timeline.lab.prices import read_prices
+from timeline.policy.files import load_policy
+from timeline.policy.limits import read_limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEEP = 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a = {'[' * DEEP}{']' * DEEP}",
+        f"a = {'{a = ' * DEEP}1{'}' * DEEP}",
+        f"preset = {'[' * 900}{']' * 900}",
+        f"{'.'.join(['preset'] * DEEP)} = 1",
+        f"preset = 'balanced'\n[{'.'.join(['form'] * DEEP)}]\nheading = 'x'",
+    ],
+    ids=["arrays", "inline tables", "some arrays", "dotted keys", "tables"],
+)
+def test_a_file_nested_too_deeply_is_refused_by_its_own_error(tmp_path: Path, text: str) -> None:
+    """Policies, limits and prices alike: the error names the file and says what is wrong with it."""
+    file = tmp_path / "deep.toml"
+    file.write_text(text, encoding="utf-8")
+    for read, error in ((load_policy, InvalidPolicy), (read_limits, InvalidLimits), (read_prices, InvalidPrices)):
+        with pytest.raises(error, match=r"deep\.toml: it is nested too deeply"):
+            read(file)

@@ -1,0 +1,61 @@
+# ruff: noqa: PLC0415 - a completion imports no more than it needs: a person waits for it between two keys
+"""What the shell offers behind TAB besides commands and options: conversation ids, policies and wire formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import typer  # noqa: TC002 - typer reads the annotations
+
+from timeline.display.controls import show_controls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MOST: Final = 200
+"""The most ids that are offered."""
+
+
+def complete_conversation(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the database that begin so; none where it cannot be read, since a prompt has no place for why.
+
+    The database is only read. An id that a shell would take for several words is left out.
+    """
+    from timeline.cli.running import run
+    from timeline.errors import TimelineError
+
+    try:
+        return run(_ids(context.params["db"], incomplete))
+    except (TimelineError, OSError):
+        return []
+
+
+async def _ids(db: str, incomplete: str) -> list[str]:
+    from timeline.cli.database import only_reading
+
+    found: list[str] = []
+    async with only_reading(db) as store:
+        async for info in store.conversations():
+            is_word = len(info.id.split()) == 1 and show_controls(info.id) == info.id
+            if is_word and info.id.startswith(incomplete) and len(found) < _MOST:
+                found.append(info.id)
+    return found
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Return the presets and published designs that begin so; where none does, the shell offers files."""
+    from timeline.policy.library import designs
+    from timeline.policy.presets import PRESETS
+
+    return _beginning(incomplete, [*PRESETS, *designs()])
+
+
+def complete_wire(incomplete: str) -> list[str]:
+    """Return the wire formats that begin so."""
+    from timeline.wire import WIRES
+
+    return _beginning(incomplete, WIRES)
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
