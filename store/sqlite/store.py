@@ -30,9 +30,10 @@ from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only,
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
-from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
+from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
+from .reading import open_alone, open_beside
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
@@ -133,9 +134,10 @@ class SQLiteStore(QueryMixin):
                 known.append(str(refusal))
         try:
             place = Place(file)
-            address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
-            name = None if writer is None else writer.opened.result()
-            reader = await connect_reader(address, file, busy_timeout, name)
+            if writer is None:
+                reader = await open_alone(file, busy_timeout)
+            else:
+                reader = await open_beside(file, busy_timeout, writer.opened.result())
         except BaseException:
             if writer is not None:
                 writer.stop()
