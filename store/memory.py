@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from timeline.errors import ConversationNotFound
 from timeline.frozen import sha256_hex
-from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.ports import Appended, ConversationInfo, Expected, Home, Snapshot, StoredWindow
 
 from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
@@ -110,9 +110,14 @@ def _reverted(log: _Log) -> dict[int, int]:
 
 
 class MemoryStore(QueryMixin):
-    """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun."""
+    """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun.
+
+    It belongs to one event loop all the same, as a database does: two threads at a time would spoil it, and what a fork
+    of the process appends would be lost with the fork.
+    """
 
     def __init__(self) -> None:
+        self._home = Home("the store in memory")
         self.advice: list[str] = []
         self._logs: dict[str, _Log] = {}
         self._order: list[_Log] = []
@@ -275,6 +280,7 @@ class MemoryStore(QueryMixin):
 
     async def aclose(self) -> None:
         """Close the store and discard its content; a second call does nothing."""
+        self._home.check()
         self._closed = True
 
     async def __aenter__(self) -> Self:
@@ -286,6 +292,7 @@ class MemoryStore(QueryMixin):
         await self.aclose()
 
     def _check_open(self) -> None:
+        self._home.check()
         if self._closed:
             raise closed(_WHERE)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
+from timeline.errors import ForkedProcess, WrongEventLoop
 from timeline.frozen import Frozen
 from timeline.queries import Queries
 
@@ -344,6 +347,61 @@ class StoppedClock:
     def now(self) -> datetime:
         """Return that moment."""
         return self.at
+
+
+class Home:
+    """The process and the event loop that an object belongs to: those of its making and of its first use.
+
+    Args:
+        what: names the object in errors.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._process = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Check that the object is used where it belongs.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+            WrongEventLoop: another event loop runs here than where it was first used.
+        """
+        self.check_process()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if self._loop is None:
+            self._loop = loop
+        elif loop is not self._loop:
+            raise WrongEventLoop(self._what)
+
+    def check_process(self) -> None:
+        """Check that the object is used in its process, from whatever thread.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+        """
+        if self.forked:
+            raise ForkedProcess(self._what, self._process)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a fork of the object's own."""
+        return os.getpid() != self._process
+
+
+def leave_to_parent(inherited: object) -> None:
+    """Keep an object from ever being finalized in this process, a fork of the one that it belongs to.
+
+    Its clean-up would reach what the two processes share, such as a database's files. Nothing else keeps an object
+    alive beyond the end of the interpreter.
+    """
+    import ctypes  # noqa: PLC0415 - only forks need it, and it takes long to import
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
 
 
 Hook: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]

@@ -17,6 +17,7 @@ from timeline.errors import NotAStore, StoreError
 
 from ..failures import DRIVER_ERRORS, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
+from .connection import Connection
 from .holding import Held
 from .identity import Identity
 from .turns import Turn
@@ -143,7 +144,7 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
 def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:
     try:
         connection = sqlite3.connect(
-            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
+            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout, factory=Connection
         )
         try:
             opened = file.stat()  # Right after opening: SQLite does not report which file it has open.

@@ -22,6 +22,7 @@ from timeline.errors import StoreError
 from ..failures import DRIVER_ERRORS, moved, store_error
 from ..migrations import check_version
 from . import statements
+from .connection import Connection, keep_from_forks
 from .files import exists
 from .holding import log
 from .identity import Change
@@ -74,6 +75,7 @@ async def _opened(
 ) -> aiosqlite.Connection:
     connect = partial(aiosqlite.connect, address, uri=True, isolation_level=None, timeout=busy_timeout, factory=factory)
     connection = _in_daemon(connect)
+    keep_from_forks(connection)
     try:
         await connection
         # Read at once, so that SQLite holds the file for this connection as long as it is open.
@@ -102,7 +104,7 @@ def _in_daemon(build: Callable[[], T]) -> T:
     return built.result()
 
 
-class ReadConnection(sqlite3.Connection):
+class ReadConnection(Connection):
     """A connection that cannot write, and that reads damaged text as text, so that the checksum can report it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -188,5 +190,5 @@ def _probed(file: Path) -> str:
 
 
 def _probe(address: str, file: Path) -> None:
-    with closing(sqlite3.connect(address, uri=True)) as connection:
+    with closing(sqlite3.connect(address, uri=True, factory=Connection)) as connection:
         check_version(connection, file)

@@ -23,13 +23,14 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
-from timeline.ports import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
+from timeline.ports import Appended, ConversationInfo, Expected, Home, Snapshot, StoredWindow
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
+from .connection import check_not_inherited
 from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
@@ -83,6 +84,7 @@ class SQLiteStore(QueryMixin):
     ) -> None:
         self.file = file
         self.advice = advice
+        self._home = Home(f"{file}: the store")
         self._writer = writer
         self._reader = reader
         self._place = place
@@ -118,11 +120,14 @@ class SQLiteStore(QueryMixin):
             StoreCorrupt: the file is damaged.
             StoreReadOnly: the file does not exist, and may not be created.
             StoreMoved: the file was swapped while it was being opened.
+            StoreLocked: the turn to open it did not come.
+            ForkedProcess: the process that this one was forked from has it open.
             StoreError: the path is a folder, or in a missing folder, or cannot be read.
         """
         file = Path(path)
         if durability not in get_args(Durability):
             raise StoreError(f"{file}: durability is 'full' or 'normal', not {durability!r}.")
+        check_not_inherited(file)
         known = advice()
         writer = None
         if not readonly:
@@ -144,7 +149,9 @@ class SQLiteStore(QueryMixin):
             raise
         for advised in known:
             _advise_once(advised)
-        return cls(file, writer, reader, place, known)
+        store = cls(file, writer, reader, place, known)
+        store._home.check()  # its event loop is this one
+        return store
 
     async def append(
         self,
@@ -303,6 +310,7 @@ class SQLiteStore(QueryMixin):
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""
+        self._home.check()
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -316,7 +324,7 @@ class SQLiteStore(QueryMixin):
         await self.aclose()
 
     def __del__(self) -> None:
-        if self._closing is None:
+        if self._closing is None and not self._home.forked:
             if self._writer is not None:
                 self._writer.stop()
             warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
@@ -335,6 +343,7 @@ class SQLiteStore(QueryMixin):
                 await asyncio.wrap_future(self._writer.stopped)
 
     def _check_open(self) -> None:
+        self._home.check()
         if self._closing is not None:
             raise closed(self.file)
 

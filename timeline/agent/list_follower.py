@@ -16,6 +16,7 @@ from timeline.agent.deduplication import content_keys, new_messages
 from timeline.agent.recording import append_in_turns
 from timeline.checks import moment
 from timeline.events import appended_block
+from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class ListFollower:
         self._conversation = conversation
         self._blocks: list[Block] = []
         self._version = 0
+        self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
 
     async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
@@ -49,6 +51,7 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
+        self._home.check()
         at = moment(now, self._conversation.clock)
         async with self._lock:  # two calls of the model at a time must not both append what they share
             for event in await self._conversation.log.since(self._version):

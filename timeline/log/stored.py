@@ -20,7 +20,7 @@ from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import first_prompt, fold_history, load_fold
 from timeline.log.wakeups import notify
-from timeline.ports import Expected
+from timeline.ports import Expected, Home
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -43,6 +43,7 @@ class StoredLog:
     def __init__(self, store: EventStore, fold: Fold) -> None:
         self._store = store
         self._fold = fold
+        self._home = Home(f"conversation {fold.conversation!r}")
         self._lock = anyio.Lock()
         self._queue = AppendQueue(self._append, self._lock)
 
@@ -81,6 +82,7 @@ class StoredLog:
 
     async def catch_up(self) -> None:
         """Fold the events that other writers appended."""
+        self._home.check()
         async with self._lock:
             await self._follow()
 
@@ -107,6 +109,7 @@ class StoredLog:
             PathTaken: a block came with a path of its own, which is in use.
             StoreError: the store refused; nothing was written.
         """
+        self._home.check()
         return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
@@ -148,6 +151,7 @@ class StoredLog:
         Raises:
             VersionConflict: the log is not at ``expected``.
         """
+        self._home.check()
         own_ids = ids or [event_id(at) for _ in payloads]
         events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(own_ids, payloads, strict=True)]
         async with self._lock:
@@ -168,6 +172,7 @@ class StoredLog:
         Raises:
             VersionConflict: other processes were faster each time.
         """
+        self._home.check()
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
                 events = [NewEvent(id=event_id(at), at=at, payload=payload) for payload in await choose()]
@@ -201,6 +206,7 @@ class StoredLog:
         Raises:
             VersionConflict: other processes were faster each time.
         """
+        self._home.check()
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
                 await self._follow()
