@@ -112,8 +112,8 @@ def _reverted(log: _Log) -> dict[int, int]:
 class MemoryStore(QueryMixin):
     """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun.
 
-    It belongs to one event loop all the same, as a database does: two threads at a time would spoil it, and what a fork
-    of the process appends would be lost with the fork.
+    It belongs to one event loop at a time all the same: two threads would spoil it, and what a fork of the process
+    appends would be lost with the fork.
     """
 
     def __init__(self) -> None:
@@ -280,7 +280,7 @@ class MemoryStore(QueryMixin):
 
     async def aclose(self) -> None:
         """Close the store and discard its content; a second call does nothing."""
-        self._home.check()
+        self._home.check_alone()
         self._closed = True
 
     async def __aenter__(self) -> Self:
@@ -292,7 +292,7 @@ class MemoryStore(QueryMixin):
         await self.aclose()
 
     def _check_open(self) -> None:
-        self._home.check()
+        self._home.check_alone()
         if self._closed:
             raise closed(_WHERE)
 

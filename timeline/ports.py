@@ -369,14 +369,22 @@ class Home:
             WrongEventLoop: another event loop runs here than where it was first used.
         """
         self.check_process()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            loop = None
+        loop = _running_loop()
         if self._loop is None:
             self._loop = loop
         elif loop is not self._loop:
             raise WrongEventLoop(self._what)
+
+    def check_alone(self) -> None:
+        """Check the same of an object in which nothing waits: it moves on from an event loop that is closed.
+
+        Raises:
+            ForkedProcess: this process is a fork of its own.
+            WrongEventLoop: another event loop has it, which may be running in another thread.
+        """
+        if self._loop is not None and self._loop.is_closed():
+            self._loop = None
+        self.check()
 
     def check_process(self) -> None:
         """Check that the object is used in its process, from whatever thread.
@@ -391,6 +399,13 @@ class Home:
     def forked(self) -> bool:
         """Whether this process is a fork of the object's own."""
         return os.getpid() != self._process
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def leave_to_parent(inherited: object) -> None:
