@@ -346,7 +346,7 @@ class WrongEventLoop(StoreError, RuntimeError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(
-            f"{what} belongs to another event loop, the one in which it was first used. Nothing was done. Open a store "
+            f"{what} belongs to another event loop, the one in which it was opened. Nothing was done. Open a store "
             "in each event loop (several may have one database open), or use timeline.sync, which works from any "
             "thread."
         )

@@ -350,7 +350,9 @@ class StoppedClock:
 
 
 class Home:
-    """The process and the event loop that an object belongs to: those of its making and of its first use.
+    """The process and the event loop that an object belongs to: those in which it is made.
+
+    An object that is made without an event loop belongs to the one in which it is first used.
 
     Args:
         what: names the object in errors.
@@ -359,14 +361,14 @@ class Home:
     def __init__(self, what: str) -> None:
         self._what = what
         self._process = os.getpid()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = _running_loop()
 
     def check(self) -> None:
         """Check that the object is used where it belongs.
 
         Raises:
             ForkedProcess: this process is a fork of its own.
-            WrongEventLoop: another event loop runs here than where it was first used.
+            WrongEventLoop: another event loop runs here than its own.
         """
         self.check_process()
         loop = _running_loop()

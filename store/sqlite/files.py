@@ -20,6 +20,7 @@ from ..migrations import APPLICATION_ID, migrate, schema_version
 from .connection import Connection
 from .holding import Held
 from .identity import Identity
+from .lock_files import LOCKS_FILES
 from .turns import Turn
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ _WAL_RESET_FIXED: Final = (3, 51, 3)
 
 
 def advice() -> list[str]:
-    """Return warnings about the SQLite library in use; they do not matter while only one process writes to a file."""
-    if sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
+    """Return warnings about the SQLite library in use where processes cannot take turns at a file; see `turns`."""
+    if LOCKS_FILES or sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
         return []
     version = sqlite3.sqlite_version
     race = f"SQLite {version} has a race by which several processes that write to one file at once can damage it"
-    return [f"{race} (fixed in 3.51.3). Let one process write to a file, or upgrade SQLite."]
+    return [f"{race} (fixed in 3.51.3), and this platform has no flock. Let one process write, or upgrade SQLite."]
 
 
 def exists(file: Path, *, readonly: bool) -> bool:

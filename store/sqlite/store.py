@@ -149,9 +149,7 @@ class SQLiteStore(QueryMixin):
             raise
         for advised in known:
             _advise_once(advised)
-        store = cls(file, writer, reader, place, known)
-        store._home.check()  # its event loop is this one
-        return store
+        return cls(file, writer, reader, place, known)
 
     async def append(
         self,

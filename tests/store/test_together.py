@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sqlite3
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -344,6 +343,5 @@ def test_an_append_whose_loop_is_gone_is_written_and_harms_nobody(tmp_path: Path
     go_on.set()
     with pytest.warns(ResourceWarning):
         del store
-        writer.stopped.result(10)
-        gc.collect()
+    writer.stopped.result(10)
     assert asyncio.run(go_on_elsewhere()) == 2
