@@ -107,10 +107,13 @@ class _Line:
 
     def end(self) -> None:
         """Close the lock; delete its files if no connection is open any more, which the write-ahead log shows."""
-        if self._waiter.idle and self._lock.try_take():
-            if not os.path.exists(f"{self.database}-wal"):  # noqa: PTH110 - see `identity`
-                self._lock.remove()
-            self._lock.give()
+        try:
+            if self._waiter.idle and self._lock.try_take():
+                if not os.path.exists(f"{self.database}-wal"):  # noqa: PTH110 - see `identity`
+                    self._lock.remove()
+                self._lock.give()
+        except OSError:
+            self._lock.remove()  # The file system has no locks: the files are of use to nobody.
         self._waiter.end()
 
     def forget(self) -> None:
