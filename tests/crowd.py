@@ -105,13 +105,14 @@ async def check_log(crowd: Crowd) -> int:
             length += 1
             assert event.version == length
             assert isinstance(event.payload, BlockAppended)
-            name, task, number = event.payload.block.text.split()
-            assert int(number) == found[name, int(task)] + 1, (name, task, number)
-            found[name, int(task)] += 1
+            name, *numbers = event.payload.block.text.split()
+            task, number = map(int, numbers)
+            assert number == found[name, task] + 1, (name, task, number)
+            found[name, task] += 1
     for member in crowd.members:
         killed = member.process.returncode != 0
-        for task, number in enumerate(member.acknowledged()):
-            assert number <= found[member.name, task] <= number + killed, (member.name, task)
+        for place, last in enumerate(member.acknowledged()):
+            assert last <= found[member.name, place] <= last + killed, (member.name, place)
     return length
 
 
