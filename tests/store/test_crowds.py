@@ -13,7 +13,7 @@ import pytest
 
 from tests import newest_sqlite
 from tests.crowd import SQLITES, Crowd, Member, check_log
-from tests.depth import DEPTH, Depth
+from tests.depth import DEPTH, Depth, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,7 @@ def crowd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Crowd]:
         file.unlink()
 
 
+@sampled
 @pytest.mark.timeout(6 * SECONDS + 60)
 async def test_a_crowd_of_processes_loses_nothing_and_starves_nobody(crowd: Crowd) -> None:
     """Every acknowledged append is in the log once, in order; each process gets a fair part of the time."""
@@ -48,6 +49,7 @@ async def test_a_crowd_of_processes_loses_nothing_and_starves_nobody(crowd: Crow
     assert _sound(crowd.file)
 
 
+@sampled
 @pytest.mark.timeout(3 * KILLS + 60)
 async def test_processes_that_are_killed_lose_nothing_and_leave_no_lock(crowd: Crowd) -> None:
     """Killed at random moments and followed by others: the crowd goes on, and the file stays sound."""
