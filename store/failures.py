@@ -99,6 +99,19 @@ def moved(file: Path, change: Change) -> StoreMoved:
     )
 
 
+def turn_too_late(file: Path, seconds: float) -> StoreLocked:
+    """Return the error for a store whose turn to write did not come while it waited."""
+    return StoreLocked(f"{file}: {_LOCKED[1]} (its turn did not come within {seconds:g} s).")
+
+
+def no_locks(file: Path, error: OSError) -> StoreError:
+    """Return the error for a file system on which processes cannot take turns."""
+    return StoreError(
+        f"{file}: its file system cannot lock {file.name}-lock ({error.strerror}), and without that lock writers would "
+        "damage one another's work. Nothing was written. Put the database on a local disk."
+    )
+
+
 def closed(where: object) -> StoreClosed:
     """Return the error for a store that was closed."""
     return StoreClosed(f"{where}: the store is closed. Open it again with open_store.")

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from timeline.errors import ConversationNotFound, HistoryUnavailable
 from timeline.frozen import sha256_hex
-from timeline.ports import KEPT_TYPES, Appended, ConversationInfo, Expected, Rehearsal, Removal, Snapshot, StoredWindow
+from timeline.ports import (
+    KEPT_TYPES,
+    Appended,
+    ConversationInfo,
+    Expected,
+    Home,
+    Rehearsal,
+    Removal,
+    Snapshot,
+    StoredWindow,
+)
 
 from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
@@ -140,9 +150,14 @@ def _decoded(log: _Log, draft: SnapshotDraft | None) -> Snapshot | None:
 
 
 class MemoryStore(QueryMixin):
-    """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun."""
+    """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun.
+
+    It belongs to one event loop at a time all the same: two threads would spoil it, and what a fork of the process
+    appends would be lost with the fork.
+    """
 
     def __init__(self) -> None:
+        self._home = Home("the store in memory")
         self.advice: list[str] = []
         self._logs: dict[str, _Log] = {}
         self._order: list[_Log] = []
@@ -407,6 +422,7 @@ class MemoryStore(QueryMixin):
 
     async def aclose(self) -> None:
         """Close the store and discard its content; a second call does nothing."""
+        self._home.check_alone()
         self._closed = True
 
     async def __aenter__(self) -> Self:
@@ -418,6 +434,7 @@ class MemoryStore(QueryMixin):
         await self.aclose()
 
     def _check_open(self) -> None:
+        self._home.check_alone()
         if self._closed:
             raise closed(_WHERE)
 

@@ -25,6 +25,8 @@ TimelineError
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
 │   ├── StoreMoved                       the database file was swapped while it was open
 │   ├── ScavengeInProgress               another process is removing history from the store
+│   ├── WrongEventLoop (RuntimeError)    a store or conversation is used from another event loop than its own
+│   ├── ForkedProcess (RuntimeError)     a store or conversation is used in a fork of its process
 │   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
 │       ├── NotAStore                    the file is something else
@@ -364,6 +366,37 @@ class StoreMoved(StoreError):
 
 class StoreClosed(StoreError):
     """The store was closed. Open it again with `open_store`."""
+
+
+class WrongEventLoop(StoreError, RuntimeError):
+    """A store or conversation was used from another event loop than the one that it belongs to; nothing was done.
+
+    What waits in one loop is not woken from another, so such a call could wait for ever.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(
+            f"{what} belongs to another event loop, the one in which it was opened. Nothing was done. Open a store "
+            "in each event loop (several may have one database open), or use timeline.sync, which works from any "
+            "thread."
+        )
+
+
+class ForkedProcess(StoreError, RuntimeError):
+    """A store or conversation was used in a fork of the process that opened it; nothing was done.
+
+    The threads that serve a store do not exist in a fork, and SQLite's connections do not survive one.
+    """
+
+    def __init__(self, what: str, process: int) -> None:
+        self.what = what
+        self.process = process
+        super().__init__(
+            f"{what} belongs to process {process}, of which this process is a fork. Nothing was done, and the store "
+            "there goes on. Open the store only after the fork, or start this process by another way: "
+            'multiprocessing.get_context("spawn") or "forkserver", or subprocess.'
+        )
 
 
 class SearchUnavailable(StoreError):

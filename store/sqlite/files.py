@@ -1,4 +1,4 @@
-"""Database files: inspect a path, and open its two connections: a thread that writes, and aiosqlite that reads.
+"""Database files: inspect a path, and open the connection that writes.
 
 A file is inspected before it is opened for writing: a file that is not our store is never changed, not even by the side
 files that SQLite makes beside a database in WAL mode.
@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from concurrent.futures import Future
 from contextlib import closing
-from functools import partial
-from threading import Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
-
-import aiosqlite
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, moved, read_only, store_error
-from ..migrations import APPLICATION_ID, check_version, migrate, schema_version
-from . import statements
+from ..failures import DRIVER_ERRORS, read_only, store_error
+from ..migrations import APPLICATION_ID, migrate, schema_version
+from .connection import Connection
 from .holding import Held
-from .identity import Change, Identity
+from .identity import Identity
+from .lock_files import LOCKS_FILES
+from .turns import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from .writer import Writer
@@ -46,57 +42,6 @@ async def started(writer: Writer) -> Writer:
     return writer
 
 
-async def connect_reader(address: str, file: Path, busy_timeout: float, name: str | None) -> aiosqlite.Connection:
-    """Open the connection that reads.
-
-    Args:
-        address: the file's URI, of `files.reading_uri`.
-        file: names the store in errors.
-        busy_timeout: seconds to wait for another process.
-        name: the name of the store that the writer has open; None without a writer.
-
-    Raises:
-        StoreMoved: the file belongs to another store than the writer's.
-        StoreError: the database cannot be opened.
-    """
-    connection = _in_daemon(
-        partial(
-            aiosqlite.connect,
-            address,
-            uri=True,
-            isolation_level=None,
-            timeout=busy_timeout,
-            factory=ReadConnection,
-        )
-    )
-    try:
-        await connection
-        # Read at once, so that SQLite holds the file for this connection as long as it is open.
-        await _check_name(connection, file, name)
-    except BaseException as error:
-        await connection.close()
-        if isinstance(error, DRIVER_ERRORS):
-            raise store_error(error, file) from error
-        raise
-    return connection
-
-
-async def _check_name(connection: aiosqlite.Connection, file: Path, name: str | None) -> None:
-    [(found,)] = await connection.execute_fetchall(statements.STORE)
-    if name not in {None, found}:
-        raise moved(file, Change.REPLACED)
-
-
-def _in_daemon(build: Callable[[], T]) -> T:
-    """Build an object in a daemon thread: the thread that the object makes for itself is then a daemon too.
-
-    An aiosqlite connection that nobody closes would otherwise keep the interpreter from exiting.
-    """
-    built: Future[T] = Future()
-    Thread(target=lambda: built.set_result(build()), daemon=True).start()
-    return built.result()
-
-
 Durability: TypeAlias = Literal["full", "normal"]
 """``full`` survives a power loss. ``normal`` survives a killed process; a power loss may take the newest appends."""
 
@@ -108,12 +53,12 @@ _WAL_RESET_FIXED: Final = (3, 51, 3)
 
 
 def advice() -> list[str]:
-    """Return warnings about the SQLite library in use; they do not matter while only one process writes to a file."""
-    if sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
+    """Return warnings about the SQLite library in use where processes cannot take turns at a file; see `turns`."""
+    if LOCKS_FILES or sqlite3.sqlite_version_info >= _WAL_RESET_FIXED:
         return []
     version = sqlite3.sqlite_version
     race = f"SQLite {version} has a race by which several processes that write to one file at once can damage it"
-    return [f"{race} (fixed in 3.51.3). Let one process write to a file, or upgrade SQLite."]
+    return [f"{race} (fixed in 3.51.3), and this platform has no flock. Let one process write, or upgrade SQLite."]
 
 
 def exists(file: Path, *, readonly: bool) -> bool:
@@ -186,13 +131,26 @@ def connect_writer(file: Path, durability: Durability, busy_timeout: float) -> H
     """
     exists(file, readonly=False)
     try:
+        turn = Turn(file, busy_timeout)
+    except OSError as error:
+        raise read_only(file) from error
+    try:
+        with turn:
+            return _opened_writer(file, durability, busy_timeout, turn)
+    except BaseException:
+        turn.close()
+        raise
+
+
+def _opened_writer(file: Path, durability: Durability, busy_timeout: float, turn: Turn) -> Held:
+    try:
         connection = sqlite3.connect(
-            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout
+            database_uri(file, "mode=rwc"), uri=True, isolation_level=None, timeout=busy_timeout, factory=Connection
         )
         try:
             opened = file.stat()  # Right after opening: SQLite does not report which file it has open.
             _prepare_writer(connection, file, durability, busy_timeout)
-            return Held(connection, Identity(file, opened, connection), file)
+            return Held(connection, Identity(file, opened, connection), turn, file)
         except BaseException:
             connection.close()
             raise
@@ -236,60 +194,3 @@ def _write_ahead(connection: sqlite3.Connection, busy_timeout: float) -> None:
             sleep(_PAUSE)
         else:
             return
-
-
-class ReadConnection(sqlite3.Connection):
-    """A connection that cannot write, and that reads damaged text as text, so that the checksum can report it."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.text_factory = partial(str, encoding="utf-8", errors="replace")
-        for pragma in ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY", "trusted_schema = OFF"):
-            self.execute(f"PRAGMA {pragma}")
-
-
-def reading_uri(file: Path, *, writable: bool) -> str:
-    """Choose how to read a file: as a writer could, read-only, or (where no side file can be made) immutable.
-
-    A connection that may write removes the side files when it is the last one to close; a read-only one has to make
-    them all the same, and leaves them (https://sqlite.org/walformat.html#the_wal_index). But a connection that may
-    write would also copy the events of a write-ahead log into the database, which a store open for reading must not do.
-    Beside a writer, which closes last and tidies up, it is read-only, so that it never writes to a file that was
-    swapped.
-
-    Args:
-        file: the database.
-        writable: whether there is a writer.
-
-    Raises:
-        StoreError: the file cannot be read, is damaged, or needs a migration or a recovery that may not be written.
-    """
-    if writable:
-        return database_uri(file, "mode=ro")
-    exists(file, readonly=True)
-    real = file.resolve()  # SQLite's side files are beside the database, not beside a link to it.
-    log = real.with_name(f"{real.name}-wal")
-    unfinished = log.exists() and log.stat().st_size > 0
-    address = database_uri(file, "mode=ro" if unfinished else "mode=rw")
-    try:
-        _probe(address, file)
-    except sqlite3.OperationalError as error:
-        # A database in WAL mode needs its side files, and here they can be neither found nor made.
-        if unfinished:
-            raise StoreError(
-                f"{file}: its newest events are still in {log.name}, which cannot be read here. "
-                "Copy both files to a folder that may be written to, and open the copy."
-            ) from error
-        try:
-            _probe(database_uri(file, "mode=ro&immutable=1"), file)
-        except DRIVER_ERRORS as damage:
-            raise store_error(damage, file) from damage
-        return database_uri(file, "mode=ro&immutable=1")
-    except DRIVER_ERRORS as error:
-        raise store_error(error, file) from error
-    return address
-
-
-def _probe(address: str, file: Path) -> None:
-    with closing(sqlite3.connect(address, uri=True)) as connection:
-        check_version(connection, file)

@@ -13,6 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
+from timeline.errors import StoreError
+
 from ..failures import moved
 from . import statements
 from .identity import Change
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .identity import Identity
+    from .turns import Turn
 
 log: Final = logging.getLogger("timeline.store")
 log.addHandler(logging.NullHandler())
@@ -30,13 +33,24 @@ T = TypeVar("T")
 
 
 class Held:
-    """A connection and the identity of its file. ``file`` names the store in errors."""
+    """A connection, the identity of its file and its turns at it. ``file`` names the store in errors."""
 
-    def __init__(self, connection: sqlite3.Connection, identity: Identity, file: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, identity: Identity, turn: Turn, file: Path) -> None:
         self.connection = connection
         self.identity = identity
+        self._turn = turn
         self._file = file
         self._change: Change | None = None
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work that writes, in a turn of its own; see `run`.
+
+        Raises:
+            StoreLocked: the turn did not come in time. Nothing was done.
+            StoreMoved: as for `run`.
+        """
+        with self._turn:
+            return self.run(work)
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do work on the connection, and return its answer if the file is still the same.
@@ -59,6 +73,13 @@ class Held:
 
     def checkpoint(self) -> None:
         """Copy the write-ahead log into the database, as far as no other connection blocks it."""
+        try:
+            with self._turn:
+                self._copy_log()
+        except StoreError as late:
+            log.warning("%s", late)
+
+    def _copy_log(self) -> None:
         if self._changed():
             return
         # Read before the checkpoint, which may miss events that another process appends meanwhile.
@@ -68,13 +89,21 @@ class Held:
             self.identity.copied(last[0])
 
     def close(self) -> None:
-        """Leave the file tidy, and close the connection."""
-        if self._changed():
-            return
-        if self.connection.total_changes:
-            self._tend("PRAGMA optimize")
-            self._tend("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.connection.close()
+        """Leave the file tidy, and close the connection.
+
+        If the turn for that does not come, another connection is open, which will tidy up: SQLite copies the log only
+        when the last one is closed.
+        """
+        try:
+            with self._turn:
+                if not self._changed() and self.connection.total_changes:
+                    self._tend("PRAGMA optimize")
+                    self._tend("PRAGMA wal_checkpoint(TRUNCATE)")
+                self.connection.close()
+        except StoreError as late:
+            log.warning("%s", late)
+            self.connection.close()
+        self._turn.close()
 
     def _changed(self) -> Change | None:
         """Return the change to the file, if there is one; the connection is closed then."""
@@ -83,8 +112,10 @@ class Held:
             if self._change is not None:
                 log.error("%s", moved(self._file, self._change))
                 try:
-                    self._leave(self._change)
-                except OSError as error:
+                    # In a turn: what is at the path now may be opened by another process at this moment.
+                    with self._turn:
+                        self._leave(self._change)
+                except (OSError, StoreError) as error:
                     log.warning("%s: the files beside it could not be put away: %s", self._file, error)
         return self._change
 

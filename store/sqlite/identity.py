@@ -19,7 +19,7 @@ from timeline.databases import database_uri
 
 from . import statements
 
-_Node: TypeAlias = tuple[int, int]
+Node: TypeAlias = tuple[int, int]
 """``(st_dev, st_ino)``."""
 
 BESIDE_EVERY: Final = 0.05
@@ -149,7 +149,7 @@ class Identity:
             sleep(_PAUSE)
 
 
-def found_node(path: str) -> _Node | None:
+def found_node(path: str) -> Node | None:
     """Return device and inode of a file; None where none can be found."""
     try:
         return _node(os.stat(path))  # noqa: PTH116 - as above
@@ -157,7 +157,7 @@ def found_node(path: str) -> _Node | None:
         return None
 
 
-def _node(found: os.stat_result) -> _Node:
+def _node(found: os.stat_result) -> Node:
     return found.st_dev, found.st_ino
 
 

@@ -26,16 +26,18 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
-from timeline.ports import Appended, ConversationInfo, Expected, Rehearsal, Removal, Snapshot, StoredWindow
+from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
 from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
-from .files import Durability, advice, connect_reader, connect_writer, exists, reading_uri, started
+from .connection import check_not_inherited
+from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
+from .reading import open_alone, open_beside
 from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_turn
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
@@ -89,6 +91,7 @@ class SQLiteStore(QueryMixin):
     ) -> None:
         self.file = file
         self.advice = advice
+        self._home = Home(f"{file}: the store")
         self._writer = writer
         self._reader = reader
         self._place = place
@@ -124,11 +127,14 @@ class SQLiteStore(QueryMixin):
             StoreCorrupt: the file is damaged.
             StoreReadOnly: the file does not exist, and may not be created.
             StoreMoved: the file was swapped while it was being opened.
+            StoreLocked: the turn to open it did not come.
+            ForkedProcess: the process that this one was forked from has it open.
             StoreError: the path is a folder, or in a missing folder, or cannot be read.
         """
         file = Path(path)
         if durability not in get_args(Durability):
             raise StoreError(f"{file}: durability is 'full' or 'normal', not {durability!r}.")
+        check_not_inherited(file)
         known = advice()
         writer = None
         if not readonly:
@@ -140,9 +146,10 @@ class SQLiteStore(QueryMixin):
                 known.append(str(refusal))
         try:
             place = Place(file)
-            address = await asyncio.to_thread(reading_uri, file, writable=writer is not None)
-            name = None if writer is None else writer.opened.result()
-            reader = await connect_reader(address, file, busy_timeout, name)
+            if writer is None:
+                reader = await open_alone(file, busy_timeout)
+            else:
+                reader = await open_beside(file, busy_timeout, writer.opened.result())
         except BaseException:
             if writer is not None:
                 writer.stop()
@@ -379,6 +386,7 @@ class SQLiteStore(QueryMixin):
 
     async def aclose(self) -> None:
         """Finish pending writes, then close. A cancelled call continues to close; a second call waits for the end."""
+        self._home.check()
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -392,7 +400,7 @@ class SQLiteStore(QueryMixin):
         await self.aclose()
 
     def __del__(self) -> None:
-        if self._closing is None:
+        if self._closing is None and not self._home.forked:
             if self._writer is not None:
                 self._writer.stop()
             warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
@@ -411,6 +419,7 @@ class SQLiteStore(QueryMixin):
                 await asyncio.wrap_future(self._writer.stopped)
 
     def _check_open(self) -> None:
+        self._home.check()
         if self._closing is not None:
             raise closed(self.file)
 

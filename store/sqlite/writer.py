@@ -155,7 +155,7 @@ class Writer:
     def _append(self, held: Held, group: list[_Append]) -> None:
         outcomes: Sequence[Appended | BaseException]
         try:
-            outcomes = held.run(partial(append_all, batches=[job.batch for job in group]))
+            outcomes = held.write(partial(append_all, batches=[job.batch for job in group]))
         except BaseException as error:  # noqa: BLE001 - it belongs to all who wait for the transaction
             outcomes = [error] * len(group)
         else:
@@ -164,7 +164,7 @@ class Writer:
 
     def _do(self, held: Held, job: _Job) -> None:
         try:
-            result = held.run(job.work)
+            result = held.write(job.work) if job.size else held.run(job.work)
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the job
             job.future.set_exception(error)
         else:

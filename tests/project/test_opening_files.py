@@ -15,7 +15,9 @@ PACKAGED = "a file of the package"
 NO_FILE = "opens no file"
 GUARDED = "behind a look at the file through SQLite"
 ALLOWED = {
-    ("store.sqlite.files", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.sqlite.reading", "aiosqlite.connect"): THROUGH_SQLITE,
+    ("store.sqlite.reading", "sqlite3.connect"): THROUGH_SQLITE,
+    ("store.sqlite.lock_files", "os.open"): "a file beside the database, which only turns at it use",
     ("store.sqlite.files", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.identity", "sqlite3.connect"): THROUGH_SQLITE,
     ("store.sqlite.store", "sqlite3.connect"): THROUGH_SQLITE,

@@ -13,6 +13,7 @@ import pytest
 
 from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
 from timeline.store.migrations import APPLICATION_ID
+from timeline.store.sqlite import files, lock_files
 from timeline.store.sqlite.files import connect_writer
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import events
@@ -277,16 +278,23 @@ async def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
         await SQLiteStore.open(tmp_path / "agent.db", durability="fast")  # type: ignore[arg-type] # on purpose
 
 
-async def test_an_old_sqlite_is_advised_about_and_a_very_old_one_refused(
+async def test_an_old_sqlite_is_advised_about_where_there_is_no_flock_and_a_very_old_one_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The WAL-reset race of versions before 3.51.3 is said once in the log and by each store; warnings stay silent."""
+    """The WAL-reset race of versions before 3.51.3 is said once in the log and by each store, unless turns prevent it.
+
+    Warnings stay silent.
+    """
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.51.2 (test)")
+    async with await SQLiteStore.open(tmp_path / "one.db") as store:
+        assert store.advice == []
+    monkeypatch.setattr(files, "LOCKS_FILES", False)
     with caplog.at_level(logging.WARNING, "timeline.store"):
         for name in ("one.db", "two.db"):
             async with await SQLiteStore.open(tmp_path / name) as store:
                 assert [advised for advised in store.advice if "3.51.2 (test)" in advised] == store.advice
+                assert len(store.advice) == 1
     assert caplog.text.count("3.51.2 (test)") == 1
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 3))
     async with await SQLiteStore.open(tmp_path / "one.db") as store:
@@ -294,6 +302,21 @@ async def test_an_old_sqlite_is_advised_about_and_a_very_old_one_refused(
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 2))
     with pytest.raises(StoreError, match="too old"):
         await SQLiteStore.open(tmp_path / "one.db")
+
+
+async def test_without_flock_the_stores_of_one_process_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows: nothing is made beside the database, and two stores of a file get in nobody's way."""
+    monkeypatch.setattr(lock_files, "LOCKS_FILES", False)
+    async with (
+        await SQLiteStore.open(tmp_path / "agent.db") as one,
+        await SQLiteStore.open(tmp_path / "agent.db") as two,
+    ):
+        await asyncio.gather(*(store.append("a", events(1)) for _ in range(20) for store in (one, two)))
+        assert await versions(one, "a") == list(range(1, 41))
+        assert not list(tmp_path.glob("*-lock"))
+    assert [file.name for file in tmp_path.iterdir()] == ["agent.db"]
 
 
 async def test_readers_cannot_write(tmp_path: Path) -> None:

@@ -333,11 +333,15 @@ def test_an_append_whose_loop_is_gone_is_written_and_harms_nobody(tmp_path: Path
         store._writer.append(encode("a", events(1), Expected.ANY, {}, None))
         return store
 
-    async def go_on_elsewhere(store: SQLiteStore) -> int:
-        version = (await store.append("a", events(1))).version
-        await store.aclose()
-        return version
+    async def go_on_elsewhere() -> int:
+        async with await SQLiteStore.open(tmp_path / "agent.db") as store:
+            return (await store.append("a", events(1))).version
 
     store = asyncio.run(leave())
+    writer = store._writer
+    assert writer is not None
     go_on.set()
-    assert asyncio.run(go_on_elsewhere(store)) == 2
+    with pytest.warns(ResourceWarning):
+        del store
+    writer.stopped.result(10)
+    assert asyncio.run(go_on_elsewhere()) == 2

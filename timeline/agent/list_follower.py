@@ -16,6 +16,7 @@ from timeline.agent.deduplication import content_keys, from_where_a_log_begins, 
 from timeline.agent.recording import append_in_turns
 from timeline.checks import given
 from timeline.events import appended_block
+from timeline.ports import Home
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class ListFollower:
         self._version = 0
         self._is_whole = True
         """Whether the log is read from its first event on; False where the beginning was scavenged."""
+        self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
 
     async def take(self, messages: Sequence[Sequence[Block]], *, now: datetime | None = None) -> list[Block]:
@@ -51,6 +53,7 @@ class ListFollower:
         Raises:
             StoreError: the store refused; nothing was written.
         """
+        self._home.check()
         at = given(now)
         async with self._lock:  # two calls of the model at a time must not both append what they share
             if not self._version:

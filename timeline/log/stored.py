@@ -21,7 +21,7 @@ from timeline.log.dry_run import DryRunLog
 from timeline.log.history import first_prompt, fold_history, load_fold
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
-from timeline.ports import Expected
+from timeline.ports import Expected, Home
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -51,6 +51,7 @@ class StoredLog:
         self._store = store
         self._fold = fold
         self._clock = clock
+        self._home = Home(f"conversation {fold.conversation!r}")
         self._lock = anyio.Lock()
         self._unnamed: Adopted | None = None
         self._queue = AppendQueue(self._append, self._lock)
@@ -129,6 +130,7 @@ class StoredLog:
 
     async def catch_up(self) -> None:
         """Fold the events that other writers appended."""
+        self._home.check()
         async with self._lock:
             await self._follow()
 
@@ -155,6 +157,7 @@ class StoredLog:
             PathTaken: a block came with a path of its own, which is in use.
             StoreError: the store refused; nothing was written.
         """
+        self._home.check()
         return await self._queue.append(drafts, counter)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
@@ -208,6 +211,7 @@ class StoredLog:
         Raises:
             VersionConflict: the log is not at ``expected``.
         """
+        self._home.check()
         async with self._lock:
             await self._settle(at)
             for _ in range(_TRIES):
@@ -239,6 +243,7 @@ class StoredLog:
         Raises:
             VersionConflict: other processes were faster each time.
         """
+        self._home.check()
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
                 time = self._time(at, least)
@@ -278,6 +283,7 @@ class StoredLog:
         Raises:
             VersionConflict: other processes were faster each time.
         """
+        self._home.check()
         async with self._lock:
             for tries_left in reversed(range(_TRIES)):
                 await self._follow()

@@ -17,7 +17,7 @@ Example:
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from functools import partial, wraps
 from inspect import isasyncgenfunction
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -29,7 +29,7 @@ from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
 from timeline.message_lists import compact_messages as compact_messages_async
-from timeline.ports import EventStore
+from timeline.ports import EventStore, Home, leave_to_parent
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
 from timeline.sync.twins import Twin, blocking, calling, iterating, like
@@ -78,11 +78,17 @@ def _entering(
     @wraps(opener)
     @contextmanager
     def entered(*args: P.args, **kwargs: P.kwargs) -> Iterator[Store]:
-        with (
-            start_blocking_portal("asyncio") as portal,
-            portal.wrap_async_context_manager(opener(*args, **kwargs)) as inner,
-        ):
-            yield Store(portal, inner)
+        home = Home("this store of timeline.sync")
+        with ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal("asyncio"))
+            store = Store(portal, stack.enter_context(portal.wrap_async_context_manager(opener(*args, **kwargs))))
+            try:
+                yield store
+            finally:
+                if home.forked:
+                    # The loop and the store are the parent's: to leave them here would wait for its thread for ever.
+                    leave_to_parent(stack.pop_all())
+        home.check_process()
 
     return entered
 

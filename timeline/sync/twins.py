@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 
 import anyio.to_thread
 
+from timeline.ports import Home
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
@@ -28,11 +30,22 @@ class Twin:
     """A blocking wrapper of an asynchronous object, whose calls run in the loop behind ``portal``."""
 
     def __init__(self, portal: BlockingPortal, inner: Any) -> None:
-        self._portal = portal
+        self._loop_thread = portal
+        self._home = Home(f"this {type(self).__name__} of timeline.sync")
         self._inner = inner
 
     def __repr__(self) -> str:
         return f"{self._inner!r}, without await"
+
+    @property
+    def _portal(self) -> BlockingPortal:
+        """The way into the loop.
+
+        Raises:
+            ForkedProcess: the loop's thread is in the process that this one was forked from.
+        """
+        self._home.check_process()
+        return self._loop_thread
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
@@ -77,19 +90,19 @@ def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Callab
 
     @wraps(method)
     def iterate(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
-        return _iterate(self._portal, getattr(self._inner, method.__name__)(*args, **kwargs))
+        return _iterate(self, getattr(self._inner, method.__name__)(*args, **kwargs))
 
     return iterate
 
 
-def _iterate(portal: BlockingPortal, items: AsyncIterator[R]) -> Iterator[R]:
+def _iterate(twin: Twin, items: AsyncIterator[R]) -> Iterator[R]:
     try:
-        while (item := portal.call(_next, items)) is not _END:
+        while (item := twin._portal.call(_next, items)) is not _END:  # noqa: SLF001 - a function of this module
             yield item
     finally:
         if (aclose := getattr(items, "aclose", None)) is not None:
-            with suppress(RuntimeError):  # the store was closed first, and with it the iterator
-                portal.call(aclose)
+            with suppress(RuntimeError):  # the store was closed first, and with it the iterator; or this is a fork
+                twin._portal.call(aclose)  # noqa: SLF001 - as above
 
 
 async def _next(items: AsyncIterator[R]) -> R:
