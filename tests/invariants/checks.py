@@ -75,6 +75,7 @@ def _check_running_state(window: Window, log: Sequence[LogLine]) -> None:
     assert window.hold == reference_time.hold(log)
     assert window.rounds == reference_time.rounds(log)
     assert window.policy == reference_time.policy(log)
+    assert list(window.overrides) == reference_time.overrides(log)
     assert [(s.stage, s.entered, s.approved) for s in window.stages] == reference_stages.standing_stages(log)
 
 

@@ -16,13 +16,14 @@ from timeline.events import (
     ModelCalled,
     PolicyChanged,
 )
-from timeline.events.other_payloads import CompactionFailed, CompactionStarted
+from timeline.events.other_payloads import CompactionFailed, CompactionStarted, PolicyOverridden
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from tests.invariants.reference import LogLine
+    from timeline.events import Payload
     from timeline.usage import Usage
 
 SHORT: Final = 300
@@ -69,13 +70,13 @@ def _kept(usage: Usage) -> int | None:
 
 
 def hold(log: Sequence[LogLine]) -> str | None:
-    """Return the policy under which a compaction was taken back, unless one was made since, or a policy was set."""
+    """Return the policy under which a compaction was taken back, unless one was made since, or a policy was changed."""
     gone = reverted(log)
     held: str | None = None
     for version, payload, _ in log:
         if isinstance(payload, CompactionReverted):
             held = payload.policy
-        elif isinstance(payload, PolicyChanged) or (isinstance(payload, CompactionCompleted) and version not in gone):
+        elif _changes(payload) or (isinstance(payload, CompactionCompleted) and version not in gone):
             held = None
     return held
 
@@ -86,7 +87,7 @@ def setback(log: Sequence[LogLine]) -> tuple[str, int, str, int] | None:
     for version, payload, _ in standing(log):
         if isinstance(payload, CompactionFailed):
             known = (payload.reason, payload.visible_tokens + payload.retry_after, payload.policy, version)
-        elif isinstance(payload, CompactionCompleted | CompactionReverted | PolicyChanged):
+        elif isinstance(payload, CompactionCompleted | CompactionReverted) or _changes(payload):
             known = None
     return known
 
@@ -104,5 +105,24 @@ def rendered(log: Sequence[LogLine]) -> tuple[int, str, str, tuple[str | None, s
 
 
 def policy(log: Sequence[LogLine]) -> str | None:
-    """Return the policy that was last set by an event."""
-    return next((p.policy for _, p, _ in reversed(log) if isinstance(p, PolicyChanged)), None)
+    """Return the policy that an event named last: the beginning of the conversation or of a fork, or a change."""
+    return next((p.policy for _, p, _ in reversed(log) if _names(p)), None)  # type: ignore[attr-defined]
+
+
+def overrides(log: Sequence[LogLine]) -> list[str]:
+    """Return the policies that writers had instead, since the conversation's was set or the fork began."""
+    found: list[str] = []
+    for _, payload, _ in log:
+        if isinstance(payload, PolicyOverridden):
+            found.append(payload.policy)
+        elif isinstance(payload, ConversationOpened | PolicyChanged):
+            found = []
+    return found
+
+
+def _changes(payload: Payload) -> bool:
+    return isinstance(payload, PolicyChanged) and not payload.adopted
+
+
+def _names(payload: Payload) -> bool:
+    return isinstance(payload, ConversationOpened | PolicyChanged) and payload.policy is not None
