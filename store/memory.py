@@ -164,7 +164,7 @@ class MemoryStore(QueryMixin):
         self._all: list[tuple[str, Row]] = []
         self._values: dict[str, str] = {}
         self._retention: Retention = "keep"
-        self._turn: tuple[str, datetime] | None = None
+        self._lease: tuple[str, datetime] | None = None
         self._removed = 0
         """Bytes that were removed since the last `shrink`."""
         self._closed = False
@@ -388,18 +388,18 @@ class MemoryStore(QueryMixin):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do, found out on a copy; see `Scavenging.rehearse`."""
         self._check_open()
-        twin = deepcopy(self)
+        twin = deepcopy(self, {id(self._home): self._home})
         removals = {id_: await twin.remove(id_, most=len(self._all) + 1) for id_ in conversations}
         values, value_size = await twin.remove_values() if conversations else (0, 0)
         before, after = await twin.shrink() or (self._size(), self._size())
         return Rehearsal(removals, values, value_size, before, after)
 
-    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
-        """Take, renew or give back the turn to scavenge; see `Scavenging.take_turn`."""
+    async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
         self._check_open()
-        if self._turn is not None and self._turn[0] != runner and self._turn[1] > now:
-            return self._turn[1]
-        self._turn = (runner, until) if until > now else None
+        if self._lease is not None and self._lease[0] != runner and self._lease[1] > now:
+            return self._lease[1]
+        self._lease = (runner, until) if until > now else None
         return None
 
     async def scavenged(self, conversation: str) -> dict[str, int]:

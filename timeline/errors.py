@@ -292,7 +292,7 @@ class ScavengeInProgress(StoreError):
     def __init__(self, expires_at: str) -> None:
         self.expires_at = expires_at
         super().__init__(
-            f"Another process is scavenging this store; its turn lasts until {expires_at} and is renewed while it "
+            f"Another process is scavenging this store; its lease lasts until {expires_at} and is renewed while it "
             "works. Wait until it is done and try again."
         )
 

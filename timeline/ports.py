@@ -200,10 +200,10 @@ class Scavenging(Protocol):
         """
         ...
 
-    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
-        """Let one runner at a time scavenge: take or renew the turn, until a time.
+    async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Let one runner at a time scavenge: take or renew the lease, until a time.
 
-        A time that is not after ``now`` gives the turn back. Returns None, or the end of another runner's turn, which
+        A time that is not after ``now`` gives the lease back. Returns None, or the end of another runner's lease, which
         goes on after ``now``.
         """
         ...

@@ -215,11 +215,11 @@ def setting(connection: sqlite3.Connection, name: str, value: str) -> None:
         connection.execute(statements.SET, (name, value))
 
 
-def take_turn(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:
-    """Take, renew or give back the turn to scavenge; return the end of another runner's turn.
+def take_lease(connection: sqlite3.Connection, runner: str, now: datetime, until: datetime) -> datetime | None:
+    """Take, renew or give back the lease of scavenging; return the end of another runner's lease.
 
     Raises:
-        sqlite3.Error: the database failed; the turn is as it was.
+        sqlite3.Error: the database failed; the lease is as it was.
     """
     with _transaction(connection):
         found: Any = connection.execute(statements.SETTING, (_TURN,)).fetchone()

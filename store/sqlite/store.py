@@ -38,7 +38,7 @@ from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
 from .reading import open_alone, open_beside
-from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_turn
+from .removing import RETENTION, rehearse, remove, remove_values, setting, shrink, take_lease
 from .search import SLICE, SQLiteQuestions, catch_up
 from .writer import Writer
 
@@ -352,9 +352,9 @@ class SQLiteStore(QueryMixin):
             except DRIVER_ERRORS as error:
                 raise store_error(error, self.file) from error
 
-    async def take_turn(self, runner: str, now: datetime, until: datetime) -> datetime | None:
-        """Take, renew or give back the turn to scavenge; see `Scavenging.take_turn`."""
-        return await self._do(partial(take_turn, runner=runner, now=now, until=until))
+    async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
+        """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""
+        return await self._do(partial(take_lease, runner=runner, now=now, until=until))
 
     async def scavenged(self, conversation: str) -> dict[str, int]:
         """Return how many of a conversation's events were removed, by type."""

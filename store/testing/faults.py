@@ -147,7 +147,7 @@ class FaultContract(ContractBase):
             lambda: store.load_base("a"),
             store.retention,
             lambda: store.set_retention("window"),
-            lambda: store.take_turn("x", START, START),
+            lambda: store.take_lease("x", START, START),
             lambda: _collect_all(store),
             lambda: _collect_conversations(store),
             lambda: _digests(store),

@@ -232,13 +232,13 @@ class ScavengeContract(ContractBase):
     async def test_one_runner_has_the_turn(self, store: EventStore) -> None:
         """Another one is shown when it ends, and gets it then; a runner renews its own, and gives it back."""
         end, later = START + timedelta(seconds=10), START + timedelta(seconds=20)
-        assert await store.take_turn("one", START, end) is None
-        assert await store.take_turn("two", START, end) == end
-        assert await store.take_turn("one", START, later) is None
-        assert await store.take_turn("two", end, later) == later
-        assert await store.take_turn("two", later, later + timedelta(seconds=1)) is None
-        assert await store.take_turn("two", later, later) is None
-        assert await store.take_turn("one", later, later + timedelta(seconds=1)) is None
+        assert await store.take_lease("one", START, end) is None
+        assert await store.take_lease("two", START, end) == end
+        assert await store.take_lease("one", START, later) is None
+        assert await store.take_lease("two", end, later) == later
+        assert await store.take_lease("two", later, later + timedelta(seconds=1)) is None
+        assert await store.take_lease("two", later, later) is None
+        assert await store.take_lease("one", later, later + timedelta(seconds=1)) is None
 
     async def test_a_store_keeps_everything_unless_it_is_set_otherwise(self, store: EventStore) -> None:
         """The setting lasts, and removes nothing by itself."""

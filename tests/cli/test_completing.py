@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli import sessions
+from timeline.policy.library import designs
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def offered(db: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.skipif(which("bash") is None, reason="no bash here")
 def test_bash_completes_commands_options_conversations_policies_and_formats(
     run: Callable[..., Done], recording: Path, db: Path
 ) -> None:
@@ -44,11 +43,11 @@ def test_bash_completes_commands_options_conversations_policies_and_formats(
     assert offered(db, "show", "") == []  # no database yet
     assert not db.exists()
     run("import", recording)
-    assert offered(db, "re") == ["render", "reveal", "read"]
+    assert offered(db, "re") == ["render", "reveal", "retention", "read"]
     assert offered(db, "policies", "") == ["show"]
     assert {"--policy", "--explain", "--json"} <= set(offered(db, "render", "--"))
     assert offered(db, "show", "") == [sessions.SESSION]
-    assert offered(db, "render", sessions.SESSION, "--policy", "") == [*PRESETS]
+    assert offered(db, "render", sessions.SESSION, "--policy", "") == [*PRESETS, *designs()]
     assert offered(db, "render", sessions.SESSION, "--policy", "keep_") == [n for n in PRESETS if n.startswith("keep_")]
     assert offered(db, "lab", "--policy", "clin") == ["cline"]
     assert offered(db, "render", sessions.SESSION, "--wire", "openai_r") == ["openai_responses"]

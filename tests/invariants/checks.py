@@ -31,7 +31,7 @@ PREVIEWABLE: Final = {
     "note",
     "system.message",
     "plan.step",
-    "memo",
+    "app.memo",
 }
 """The types of blocks that are shown as a preview when they are too large: nothing that the model said itself."""
 FRAME: Final = 80

@@ -184,7 +184,7 @@ ANY_BLOCK: Final[SearchStrategy[Block]] = st.one_of(
     st.builds(
         Note, text=SHORT_TEXTS, path=st.sampled_from(["ar:turn_1.user.prompt", "tc:turn_1.a.result", "my notes"])
     ),
-    st.builds(CustomBlock, type=st.sampled_from(["plan.step", "memo"]), text=TEXTS, author=_AUTHORS, **_TURN),
+    st.builds(CustomBlock, type=st.sampled_from(["plan.step", "app.memo"]), text=TEXTS, author=_AUTHORS, **_TURN),
 )
 """Any block at all."""
 

@@ -18,7 +18,7 @@ from timeline.importers import read_recording
 from timeline.portable.recordings import import_recording
 from timeline.ports import Summary, SystemClock
 from timeline.retention import rehearse, scavenge
-from timeline.retention.scavenging import TURN
+from timeline.retention.scavenging import LEASE
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MARKER: Final = "Quetzalcoatlus"
 TOLERANCE: Final = 4096
-"""A page: the turn to scavenge is a row that the rehearsal does not have."""
+"""A page: the lease of scavenging is a row that the rehearsal does not have."""
 TURNS: Final = 30
 
 
@@ -44,10 +44,10 @@ class _Fixed:
 
 
 class _Later(SystemClock):
-    """A clock at which the turn of a runner that was killed just now is over."""
+    """A clock at which the lease of a runner that was killed just now is over."""
 
     def now(self) -> datetime:
-        return super().now() + 2 * TURN
+        return super().now() + 2 * LEASE
 
 
 async def _conversation(store: SQLiteStore, id_: str = "cards") -> Timeline:

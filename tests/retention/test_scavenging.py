@@ -307,13 +307,13 @@ async def test_a_second_runner_waits_for_the_turn_of_a_killed_one_and_no_longer(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a live one renews it, the second gives up."""
-    monkeypatch.setattr(scavenging, "TURN", timedelta(seconds=0.5))
+    monkeypatch.setattr(scavenging, "LEASE", timedelta(seconds=0.5))
     timeline = await worked(store)
     await timeline.set_retention("window")
     clock = _Ticking()
-    assert await store.take_turn("killed", clock.now(), clock.now() + timedelta(seconds=0.3)) is None
+    assert await store.take_lease("killed", clock.now(), clock.now() + timedelta(seconds=0.3)) is None
     assert (await scavenge(store, clock=clock)).events > 0
-    assert await store.take_turn("live", clock.now(), clock.now() + timedelta(days=1)) is None
+    assert await store.take_lease("live", clock.now(), clock.now() + timedelta(days=1)) is None
     with pytest.raises(ScavengeInProgress), anyio.fail_after(5):
         await scavenge(store, clock=clock)
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +38,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "values": lambda store: store.values([]),
     "digests": lambda store: _all(store.digests()),
     "search": lambda store: _all(store.search("word")),
+    "retention": lambda store: store.retention(),
+    "set_retention": lambda store: store.set_retention("window"),
+    "remove": lambda store: store.remove("a"),
+    "remove_values": lambda store: store.remove_values(),
+    "shrink": lambda store: store.shrink(),
+    "rehearse": lambda store: store.rehearse(["a"]),
+    "take_lease": lambda store: store.take_lease("runner", datetime.now(UTC), datetime.now(UTC)),
+    "scavenged": lambda store: store.scavenged("a"),
+    "load_base": lambda store: store.load_base("a"),
     "aclose": lambda store: store.aclose(),
 }
 """Every method of a store."""

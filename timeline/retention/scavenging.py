@@ -1,7 +1,7 @@
 """Remove what lies before the windows of conversations, in bounded steps, or rehearse it.
 
 Each step is one transaction of the store and leaves it readable; a run that ends early, however it ends, is gone on
-with by the next one. One runner at a time has the turn, which it renews while it works: two would do no harm, and do
+with by the next one. One runner at a time has the lease, which it renews while it works: two would do no harm, and do
 the same work twice.
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 STEP: Final = 500
 """Events of one step: some ten milliseconds in which no append of this process is written."""
-TURN: Final = timedelta(seconds=5)
-"""How long a turn lasts unless it is renewed; a runner that was killed keeps others out for so long."""
+LEASE: Final = timedelta(seconds=5)
+"""How long a lease lasts unless it is renewed; a runner that was killed keeps others out for so long."""
 _RENEWED_AFTER: Final = 1.5
 _PAUSE: Final = 0.1
 
@@ -155,7 +155,7 @@ async def scavenge(
         store: the store.
         conversations: ids of the conversations to look at; all unless given.
         budget: how much to do; a later run goes on.
-        clock: gives the time at which turns and leases end.
+        clock: gives the time at which leases end.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -176,7 +176,7 @@ async def scavenge(
     """
     run = _Run(store, budget or Budget(), clock or SystemClock())
     ids = await _ids(store, conversations)
-    async with run.turn():
+    async with run.lease():
         return await run.scavenge(ids)
 
 
@@ -207,10 +207,10 @@ class _Run:
     events: int = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn, for as long as that of a killed runner lasts, and give it back at the end."""
-        deadline = monotonic() + TURN.total_seconds() + 1
-        while (ends := await self._take_turn()) is not None:
+    async def lease(self) -> AsyncIterator[None]:
+        """Wait for the lease, for as long as that of a killed runner lasts, and give it back at the end."""
+        deadline = monotonic() + LEASE.total_seconds() + 1
+        while (ends := await self._take_lease()) is not None:
             if monotonic() > deadline:
                 raise ScavengeInProgress(instant_text(ends))
             await anyio.sleep(_PAUSE)
@@ -219,12 +219,12 @@ class _Run:
         finally:
             with anyio.CancelScope(shield=True):
                 now = self.clock.now()
-                await self.store.take_turn(self.runner, now, now)
+                await self.store.take_lease(self.runner, now, now)
 
-    async def _take_turn(self) -> datetime | None:
+    async def _take_lease(self) -> datetime | None:
         now = self.clock.now()
         self.renewed = monotonic()
-        return await self.store.take_turn(self.runner, now, now + TURN)
+        return await self.store.take_lease(self.runner, now, now + LEASE)
 
     async def scavenge(self, ids: Iterable[str]) -> ScavengeReport:
         """Remove events, then texts, then rewrite the file, as far as the budget goes."""
@@ -278,13 +278,13 @@ class _Run:
         return in_time and (self.budget.events is None or self.events < self.budget.events)
 
     async def _next_step(self) -> bool:
-        """Return whether another step may begin; the turn is renewed for it where that is due.
+        """Return whether another step may begin; the lease is renewed for it where that is due.
 
         Raises:
             ScavengeInProgress: another runner took over, since this one was too slow.
         """
         if not self._goes_on():
             return False
-        if monotonic() - self.renewed > _RENEWED_AFTER and (ends := await self._take_turn()) is not None:
+        if monotonic() - self.renewed > _RENEWED_AFTER and (ends := await self._take_lease()) is not None:
             raise ScavengeInProgress(instant_text(ends))
         return True

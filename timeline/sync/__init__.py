@@ -140,7 +140,7 @@ class Store(Twin):
     remove_values = blocking(EventStore.remove_values)
     shrink = blocking(EventStore.shrink)
     rehearse = blocking(EventStore.rehearse)
-    take_turn = blocking(EventStore.take_turn)
+    take_lease = blocking(EventStore.take_lease)
     scavenged = blocking(EventStore.scavenged)
     load_base = blocking(EventStore.load_base)
 
@@ -373,7 +373,8 @@ class Timeline(TimelineView):
     @like(AsyncTimeline.list_follower)
     def list_follower(self) -> ListFollower:
         """See `timeline.Timeline.list_follower`."""
-        return ListFollower(self._portal, self._inner.list_follower())
+        # Made in its loop: the thread that asks for it may run another one, to which it would belong.
+        return ListFollower(self._portal, self._portal.call(self._inner.list_follower))
 
     @like(AsyncTimeline.step_hook)
     def step_hook(self, wire: Any, **options: Any) -> StepHook:
