@@ -388,7 +388,7 @@ class MemoryStore(QueryMixin):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what removing would do, found out on a copy; see `Scavenging.rehearse`."""
         self._check_open()
-        twin = deepcopy(self, {id(self._home): self._home})
+        twin = deepcopy(self)
         removals = {id_: await twin.remove(id_, most=len(self._all) + 1) for id_ in conversations}
         values, value_size = await twin.remove_values() if conversations else (0, 0)
         before, after = await twin.shrink() or (self._size(), self._size())

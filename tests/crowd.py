@@ -44,9 +44,9 @@ class Member:
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
 
-    def end(self) -> str:
-        """Wait for its end; return what it complained of."""
-        return self.process.communicate(timeout=120)[1]
+    def end(self, seconds: float = 0) -> str:
+        """Wait for its end, which comes after so many seconds; return what it complained of."""
+        return self.process.communicate(timeout=seconds + 120)[1]
 
     def acknowledged(self) -> list[int]:
         """Return the last number of each task that was acknowledged."""
@@ -86,7 +86,7 @@ class Crowd:
         playing = [self.join() for _ in range(processes)]
         for member in playing:
             member.begin(seconds)
-        assert [member.end() for member in playing] == [""] * processes
+        assert [member.end(seconds) for member in playing] == [""] * processes
         return [member.total() for member in playing]
 
 

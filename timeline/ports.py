@@ -529,6 +529,10 @@ class Home:
         self._process = os.getpid()
         self._loop = _running_loop()
 
+    def __deepcopy__(self, memo: object) -> Home:
+        """A copy of the object belongs where the object does: an event loop has no copy."""
+        return self
+
     def check(self) -> None:
         """Check that the object is used where it belongs.
 

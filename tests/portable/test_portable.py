@@ -347,6 +347,20 @@ async def test_contexts_behind_a_redaction_are_verified() -> None:
     assert (report.ok, report.renders, report.unverifiable) == (True, 2, {"redacted": 1})
 
 
+async def test_a_redaction_of_what_is_not_there_yet_redacts_nothing() -> None:
+    """The fold passes over it, and a block that comes later leaves whole."""
+    store, other = MemoryStore(), MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=small_policy(), now=after(0))
+    await redact(store, timeline, 3)
+    timeline = await Timeline.open(store, "c")
+    await timeline.append(UserPrompt(text="kept"), now=after(1))
+    await timeline.render(now=after(2))
+    lines = await export(store)
+    assert any('"text":"kept"' in line for line in lines)
+    await take(other, lines)
+    assert (await verify(other, "c")).ok
+
+
 async def test_a_fork_and_its_parent_leave_without_what_either_redacts() -> None:
     """A block is erased where it stands, whichever of the conversations that are written said so."""
     store = MemoryStore()

@@ -85,7 +85,8 @@ class Erasures:
     async def _read(self, store: EventStore, conversation: str) -> None:
         found = self._redacted.setdefault(conversation, {})
         async for event in store.read(conversation, types=["block.redacted"]):
-            if isinstance(event.payload, BlockRedacted):
+            # A redaction of what is not there yet redacts nothing, in the fold as well.
+            if isinstance(event.payload, BlockRedacted) and event.payload.version < event.version:
                 found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
 
     def _lineage(self, conversation: str) -> list[tuple[str, int, int]]:
