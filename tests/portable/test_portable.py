@@ -353,7 +353,7 @@ async def test_a_redaction_of_what_is_not_there_yet_redacts_nothing() -> None:
     timeline = await Timeline.open(store, "c", policy=small_policy(), now=after(0))
     await redact(store, timeline, 3)
     timeline = await Timeline.open(store, "c")
-    await timeline.append(UserPrompt(text="kept"), now=after(1))
+    await timeline.append(prompt(text="kept"), now=after(1))
     await timeline.render(now=after(2))
     lines = await export(store)
     assert any('"text":"kept"' in line for line in lines)
