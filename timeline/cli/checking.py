@@ -83,8 +83,19 @@ def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
         write(f"{db} holds no conversation, so nothing is wrong with it.")
         return
     output.table(
-        ("", "events", "blocks", "compactions", "contexts", "conversation"),
-        [("ok" if r.ok else "BROKEN", r.events, r.blocks, r.compactions, r.renders, r.conversation) for r in reports],
+        ("", "events", "blocks", "compactions", "contexts", "not rebuilt", "conversation"),
+        [
+            (
+                "ok" if r.ok else "BROKEN",
+                r.events,
+                r.blocks,
+                r.compactions,
+                r.renders,
+                sum(r.unverifiable.values()) or "",
+                r.conversation,
+            )
+            for r in reports
+        ],
         colours=[typer.colors.GREEN if r.ok else typer.colors.RED for r in reports],
     )
     for report in reports:

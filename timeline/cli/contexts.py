@@ -19,7 +19,7 @@ from timeline.cli.options import known_wire
 from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import PolicyWish, opened, policy_in_words
 from timeline.databases import IsDatabase, read_text
-from timeline.log.stopwatch import with_duration
+from timeline.log.stopwatch import spelled
 from timeline.projection.explain import spaced
 from timeline.projection.explanation_table import account_lines, decision_in_words, explanation_lines
 
@@ -214,7 +214,7 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         }
         output.write_json(row)
         return
-    holds = with_duration(f"version {version}, the window holds {tokens:,} tokens", duration)
-    say(paint(conversation, bold=True) + f"  {holds}")
+    took = f"; it took {spelled(duration)}" if spelled(duration) else ""
+    say(paint(conversation, bold=True) + f"  version {version}, the window holds {tokens:,} tokens{took}")
     write(f"policy {policy_in_words(timeline, timeline.policy)}")
     _print_decisions(decisions)
