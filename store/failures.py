@@ -104,6 +104,15 @@ def turn_too_late(file: Path, seconds: float) -> StoreLocked:
     return StoreLocked(f"{file}: {_LOCKED[1]} (its turn did not come within {seconds:g} s).")
 
 
+def hard_linked(file: Path) -> StoreError:
+    """Return the error for a database with several names: SQLite keeps a log beside each of them."""
+    return StoreError(
+        f"{file}: the file has more than one name (hard links). A process that opens it by the other name has another "
+        "log, and both would damage it (https://sqlite.org/howtocorrupt.html). Nothing was read or written. Make a "
+        "copy instead of the link, or a symbolic link."
+    )
+
+
 def no_locks(file: Path, error: OSError) -> StoreError:
     """Return the error for a file system on which processes cannot take turns."""
     return StoreError(

@@ -238,8 +238,8 @@ class HistoryUnavailable(TimelineError, LookupError):
         there_are = f"{first_version} to {last_version}"
         super().__init__(
             f"Version {version} of conversation {conversation!r} was removed by `timeline scavenge`, and so was what "
-            f"is made of it. The versions {there_are} are there; look for earlier ones in a backup, or in an export "
-            "made before."
+            f"is made of it. This is possible for versions {there_are}; look for earlier ones in a backup, or in an "
+            "export made before."
             if scavenged
             else f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
             f"{there_are}. Name one of these."

@@ -282,7 +282,7 @@ class Timeline(TimelineView):
         """
         if retention is not None:
             checks.choice("retention", retention, RETENTIONS)
-        await self._keep(retention, (await self.retention()).legal_hold, moment(now, self._clock))
+        await self._keep(retention, (await self.retention()).legal_hold, given(now))
 
     async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
         """Put a legal hold on the conversation, or take it off: under one nothing is removed, whatever its retention.
@@ -296,9 +296,9 @@ class Timeline(TimelineView):
             StoreError: the store refused.
         """
         checks.choice("on", on, (True, False))
-        await self._keep((await self.retention()).own, on, moment(now, self._clock))
+        await self._keep((await self.retention()).own, on, given(now))
 
-    async def _keep(self, retention: Retention | None, legal_hold: bool, at: datetime) -> None:  # noqa: FBT001 - a field
+    async def _keep(self, retention: Retention | None, legal_hold: bool, at: datetime | None) -> None:  # noqa: FBT001 - a field
         if (await self.retention())[1:] != (retention, legal_hold):
             await self._log.commit([RetentionSet(retention=retention, legal_hold=legal_hold)], at=at)
 

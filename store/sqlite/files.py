@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
 
-from ..failures import DRIVER_ERRORS, read_only, store_error
+from ..failures import DRIVER_ERRORS, hard_linked, read_only, store_error
 from ..migrations import APPLICATION_ID, migrate, schema_version
 from .connection import Connection
 from .holding import Held
@@ -66,7 +66,7 @@ def exists(file: Path, *, readonly: bool) -> bool:
 
     Raises:
         NotAStore: the file is not a store.
-        StoreError: the path is a folder, or in a missing folder, or may not be read.
+        StoreError: the path is a folder, or in a missing folder, or may not be read, or the file has a second name.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old. Use a Python with SQLite 3.38 or later.")
@@ -74,6 +74,8 @@ def exists(file: Path, *, readonly: bool) -> bool:
         raise StoreError(f"{file} is a folder. Name a file in it, for example {file / 'agent.db'}.")
     if not file.parent.is_dir():
         raise StoreError(f"{file}: the folder {file.parent} does not exist. Make it first.")
+    if file.exists() and file.stat().st_nlink > 1:
+        raise hard_linked(file)
     found = file.exists() and file.stat().st_size > 0 and _holds_store(file)
     if readonly and not found:
         raise StoreError(f"{file}: there is no store to read. Check the path, or open it without readonly.")

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn
@@ -440,3 +441,27 @@ async def test_a_hundred_problems_are_counted_and_fifty_told() -> None:
     await put(store, BlocksHidden(reason="faulty", blocks=blocks))
     report = await timeline.verify()
     assert (report.recall, len(report.problems)) == (100, 50)
+
+
+async def test_a_log_that_grows_meanwhile_is_sound(tmp_path: Path) -> None:
+    """Another writer appends and compacts while the log is read: both folds are compared at one version."""
+    async with open_store(tmp_path / "agent.db") as store, open_store(tmp_path / "agent.db") as others:
+        timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
+        for _ in range(20):
+            await timeline.append(*turn(50))
+        done = False
+
+        async def write() -> None:
+            nonlocal done
+            for _ in range(60):
+                await timeline.append(*turn(50))
+                await timeline.render()
+            done = True
+
+        reports: list[VerifyReport] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write)
+            while not done:
+                reports.append(await verify(others, "c"))
+        assert len({report.events for report in reports}) > 1
+        assert [report.problems for report in reports if not report.ok] == []

@@ -244,6 +244,12 @@ async def test_every_kind_of_event_gets_the_time_of_its_append() -> None:
     await step(lambda: timeline.render(system="You help."))
     await step(lambda: timeline.inject("By the way", keep="pair"))
     await step(lambda: timeline.append_messages([{"role": "user", "content": "On."}]))
+    await step(lambda: timeline.set_retention("window"))
+    clock.at -= timedelta(hours=1)
+    await timeline.set_legal_hold(on=True)
+    *_, newest, hold = times_of(await log_of(store))
+    assert hold == newest
+    clock.at += timedelta(hours=1)
 
     async def overflow() -> None:
         with pytest.raises(BudgetImpossible):

@@ -148,9 +148,7 @@ class Policies(RuleBasedStateMachine):
         if handle.known == self.in_force:
             return
         handle.known = self.in_force
-        if handle.own:
-            handle.own = handle.policy != self.in_force
-        elif self.in_force is not None:
+        if not handle.own and self.in_force is not None:
             handle.policy = self.in_force
 
     def wrote(self, handle: Handle, before: int) -> None:

@@ -165,6 +165,23 @@ async def test_what_is_gone_says_so_with_what_is_left(store: MemoryStore) -> Non
     assert "cannot be read" in recall.text
 
 
+async def test_an_undo_that_is_refused_appends_nothing(store: MemoryStore) -> None:
+    """Not even the policy of a log that names none, which a decision records first."""
+    timeline = await Timeline.open(store, "cards", source="recorded")
+    for number in range(30):
+        await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " + "Say more. " * 40})
+    imported = await Timeline.open(store, "cards", policy=None, source="recorded")
+    await imported.compact()
+    await imported.set_retention("window")
+    await scavenge(store)
+    opened = await Timeline.open(store, "cards")
+    version = opened.version
+    with pytest.raises(HistoryUnavailable):
+        await opened.undo_compaction()
+    await opened.catch_up()
+    assert (opened.window.policy, opened.version) == (None, version)
+
+
 async def test_a_later_compaction_is_still_undone(store: MemoryStore) -> None:
     """What the scavenge left can be shown again, and what it removed cannot."""
     timeline = await worked(store)

@@ -57,6 +57,21 @@ async def test_a_path_that_can_hold_no_file_is_named_with_the_cure(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("readonly", [True, False])
+async def test_a_file_with_a_second_name_is_refused(tmp_path: Path, readonly: bool) -> None:  # noqa: FBT001
+    """Two processes that open it by different names have two logs for one database, and damage it."""
+    file, other = tmp_path / "agent.db", tmp_path / "other.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(1))
+        other.hardlink_to(file)
+        with pytest.raises(StoreError, match=r"more than one name.*symbolic link"):
+            await SQLiteStore.open(other, readonly=readonly)
+        other.unlink()
+        await store.append("a", events(1))
+    async with await SQLiteStore.open(file) as store:
+        assert await versions(store, "a") == [1, 2]
+
+
 async def test_reading_a_store_that_is_not_there_does_not_make_one(tmp_path: Path) -> None:
     """`readonly` opens what exists, and nothing else."""
     with pytest.raises(StoreError, match="there is no store to read"):

@@ -250,7 +250,8 @@ def compact(
 ) -> None:
     """Compact a conversation now, whatever its size.
 
-    The policy is the conversation's own; --policy uses another one for this command alone, and the log says so.
+    The policy is the conversation's own; --policy uses another one for this command alone, and
+    the log says so; a conversation without one, such as an import, takes it for its own.
     Without --summarize no model is called: the summary is extracted from the text.
     """
     from timeline.cli import contexts

@@ -108,9 +108,9 @@ class Conversation(ConversationView):
         known = self.window.policy
         if known == self._known_policy:
             return
-        if self.overrides:
-            self.overrides = known != self.policy.hash()
-        elif (policy := await policy_in_force(self.store, self.window)) is not None:
+        # A policy of its own stays, also if it was the conversation's for a while: what a handle works under must not
+        # depend on when it looked.
+        if not self.overrides and (policy := await policy_in_force(self.store, self.window)) is not None:
             self.compactor = self.equipment.compactor(policy)
         self._known_policy = known
 

@@ -288,10 +288,13 @@ class StoredLog:
             for tries_left in reversed(range(_TRIES)):
                 await self._follow()
                 versions = await choose()
+                last = self._fold.version
+                # Folded before anything is appended, since history that was scavenged refuses the undo.
+                fold = await fold_history(self._store, self._fold.conversation, until=last, without=versions)
                 if await self._settle(at):
                     continue  # the log is longer now
                 try:
-                    await self._revert(CompactionReverted(versions=tuple(versions), policy=policy), at)
+                    await self._revert(fold, CompactionReverted(versions=tuple(versions), policy=policy), at)
                 except VersionConflict:
                     if not tries_left:
                         raise
@@ -299,11 +302,10 @@ class StoredLog:
                     break
         return versions
 
-    async def _revert(self, reverted: CompactionReverted, given: datetime | None) -> None:
+    async def _revert(self, fold: Fold, reverted: CompactionReverted, given: datetime | None) -> None:
+        """Append an undo with the snapshot of the fold without the compactions: no reader has to read the whole log."""
         last, at = self._fold.version, self._time(given)
         event = NewEvent(id=event_id(at), at=at, payload=reverted)
-        # Folded before the append: the new snapshot goes along with it, so that no reader has to read the whole log.
-        fold = await fold_history(self._store, self._fold.conversation, until=last, without=reverted.versions)
         fold.apply(last + 1, at, reverted)
         await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
         self._replace_fold(fold)
