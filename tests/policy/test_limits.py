@@ -54,7 +54,7 @@ def written(folder: Path, name: str, context: int, models: str = '"gpt-4"') -> P
 def test_the_table_of_seed_001_is_in_it(model: str, context: int) -> None:
     """Literal, and `keep_last` takes it."""
     assert limits_of(model).context == context
-    assert policies.keep_last(model=model, safety_buffer=0).max_tokens == context
+    assert policies.keep_last(model=model).max_tokens == context
 
 
 @pytest.mark.shows("004-11", "004-23", "004-35", "004-39", "R-004-1")

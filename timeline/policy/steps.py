@@ -166,7 +166,9 @@ class ClearToolOutputs(Frozen):
 
 
 class CollapseStages(Frozen):
-    """Cover approved stages' messages, oldest stage first, with each one's decision (priority-chain design, P2, P4).
+    """Cover approved stages' messages, oldest stage first, with a line that names them (priority-chain design, P2, P4).
+
+    Their decisions are in the memory digest.
 
     Attributes:
         which: ``oldest``: all but the newest stages; ``recent``: the newest stages, too.
@@ -218,6 +220,11 @@ class SummaryForm(Frozen):
     def plain(self) -> bool:
         """Whether the summary is a single text under the user's role."""
         return self.role == "user" and not self.question and not self.answer
+
+    @property
+    def unlabelled(self) -> SummaryForm:
+        """This form without its heading: for a text that says itself what it is, and is no summary of what was said."""
+        return self.model_copy(update={"heading": ""})
 
 
 BLOCK_FORM: Final = SummaryForm()
