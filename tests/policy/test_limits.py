@@ -145,7 +145,7 @@ def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     limits = limits_of("gpt-5")
     assert (limits.context, limits.max_input) == (400_000, 272_000)
     assert policies.cut_point(model="gpt-5").max_tokens == 272_000
-    assert policies.keep_last(model="gpt-5").max_tokens == 276_000
+    assert policies.keep_last(model="gpt-5", output_reserve=4_000).max_tokens == 276_000
     assert policies.prune_then_summarize(model="gpt-5").max_tokens == 400_000
 
 

@@ -130,6 +130,7 @@ KEPT_WORDS: Final = (
     *("stop", "berhenti", "batal", "cancel", "yes", "no", "tidak", "undo", "ulang"),
     *("y", "n", "nope", "not", "never", "don't", "dont", "wait", "abort", "skip", "none", "neither"),
     *("jangan", "belum", "bukan", "tunggu", "lewati"),
+    *("revert", "hapus", "kembali"),
 )
 """Commands, agreement and refusal, in English and Indonesian."""
 
@@ -141,7 +142,7 @@ class StripChitchat(Frozen):
         most_length: longer messages are never chitchat, in characters as written.
         below_length: trimmed messages of fewer characters may be.
         kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
-            is one with a number, or one that follows on a question of the assistant.
+            is one with a number, or one that follows on what the assistant asked.
     """
 
     kind: Literal["strip_chitchat"] = "strip_chitchat"
