@@ -1,4 +1,4 @@
-"""A rewind behind collapsed stages (seed 000): what is superseded is in no part of the request, whoever collapsed it."""
+"""A rewind behind collapsed stages (seed 000): what is superseded is in no part of the request."""
 
 from __future__ import annotations
 

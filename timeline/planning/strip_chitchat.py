@@ -29,8 +29,8 @@ _WORD: Final = re.compile(rf"\w+(?:{_STRAIGHT}\w+)*")
 # Behind a comma "which" only goes on with what was said.
 _CHOOSING: Final = re.compile(
     r"\b(?:"
-    r"choose|pick|select|(?<!, )which|prefer|decide|specify|let me know|tell me|let us know|tell us|reply with|answer with"
-    r"|your (?:choice|pick|call|preference)|up to you|waiting for your"
+    r"choose|pick|select|(?<!, )which|prefer|decide|specify|let (?:me|us) know|tell (?:me|us)"
+    r"|(?:reply|answer) with|your (?:choice|pick|call|preference)|up to you|waiting for your"
     r"|pilih(?:lah|an)?|tentukan|sebutkan|beri tahu|beritahu|kabari|mau (?:yang )?(?:mana|apa)|yang mana|lebih suka"
     r"|tolong jawab|jawab dengan|apakah"
     r")\b",
