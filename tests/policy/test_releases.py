@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 
 from timeline import policies
+from timeline.planning.account import FixedPart, account_of
+from timeline.policy.model import OverThreshold, Policy
 from timeline.policy.library import designs
 from timeline.policy.presets import PRESETS
 
@@ -43,3 +45,13 @@ def test_a_preset_with_other_figures_has_another_release(name: str) -> None:
     made = policies.by_name(name)
     assert (made.origin.preset, made.origin.name) == (name, name)
     assert (made.origin.release, made.hash()[:12]) == RELEASES[name]
+
+
+def test_a_stored_keep_last_whose_limit_held_its_reserves_back_keeps_its_hash_and_its_line() -> None:
+    """Logs name policies by their hash: a figure that was added to the trigger is no part of an earlier text."""
+    earlier = policies.keep_last(output_reserve=4_000, safety_buffer=5_000, trigger=OverThreshold())
+    assert earlier.hash()[:12] == "abb3b864472a"
+    assert Policy.parse(earlier.canonical()) == earlier
+    fixed = FixedPart(reserved=9_000)
+    assert account_of((), fixed, earlier).trigger == 93_599 + 9_000
+    assert account_of((), FixedPart(), policies.keep_last()).trigger == 93_599

@@ -74,7 +74,7 @@ class OverThreshold(Frozen):
 
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
-        return min(limit, self.threshold(limit, held.reserved) - 1 + held.tools + held.reserved)
+        return max(0, min(limit, self.threshold(limit, held.reserved) - 1 + held.tools + held.reserved))
 
 
 class OverUtilization(Frozen):
