@@ -8,8 +8,8 @@ import pytest
 
 from timeline import policies
 from timeline.planning.account import FixedPart, account_of
-from timeline.policy.model import OverThreshold, Policy
 from timeline.policy.library import designs
+from timeline.policy.model import OverThreshold, Policy
 from timeline.policy.presets import PRESETS
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
