@@ -22,6 +22,7 @@ from timeline.engine.renderer import Renderer
 from timeline.events import BlockAppended, CompactionCompleted, ConversationOpened, Covers, SummaryParts, WrittenBy
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
+from timeline.planning.drop_oldest import NOTICE_BEGINNING
 from timeline.planning.summary_block import form_meta
 from timeline.planning.summary_requests import SESSION_SUMMARY
 from timeline.policy.model import Policy
@@ -108,6 +109,7 @@ def _headings(form: SummaryForm) -> Iterator[re.Pattern[str]]:
     yield re.compile(re.escape(form.heading).replace(re.escape("{round}"), r"(?P<round>\d+)"))
     if "Session Summary" in form.heading:
         yield SESSION_SUMMARY
+    yield re.compile(rf"(?={re.escape(NOTICE_BEGINNING)}\d)")  # a notice of dropped messages, which has no heading
 
 
 @cache

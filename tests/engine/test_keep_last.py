@@ -9,7 +9,7 @@ import pytest
 from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
-from tests.scenes import Scribe, answer, call, exchange, opened, payloads_of, prompt, result, turn
+from tests.scenes import Mute, Scribe, answer, call, exchange, opened, payloads_of, prompt, result, turn
 from timeline import Timeline, compact_messages, open_store, policies
 from timeline.blocks import (
     AssistantCompletion,
@@ -133,6 +133,47 @@ async def test_it_is_due_from_93600_tokens_on(more: int, *, due: bool) -> None:
     assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])
     if not due:
         assert context.account.fixed.system + context.account.messages == 93_599
+
+
+@pytest.mark.shows("001-9", "001-12", "R-001-7")
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        ("gpt-4o", 93_600),
+        ("gpt-4-turbo", 93_600),
+        ("gpt-4", 0),  # its reserves are larger than its window: ten messages are sent, of more the oldest give way
+        ("claude-3-5-sonnet-20240620", 151_200),
+        ("claude-3-haiku-20240307", 151_200),
+        ("mystery", 93_600),
+    ],
+)
+async def test_each_model_of_the_table_has_a_line_of_its_own(model: str, line: int) -> None:
+    """Ten messages come back as they are whatever they take of the window; of fourteen four are compacted."""
+    policy = policies.keep_last(model=model)
+    few = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    window = policy.max_tokens
+    await few.append(*talk(10, 4 * (window // 10 - 10)))
+    context = await few.render(system=SYSTEM)
+    assert (len(few.window.items), context.account.sent) == (10, 5 + 10 * (window // 10 - 8))
+    many = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    below, above = max(0, line - 5 - 14 * 2 - 1) // 14, max(500, line // 14)
+    if line:
+        await many.append(*talk(14, 4 * below))
+        assert (await many.render(system=SYSTEM)).decisions == ()
+        many = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await many.append(*talk(14, 4 * above))
+    context = await many.render(system=SYSTEM)
+    assert [(taken.kind, taken.facts["messages"]) for taken in context.decisions] == [("compacted", 4)]
+    assert len(context.neutral.entries) == 1 + 10
+
+
+async def test_what_fits_the_window_is_sent_without_a_model_too() -> None:
+    """Ten messages of 12,000 tokens are never compacted, and leave 7,980 of 128,000 for the answer."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Mute())
+    hook = timeline.step_hook("openai_chat")
+    messages = [{"role": "assistant" if n % 2 else "user", "content": f"{n}" + "m" * 47_999} for n in range(10)]
+    assert len((await hook.prepare_step(messages=messages))["messages"]) == 10
+    assert (await timeline.render()).account.sent == 120_020
 
 
 @pytest.mark.shows("001-12", "001-51", "R-001-6", "R-001-10")

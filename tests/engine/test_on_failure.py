@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.ports import SummaryRequest
 
 UNCHANGED = policies.keep_last(max_tokens=20_000)
-"""Due at 8,800 tokens of messages."""
+"""Due at 7,200 tokens of messages."""
 TRUNCATE = policies.keep_ratio(max_tokens=20_000, output_reserve=2_000)
 NEXT_STEP = policies.priority_chain(max_tokens=10_000)
 FALLBACK = policies.prune_then_summarize(counter="chars4")
@@ -110,11 +110,16 @@ async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
     assert "slow: TimeoutError" in decision.reason
 
 
-async def test_above_the_limit_a_failure_is_a_typed_overflow() -> None:
-    """Unchanged messages that do not fit are refused with their figures."""
-    timeline = await due(UNCHANGED, Mute(), talk(40, 480))
+@pytest.mark.shows("001-48", "001-53", "001-54", "R-001-22", "003-30", "R-003-10")
+@pytest.mark.parametrize("policy", [UNCHANGED, policies.keep_ratio(max_tokens=20_000, on_failure="unchanged")])
+async def test_above_the_limit_a_failure_is_a_typed_overflow(policy: Policy) -> None:
+    """Unchanged messages that do not fit are refused with their figures, by the step hook as well."""
+    timeline = await due(policy, Mute(), talk(50, 480))
     with pytest.raises(ContextOverflow):
         await timeline.render()
+    messages = [{"role": "user", "content": "go on"}]
+    with pytest.raises(ContextOverflow):
+        await timeline.step_hook("openai_chat").prepare_step(messages=messages)
 
 
 # Truncate (seed 003)

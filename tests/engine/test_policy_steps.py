@@ -123,9 +123,7 @@ async def test_where_no_summary_could_be_written_the_next_step_goes_on() -> None
     assert completed.written_by.summarizer == "notice"
     assert len(context.neutral.entries) == 1 + 50
     notice = context.neutral.entries[0].text
-    assert notice.startswith(
-        "[RINGKASAN DISKUSI SEBELUMNYA]\n[Context truncated. Earlier conversation contained 30 messages"
-    )
+    assert notice.startswith("[Context truncated. Earlier conversation contained 30 messages")
 
 
 @pytest.mark.shows("000-38")

@@ -209,7 +209,7 @@ async def test_a_conversation_without_stages_passes_over_the_steps_about_them() 
     [(1, ["Gagasan"]), (10_000, ["Gagasan", "Topik"]), (20_000, ["Gagasan", "Topik", "Outline"])],
 )
 async def test_stages_are_collapsed_oldest_first_until_it_is_enough(over: int, collapsed: list[str]) -> None:
-    """One at a time, estimated after each; its messages give way to its entry of 200 characters, the others stay."""
+    """One at a time, estimated after each; its messages give way to its entry in the digest, the others stay."""
     timeline = await talking(policies.priority_chain(stage_data=None))
     names = ("Gagasan", "Topik", "Outline", "Abstrak", "Literatur", "Metodologi")
     for name in names:
@@ -219,7 +219,9 @@ async def test_stages_are_collapsed_oldest_first_until_it_is_enough(over: int, c
     await timeline.append(*messages_of(48, 1_000), prompt(108_800 - before - 48_000 + over))
     context = await timeline.render()
     [summary] = context.window.summaries
-    assert summary.block.text == "\n".join([LABEL, *[f"- {name}: {name[0] * 200}" for name in collapsed]])
+    assert summary.block.text.startswith(f"[Approved stages, whose messages are out of view: {'; '.join(collapsed)}. ")
+    entries = [f"- {name}: {name[0] * 200}" for name in names]
+    assert context.neutral.ephemeral[0].text.splitlines()[1:] == entries
     assert taken(context) == ["stage_digest"]
     assert len(said(context)) == 10 * (6 - len(collapsed)) + 49
     assert context.account.total <= 108_800

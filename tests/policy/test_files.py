@@ -85,7 +85,7 @@ def test_a_file_names_a_preset_and_what_is_different(tmp_path: Path) -> None:
         messages=20,
         max_tokens=64_000,
         form=policies.keep_last().form.model_copy(update={"heading": "So far"}),
-        trigger=OverThreshold(share=0.7),
+        trigger=OverThreshold(share=0.7, output_reserve=4_000, safety_buffer=5_000),
     )
     assert policies.load(str(file), max_tokens=9_000) == policy.model_copy(update={"max_tokens": 9_000})
 

@@ -54,7 +54,7 @@ def written(folder: Path, name: str, context: int, models: str = '"gpt-4"') -> P
 def test_the_table_of_seed_001_is_in_it(model: str, context: int) -> None:
     """Literal, and `keep_last` takes it."""
     assert limits_of(model).context == context
-    assert policies.keep_last(model=model, safety_buffer=0).max_tokens == context
+    assert policies.keep_last(model=model).max_tokens == context
 
 
 @pytest.mark.shows("004-11", "004-23", "004-35", "004-39", "R-004-1")
@@ -145,7 +145,7 @@ def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     limits = limits_of("gpt-5")
     assert (limits.context, limits.max_input) == (400_000, 272_000)
     assert policies.cut_point(model="gpt-5").max_tokens == 272_000
-    assert policies.keep_last(model="gpt-5").max_tokens == 276_000
+    assert policies.keep_last(model="gpt-5", output_reserve=4_000).max_tokens == 276_000
     assert policies.prune_then_summarize(model="gpt-5").max_tokens == 400_000
 
 

@@ -93,8 +93,8 @@ def test_priority_chain_starts_strictly_above_85_percent() -> None:
 def test_keep_last_has_the_figures_of_seed_001() -> None:
     """128,000 tokens with three reserves, 80 %, ten messages, summaries of at most 1,000 tokens by the assistant."""
     policy = policies.keep_last()
-    assert (policy.max_tokens, policy.output_reserve, policy.safety_buffer) == (128_000, 4_000, 5_000)
-    assert policy.trigger == OverThreshold(share=0.8, system_reserve=2_000)
+    assert (policy.max_tokens, policy.output_reserve, policy.safety_buffer) == (128_000, 0, 0)
+    assert policy.trigger == OverThreshold(share=0.8, system_reserve=2_000, output_reserve=4_000, safety_buffer=5_000)
     assert (policy.counter, policy.message_tokens, policy.summary_tokens) == ("chars4", 2, 1_000)
     assert summarize(policy).cut == KeepLast(messages=10)
     assert summarize(policy).prompt == "sections"
@@ -107,7 +107,7 @@ def test_keep_last_is_due_at_93600() -> None:
     """The seed's own example: floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80), compared with ``>=``."""
     policy = policies.keep_last()
     assert isinstance(policy.trigger, OverThreshold)
-    assert policy.trigger.threshold(policy.max_tokens, policy.output_reserve + policy.safety_buffer) == 93_600
+    assert policy.trigger.threshold(policy.max_tokens) == 93_600
     assert not due(policy, 93_599)
     assert due(policy, 93_600)
 
@@ -115,8 +115,15 @@ def test_keep_last_is_due_at_93600() -> None:
 def test_keep_last_counts_the_system_prompt_among_the_messages_and_the_tools_in_the_reserve() -> None:
     """The seed's first message is the system prompt; for the tools it keeps 2,000 tokens free."""
     policy = policies.keep_last()
-    assert due(policy, 92_600, FixedPart(system=1_000, tools=1_900, reserved=9_000))
-    assert not due(policy, 92_599, FixedPart(system=1_000, tools=1_900, reserved=9_000))
+    assert due(policy, 92_600, FixedPart(system=1_000, tools=1_900))
+    assert not due(policy, 92_599, FixedPart(system=1_000, tools=1_900))
+
+
+def test_what_a_policy_keeps_free_is_no_second_reserve_under_keep_last() -> None:
+    """An answer of 4,000 tokens that the limit holds back is in the design's 9,000 already."""
+    policy = policies.keep_last(output_reserve=4_000)
+    assert due(policy, 93_600, FixedPart(reserved=4_000))
+    assert not due(policy, 93_599, FixedPart(reserved=4_000))
 
 
 @pytest.mark.shows("001-3", "R-001-3")

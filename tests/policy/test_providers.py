@@ -107,7 +107,7 @@ def test_a_row_gives_its_share_to_the_trigger_that_a_policy_has() -> None:
         for preset in (policies.keep_last, policies.keep_ratio, policies.prune_then_summarize, policies.none)
     }
     assert taken == {
-        "keep_last": OverThreshold(share=0.6),
+        "keep_last": OverThreshold(share=0.6, output_reserve=4_000, safety_buffer=5_000),
         "keep_ratio": OverUtilization(share=0.6),
         "prune_then_summarize": OverShare(share=0.6),
         "none": Never(),

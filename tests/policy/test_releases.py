@@ -7,7 +7,9 @@ from typing import Final
 import pytest
 
 from timeline import policies
+from timeline.planning.account import FixedPart, account_of
 from timeline.policy.library import designs
+from timeline.policy.model import OverThreshold, Policy
 from timeline.policy.presets import PRESETS
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
@@ -15,14 +17,14 @@ RELEASES: Final[dict[str, tuple[int, str]]] = {
     "cut_point": (1, "7bfa05da9d06"),
     "economical": (1, "fdb40a6a56cf"),
     "gentle": (1, "99190a05d9f1"),
-    "keep_last": (1, "abb3b864472a"),
+    "keep_last": (1, "cedbeba83e29"),
     "keep_ratio": (1, "32f4b3ccdb3a"),
     "none": (1, "f484bda7978e"),
-    "priority_chain": (1, "7eb4c776120a"),
+    "priority_chain": (1, "7a906ed302d7"),
     "prune_then_summarize": (1, "18c8547c1ca3"),
     "anthropic-compact": (1, "12859a254950"),
     "claude-code": (1, "c29b1b3bc44b"),
-    "clear-tool-uses": (1, "e7948cc1ef1b"),
+    "clear-tool-uses": (1, "8c2894dc3dc7"),
     "cline": (1, "b01c13f684f0"),
     "crush": (1, "0107d9b76cc9"),
     "deepagents": (1, "fc9ff20dc0c7"),
@@ -43,3 +45,13 @@ def test_a_preset_with_other_figures_has_another_release(name: str) -> None:
     made = policies.by_name(name)
     assert (made.origin.preset, made.origin.name) == (name, name)
     assert (made.origin.release, made.hash()[:12]) == RELEASES[name]
+
+
+def test_a_stored_keep_last_whose_limit_held_its_reserves_back_keeps_its_hash_and_its_line() -> None:
+    """Logs name policies by their hash: a figure that was added to the trigger is no part of an earlier text."""
+    earlier = policies.keep_last(output_reserve=4_000, safety_buffer=5_000, trigger=OverThreshold())
+    assert earlier.hash()[:12] == "abb3b864472a"
+    assert Policy.parse(earlier.canonical()) == earlier
+    fixed = FixedPart(reserved=9_000)
+    assert account_of((), fixed, earlier).trigger == 93_599 + 9_000
+    assert account_of((), FixedPart(), policies.keep_last()).trigger == 93_599

@@ -13,7 +13,7 @@ from timeline.engine.compactor import Pressure
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
-from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, scaled
+from timeline.planning.account import NO_TAIL, AccountCache, account_of, fixed_part, no_room_from, scaled
 from timeline.planning.tail import tail_of
 from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector
@@ -74,7 +74,7 @@ class Renderer:
         tail = tail_of(log.fold.window, policy, ephemeral)
         fixed = self.fixed(compactor, system=system, tools=tools, tail=tail)
         empty = account_of((), fixed, policy)
-        if policy.automatic and empty.total >= empty.trigger:
+        if policy.automatic and empty.total >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
         decisions = await take_due_decisions(Pressure(compactor, log, fixed, now, at), self.accounts)
         if decisions and policy.stage_data is not None:  # the tail is shorter once stages were collapsed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, message_role
-from timeline.policy.model import Reserved
+from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -376,6 +376,15 @@ def limits_of_policy(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
     trigger = policy.trigger.line(policy.max_tokens, held)
     target = trigger if policy.stop_at == "trigger" else min(int(policy.target * policy.max_tokens), trigger)
     return policy.max_tokens, trigger, target
+
+
+def no_room_from(policy: Policy, account: Account) -> int:
+    """Return the total from which on a fixed part leaves no room for messages.
+
+    That is the trigger, since each render would compact. Only the keep-last design's condition may hold for the fixed
+    part already, as with a window smaller than its reserves: there it is the limit.
+    """
+    return account.limit if isinstance(policy.trigger, OverThreshold) else account.trigger
 
 
 def keep_recent(cut: CutPoint, account: Account) -> int:

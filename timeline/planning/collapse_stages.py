@@ -1,9 +1,12 @@
-"""Plan a `collapse_stages` step: replace the messages of approved stages by the stages' decisions.
+"""Plan a `collapse_stages` step: replace the messages of approved stages by a line that names them.
 
 The rule is that of the priority-chain design [priority_chain], P2 and P4. A compaction covers one run of adjacent
 stages. Where other messages or an earlier summary lie between two stages, the second begins another run and another
 compaction: so no message is covered without a decision that replaces it, and the earlier summary, with the cached
 prefix up to it, stays as it is.
+
+The summary names the stages and no more. Their decisions are in the memory digest, which is in every context: a rewind
+supersedes a decision there, while a summary keeps its text, and the cached prefix with it, for good.
 
 This module also writes the two texts about approved stages that are in the uncached tail of a context. The memory
 digest lists their decisions. Stage data shows the newest stages in detail and the others in short, and all in short
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
 
 COLLAPSED_BY: Final = "stage_digest"
 """Name of the author of collapsed stages' summaries, as recorded in `WrittenBy`."""
+_COLLAPSED: Final = (
+    "[Approved stages, whose messages are out of view: {}. What they decided is in the memory digest, as far as it "
+    "still holds.]"
+)
+"""The text of collapsed stages; it stays true when a stage is rewound, and when no decision is left."""
 
 
 def approvals(stages: Iterable[Stage]) -> list[StageApproved]:
@@ -94,7 +102,7 @@ class _Run:
         ranges, taken = self.ranges, self.stages[:number]
         start, end = _span(ranges.items, taken[0].first, taken[-1].last, self.legal)
         prompts = (self.prompt,) if start <= self.prompt < end else ()
-        parts = SummaryParts(history="\n".join(_entry(each) for each in taken))
+        parts = SummaryParts(history=_COLLAPSED.format("; ".join(_name(each) for each in taken)))
         cut = ranges.stretch(start, end, prompts=prompts)
         return ranges.plan(cut, ranges.preview_carried(cut), written=parts, written_by=COLLAPSED_BY)
 
@@ -143,7 +151,12 @@ class _Collapse:
 
 def _entry(approval: StageApproved) -> str:
     """Return the line of one stage."""
-    return " ".join(f"- {approval.label or approval.stage}: {approval.decision}".split())
+    return f"- {_name(approval)}: {' '.join(approval.decision.split())}"
+
+
+def _name(approval: StageApproved) -> str:
+    """Return the name of a stage as it is shown, on one line."""
+    return " ".join((approval.label or approval.stage).split())
 
 
 def _is_said(item: Item) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from timeline.policy.steps import DropOldest
     from timeline.ports import TokenCounter
 
+NOTICE_BEGINNING: Final = "[Context truncated. Earlier conversation contained "
+"""How a notice begins; by this a list of messages knows one that has no heading."""
 NOTICE_BY: Final = "notice"
 """Name of a notice's author, as recorded in `WrittenBy`."""
 _TOPIC: Final = 60
@@ -48,7 +50,7 @@ def truncation_notice(covered: Sequence[Item], most_tokens: int, counter: TokenC
     number = len(messages(covered))
     topics = [cut_to(" ".join(item.block.text.split()), _TOPIC) for item in covered if type(item.block) is UserPrompt]
     about = "; ".join(topic for topic in topics[-_MOST_TOPICS:] if topic) or "the work of an earlier prompt"
-    head, tail = f"[Context truncated. Earlier conversation contained {number} messages about: ", "]"
+    head, tail = f"{NOTICE_BEGINNING}{number} messages about: ", "]"
     room = most_tokens - counter.count(head + tail)
     return SummaryParts(history=head + counter.truncate(about, max(0, room)) + tail)
 

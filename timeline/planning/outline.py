@@ -100,7 +100,7 @@ def outline(policy: Policy) -> Outline:
 
 _WHEN: Final = {
     "over_share": "above {share:.0%} of the limit",
-    "over_threshold": "from {share:.0%} of the limit less {system_reserve:,} and the reserves",
+    "over_threshold": "from {share:.0%} of the limit less {system_reserve:,}, {output_reserve:,} and {safety_buffer:,}",
     "over_utilization": "above {share:.0%} of the room for messages",
     "overdrawn": "when nothing is available",
     "never": "never",

@@ -293,8 +293,8 @@ class Ranges:
         )
 
     def _size_of(self, written: SummaryParts, caps: Caps) -> Caps:
-        """Return the size of a summary that is already written."""
-        form = self.policy.form
+        """Return the size of a summary that planning writes itself."""
+        form = self.policy.form.unlabelled
         around = sum(self._count(text) for text in (form.heading, form.question, form.answer) if text)
         return Caps(self._count(written.history), self._count(written.turn_prefix), caps.digest, around)
 

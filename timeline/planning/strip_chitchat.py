@@ -1,8 +1,8 @@
 """Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain].
 
 A message that stays needlessly costs a few tokens; an answer that goes costs the conversation its point. So everything
-that may be an answer stays: what follows a question of the assistant, and what follows directly on a summary, which may
-have covered the question.
+that may be an answer stays: what follows a question of the assistant, with or without a question mark, and what follows
+directly on a summary, which may have covered the question.
 """
 
 from __future__ import annotations
@@ -26,6 +26,29 @@ _EXCLAIMING: Final = re.compile("[!\N{FULLWIDTH EXCLAMATION MARK}]")
 _STRAIGHT: Final = "'"
 _CURLY: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
 _WORD: Final = re.compile(rf"\w+(?:{_STRAIGHT}\w+)*")
+# Behind a comma "which" only goes on with what was said.
+_CHOOSING: Final = re.compile(
+    r"\b(?:"
+    r"choose|pick|select|(?<!, )which|prefer|decide|specify|let (?:me|us) know|tell (?:me|us)"
+    r"|(?:reply|answer) with|your (?:choice|pick|call|preference)|up to you|waiting for your"
+    r"|pilih(?:lah|an)?|tentukan|sebutkan|beri tahu|beritahu|kabari|mau (?:yang )?(?:mana|apa)|yang mana|lebih suka"
+    r"|tolong jawab|jawab dengan|apakah"
+    r")\b",
+    re.IGNORECASE,
+)
+"""Words that ask for a choice or an answer without a question mark, in English and Indonesian."""
+_NUMBERS: Final = frozenset(
+    [
+        *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "both", "half"),
+        *("first", "second", "third", "pertama", "kedua", "ketiga", "keduanya", "setengah"),
+        *("dua", "tiga", "empat", "lima", "enam", "tujuh", "delapan", "sembilan", "sepuluh", "sebelas"),
+    ]
+)
+"""Numbers in words, in English and Indonesian. ``one`` and ``satu`` count alone only: "nice one" is no number."""
+_ONE: Final = frozenset({"one", "satu", "zero", "nol"})
+_OPEN: Final = (":", "\N{FULLWIDTH COLON}")
+"""How a last line ends that leaves the rest to the user."""
+_MARKUP: Final = " \t*_"
 _QUOTED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\bhttps?://\S+", re.DOTALL)
 """Code and links, where a question mark asks nothing."""
 
@@ -61,6 +84,9 @@ def is_chitchat(text: str, step: StripChitchat) -> bool:
     if _ASKING.search(trimmed) or _EXCLAIMING.search(trimmed) or any(sign.isdigit() for sign in trimmed):
         return False
     said = _words(trimmed)
+    numbers = said.split()
+    if not _NUMBERS.isdisjoint(numbers) or (len(numbers) == 1 and numbers[0] in _ONE):
+        return False
     return not any(_words(kept.lower()) in said for kept in step.kept_words)
 
 
@@ -82,7 +108,18 @@ def _answers(window: Window) -> set[int]:
         if item.is_summary:
             asked = True
         elif type(item.block) is AssistantCompletion and item.block.text.strip():
-            asked = _ASKING.search(_QUOTED.sub("", item.block.text)) is not None
+            asked = _asks(item.block.text)
         elif asked and type(item.block) is UserPrompt:
             answers.add(item.version)
     return answers
+
+
+def _asks(text: str) -> bool:
+    """Return whether the assistant asks something: a question, words of choosing, or a last line that is left open.
+
+    Words that only mention a choice count as well: what stays needlessly costs a few tokens.
+    """
+    said = _QUOTED.sub("", text)
+    if _ASKING.search(said) or _CHOOSING.search(said):
+        return True
+    return said.rstrip().rstrip(_MARKUP).endswith(_OPEN)

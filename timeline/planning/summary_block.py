@@ -70,7 +70,8 @@ def compaction_event(
     if none_due and summary_due(plan.covered):
         raise ValueError("nobody wrote a summary of what the plan covers")
     number = number or window.rounds + 1
-    digest, form = build_digest(plan.covered), formed(policy.form, number)
+    own_form = policy.form if plan.written is None else policy.form.unlabelled
+    digest, form = build_digest(plan.covered), formed(own_form, number)
     text = _compose(window, plan, parts, digest, form, counter)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     path = free_summary_path(plan.turn_id, taken_paths)

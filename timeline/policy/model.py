@@ -52,19 +52,29 @@ class OverThreshold(Frozen):
 
     The design reserves room for system prompt and tools and counts the system prompt among the messages as well; its
     figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with ``>=``.
+
+    Attributes:
+        share: of what the reserves leave of the limit.
+        system_reserve: room for system prompt and tools.
+        output_reserve, safety_buffer: room for the answer, and for the counter's error. They make a compaction due
+            earlier and refuse no request, unlike the policy's fields of the same names, which the limit holds back from
+            each request. What the policy keeps free is counted once: the larger of both sums.
     """
 
     kind: Literal["over_threshold"] = "over_threshold"
     share: float = Field(default=0.8, gt=0, le=1)
     system_reserve: int = Field(default=2_000, ge=0)
+    output_reserve: int = Field(default=0, ge=0)
+    safety_buffer: int = Field(default=0, ge=0)
 
-    def threshold(self, limit: int, reserved: int) -> int:
+    def threshold(self, limit: int, reserved: int = 0) -> int:
         """Return the design's figure: messages of this many tokens are due."""
-        return max(0, _share(self.share, limit - self.system_reserve - reserved))
+        kept_free = max(reserved, self.output_reserve + self.safety_buffer)
+        return max(0, _share(self.share, limit - self.system_reserve - kept_free))
 
     def line(self, limit: int, held: Reserved) -> int:
         """Return the largest total that is not due."""
-        return min(limit, self.threshold(limit, held.reserved) - 1 + held.tools + held.reserved)
+        return max(0, min(limit, self.threshold(limit, held.reserved) - 1 + held.tools + held.reserved))
 
 
 class OverUtilization(Frozen):
@@ -299,6 +309,9 @@ class Policy(Frozen):
         for step in fields["steps"]:
             if "temperature" in step and step["temperature"] is None:
                 del step["temperature"]
+        for name in ("output_reserve", "safety_buffer"):
+            if fields["trigger"].get(name) == 0:
+                del fields["trigger"][name]
         return canonical_json(
             {(_STORED_COLD if key == "compact_when_cold" else key): value for key, value in fields.items()}
         )

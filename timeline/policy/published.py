@@ -110,7 +110,9 @@ def priority_chain(
 def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Policy:
     """From 93,600 tokens of 128,000 on summarise all but the newest ten messages, in fixed sections.
 
-    The keep-last design (001). Without a system prompt the first message stays in its place.
+    The keep-last design (001). Without a system prompt the first message stays in its place. Its reserves for the
+    answer and for safety lower the line alone: what fits the model's window is sent. To keep room for the answer free
+    as well, give ``output_reserve``.
 
     Args:
         model: whose limit to take; 128,000 for an unknown model.
@@ -126,12 +128,10 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
         {
             **_LITERAL,
             "max_tokens": 128_000,
-            "output_reserve": 4_000,
-            "safety_buffer": 5_000,
             "counter": "chars4",
             "message_tokens": 2,
             "results_counted_as": "json",
-            "trigger": OverThreshold(),
+            "trigger": OverThreshold(output_reserve=4_000, safety_buffer=5_000),
             "steps": [{"kind": "summarize", "cut": cut, "prompt": "sections", "temperature": 0.3}],
             "on_failure": "unchanged",
             "form": SummaryForm(role="assistant", heading="## Session Summary (Round {round})", record=False),

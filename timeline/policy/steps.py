@@ -130,6 +130,7 @@ KEPT_WORDS: Final = (
     *("stop", "berhenti", "batal", "cancel", "yes", "no", "tidak", "undo", "ulang"),
     *("y", "n", "nope", "not", "never", "don't", "dont", "wait", "abort", "skip", "none", "neither"),
     *("jangan", "belum", "bukan", "tunggu", "lewati"),
+    *("revert", "hapus", "kembali"),
 )
 """Commands, agreement and refusal, in English and Indonesian."""
 
@@ -141,7 +142,7 @@ class StripChitchat(Frozen):
         most_length: longer messages are never chitchat, in characters as written.
         below_length: trimmed messages of fewer characters may be.
         kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
-            is one with a number, or one that follows on a question of the assistant.
+            is one with a number, or one that follows on what the assistant asked.
     """
 
     kind: Literal["strip_chitchat"] = "strip_chitchat"
@@ -166,7 +167,9 @@ class ClearToolOutputs(Frozen):
 
 
 class CollapseStages(Frozen):
-    """Cover approved stages' messages, oldest stage first, with each one's decision (priority-chain design, P2, P4).
+    """Cover approved stages' messages, oldest stage first, with a line that names them (priority-chain design, P2, P4).
+
+    Their decisions are in the memory digest.
 
     Attributes:
         which: ``oldest``: all but the newest stages; ``recent``: the newest stages, too.
@@ -218,6 +221,11 @@ class SummaryForm(Frozen):
     def plain(self) -> bool:
         """Whether the summary is a single text under the user's role."""
         return self.role == "user" and not self.question and not self.answer
+
+    @property
+    def unlabelled(self) -> SummaryForm:
+        """This form without its heading: for a text that says itself what it is, and is no summary of what was said."""
+        return self.model_copy(update={"heading": ""})
 
 
 BLOCK_FORM: Final = SummaryForm()
