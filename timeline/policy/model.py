@@ -50,8 +50,9 @@ class OverShare(Frozen):
 class OverThreshold(Frozen):
     """Due when messages and system prompt reach a share of the limit without its reserves (keep-last design).
 
-    The design reserves room for system prompt and tools and counts the system prompt among the messages as well, with a
-    message's own tokens; its figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with ``>=``.
+    The design reserves room for system prompt and tools and counts the system prompt among the messages as well, at the
+    tokens of a message. Its figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with
+    ``>=``.
     """
 
     kind: Literal["over_threshold"] = "over_threshold"
