@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -123,6 +124,36 @@ async def test_a_result_counts_as_its_json_string(text: str, as_json: str) -> No
     without = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c"))
     told = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c", text=text))
     assert told - without == -(-len(as_json) // 4) - 1  # an empty result is two characters: one token
+
+
+@pytest.mark.shows("001-6")
+async def test_a_structured_result_is_counted_as_the_text_that_is_sent() -> None:
+    """The AI SDK's JSON output is kept, and sent, as its text, so its quotes are escaped; each result is a message."""
+    value = {"a": 1, "b": [1, 2, 3], "text": 'hello "x"'}
+    calls = [{"type": "tool-call", "toolCallId": c, "toolName": "run", "input": {}} for c in "pq"]
+    results = [
+        {"type": "tool-result", "toolCallId": c, "toolName": "run", "output": {"type": "json", "value": value}}
+        for c in "pq"
+    ]
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": calls}]
+    await timeline.append_messages([*said, {"role": "tool", "content": results}], wire="ai_sdk")
+    context = await timeline.render()
+    sent = [entry.text for entry in context.neutral.entries if entry.type == "react.tool.result"]
+    assert [json.loads(text) for text in sent] == [value, value]
+    quarters = [-(-len(json.dumps(text)) // 4) for text in sent]
+    assert context.account.by_category["results"] == sum(quarters) + 2 * 2
+
+
+@pytest.mark.shows("001-4")
+async def test_what_is_sent_beside_texts_calls_and_results_counts_too() -> None:
+    """A thought of 400 characters, and the result that a provider demands of a call without one."""
+    thought = Reasoning(text="abcd" * 100, response_id="m")
+    said = AssistantCompletion(text="abcd", response_id="m")
+    assert await tokens_of(UserPrompt(text="abcd"), thought, said) == (1 + 2) + (100 + 1 + 2)
+    answered = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c"))
+    open_call = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"))
+    assert open_call == answered - (1 + 2) + 15
 
 
 @pytest.mark.shows("001-4")
