@@ -85,20 +85,6 @@ async def test_no_compaction_under_limit() -> None:
     assert scribe.kinds == ["history"]
 
 
-@pytest.mark.shows("002-3")
-async def test_tools_and_the_callers_tail_count_beside_the_system_prompt() -> None:
-    """Ten tokens fill the trigger; one more, of a tool or of the tail, and it is due."""
-    tool = {"name": "run"}
-    for tools, ephemeral in (([tool], []), ([], ["abc " * 11])):
-        scribe = Scribe()
-        timeline = await opened(MemoryStore(), policy=POLICY, summarizer=scribe)
-        await timeline.append(*turn(1_500), *turn(1_500), *turn(500, asked=80))
-        await timeline.render(tools=tools, ephemeral=[], system="abc " * 4)
-        assert scribe.kinds == []
-        await timeline.render(tools=tools, ephemeral=ephemeral, system="abc " * 10)
-        assert scribe.kinds == ["history"]
-
-
 @pytest.mark.shows("002-32", "002-56", "R-002-6")
 async def test_compaction_after_existing_summary() -> None:
     """Compaction summarises everything between the last summary and the cut point, and integrates the summary."""
