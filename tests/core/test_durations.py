@@ -10,8 +10,21 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from tests.scenes import AT, FULL, Interrupted, Mute, Scribe, log_of, opened, payloads_of, prompt, small_policy
-from timeline import Timeline, open_store, sync
+from tests.scenes import (
+    AT,
+    FULL,
+    Interrupted,
+    Mute,
+    Scribe,
+    exchange,
+    log_of,
+    opened,
+    payloads_of,
+    prompt,
+    small_policy,
+    turn,
+)
+from timeline import Timeline, open_store, policies, sync
 from timeline.cli.app import app
 from timeline.errors import InvalidArgument, SummarizerFailed
 from timeline.events import ModelCalled
@@ -97,6 +110,30 @@ async def test_log_lifecycle_digests_and_state_say_how_long_a_compaction_and_its
     assert [digest.duration async for digest in store.digests()] == [1.75]
     assert timeline.compaction_state().last_duration == 1.75
     assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("004-142")
+async def test_a_compaction_that_only_prunes_has_a_duration_too() -> None:
+    """From its start to the event of the batch; none where the clock did not move, or in an earlier release's log."""
+
+    @dataclass
+    class Running(Watched):
+        def monotonic(self) -> float:
+            self.seconds += 0.25
+            return self.seconds
+
+    policy = policies.prune_then_summarize(counter="chars4", max_tokens=100_000, protect=400, minimum=200)
+    store = MemoryStore()
+    for conversation, clock in (("c", Running()), ("still", Watched())):
+        timeline = await Timeline.open(store, conversation, policy=policy, summarizer=Scribe(), clock=clock)
+        await timeline.append(prompt(), *exchange("a", 2_000), prompt(), *exchange("b", 400), *turn(), *turn())
+        await timeline.end_run()
+    for conversation, duration in (("c", 0.25), ("still", None)):
+        [hidden] = await payloads_of(store, "blocks.hidden", conversation)
+        assert hidden.pruned.duration == duration
+        events = [event async for event in recorded(store, conversation)]
+        [complete] = [event for event in events if isinstance(event, CompactionCompleteEvent)]
+        assert (complete.was_pruned, complete.was_summarized, complete.duration) == (True, False, duration)
 
 
 async def test_a_summary_that_takes_real_time_has_a_real_duration() -> None:

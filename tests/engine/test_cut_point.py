@@ -59,6 +59,23 @@ def shown(context: RenderedContext) -> list[str]:
     return [entry.path.split(".", 1)[1] for entry in context.neutral.entries]
 
 
+# When it is due
+
+
+@pytest.mark.shows("002-3")
+@pytest.mark.parametrize("where", ["tools", "ephemeral"])
+async def test_tools_and_the_callers_tail_count_beside_system_prompt_and_blocks(where: str) -> None:
+    """At 0.9 of the limit nothing happens; a tool's or a tail's tokens above it, and it is compacted."""
+    policy = policies.cut_point(counter="chars4", max_tokens=4_000)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*turn(1_500), *turn(1_500), *turn(500, asked=80))
+    full = await timeline.render(system=words(10))
+    assert (full.account.total, full.decisions) == (3_600, ())
+    more: dict[str, Any] = {"tools": [{"name": "run"}], "ephemeral": ["abcd"]}
+    context = await timeline.render(system=words(10), **{where: more[where]})
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+
+
 # Where the cut falls
 
 EARLIER: Final[list[Any]] = [*turn(2_000), *turn(2_000)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -25,6 +26,8 @@ from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from timeline.blocks import Block
 
@@ -65,12 +68,13 @@ async def test_a_message_is_a_quarter_of_its_characters_rounded_up_and_two(chara
     assert tokens * 4 >= characters
 
 
-@pytest.mark.shows("001-1", "R-001-1")
-async def test_a_system_prompt_is_counted_by_the_same_rule() -> None:
-    """Seventeen characters are five tokens."""
+@pytest.mark.shows("001-1", "001-3", "R-001-1", "R-001-3")
+async def test_a_system_prompt_is_counted_as_the_first_of_the_messages() -> None:
+    """Seventeen characters are five tokens, and the message two; without a system prompt there is no such message."""
     timeline = await opened(MemoryStore(), policy=policies.keep_last())
     await timeline.append(prompt())
-    assert (await timeline.render(system=SYSTEM)).account.fixed.system == 5
+    assert (await timeline.render(system=SYSTEM)).account.fixed.system == 5 + 2
+    assert (await timeline.render()).account.fixed.system == 0
 
 
 @pytest.mark.shows("001-2", "R-001-2")
@@ -87,8 +91,27 @@ async def test_a_response_of_several_parts_is_one_message() -> None:
     calls = [ToolCall(call_id=c, name="run", arguments={"b": 1, "a": "x"}, response_id="m") for c in "pq"]
     said = AssistantCompletion(text="hello", response_id="m")
     results = [ToolResult(call_id=c, text="ok") for c in "pq"]
-    # run{"a":"x","b":1} has 18 characters, "ok" with its quotes has 4
+    # "run" and {"a":"x","b":1}, of 15 characters, are 1 + 4 tokens; "ok" with its quotes has 4 characters
     assert await tokens_of(UserPrompt(text="go"), said, *calls, *results) == (1 + 2) + (2 + 5 + 5 + 2) + 2 * (1 + 2)
+
+
+@pytest.mark.shows("001-5", "R-001-4")
+@pytest.mark.parametrize(
+    ("name", "arguments", "tokens"),
+    [
+        ("run", {}, 1 + 1),
+        ("Write", {}, 2 + 1),  # seven characters together, which are two
+        ("edit_file", {"p": 1}, 3 + 2),  # sixteen, which are four
+        ("run", {"a": "x", "b": 1}, 1 + 4),
+        ("read", {"path": "é\n"}, 1 + 4),  # a line break is escaped
+    ],
+)
+async def test_a_calls_name_and_arguments_are_each_rounded_up(
+    name: str, arguments: dict[str, JsonValue], tokens: int
+) -> None:
+    """Each is a text of its own in the design's count."""
+    told = [UserPrompt(text="go"), ToolCall(call_id="c", name=name, arguments=arguments), ToolResult(call_id="c")]
+    assert await tokens_of(*told) == (1 + 2) + (tokens + 2) + (1 + 2)
 
 
 @pytest.mark.shows("001-6", "R-001-4")
@@ -101,6 +124,36 @@ async def test_a_result_counts_as_its_json_string(text: str, as_json: str) -> No
     without = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c"))
     told = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c", text=text))
     assert told - without == -(-len(as_json) // 4) - 1  # an empty result is two characters: one token
+
+
+@pytest.mark.shows("001-6")
+async def test_a_structured_result_is_counted_as_the_text_that_is_sent() -> None:
+    """The AI SDK's JSON output is kept, and sent, as its text, so its quotes are escaped; each result is a message."""
+    value = {"a": 1, "b": [1, 2, 3], "text": 'hello "x"'}
+    calls = [{"type": "tool-call", "toolCallId": c, "toolName": "run", "input": {}} for c in "pq"]
+    results = [
+        {"type": "tool-result", "toolCallId": c, "toolName": "run", "output": {"type": "json", "value": value}}
+        for c in "pq"
+    ]
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": calls}]
+    await timeline.append_messages([*said, {"role": "tool", "content": results}], wire="ai_sdk")
+    context = await timeline.render()
+    sent = [entry.text for entry in context.neutral.entries if entry.type == "react.tool.result"]
+    assert [json.loads(text) for text in sent] == [value, value]
+    quarters = [-(-len(json.dumps(text)) // 4) for text in sent]
+    assert context.account.by_category["results"] == sum(quarters) + 2 * 2
+
+
+@pytest.mark.shows("001-4")
+async def test_what_is_sent_beside_texts_calls_and_results_counts_too() -> None:
+    """A thought of 400 characters, and the result that a provider demands of a call without one."""
+    thought = Reasoning(text="abcd" * 100, response_id="m")
+    said = AssistantCompletion(text="abcd", response_id="m")
+    assert await tokens_of(UserPrompt(text="abcd"), thought, said) == (1 + 2) + (100 + 1 + 2)
+    answered = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"), ToolResult(call_id="c"))
+    open_call = await tokens_of(UserPrompt(text="go"), ToolCall(call_id="c", name="run"))
+    assert open_call == answered - (1 + 2) + 15
 
 
 @pytest.mark.shows("001-4")
@@ -125,9 +178,9 @@ async def test_every_kind_of_content_is_in_the_account() -> None:
 @pytest.mark.shows("001-8", "001-13", "R-001-5")
 @pytest.mark.parametrize(("more", "due"), [(0, False), (1, True)])
 async def test_it_is_due_from_93600_tokens_on(more: int, *, due: bool) -> None:
-    """System prompt of five tokens and twelve messages: at 93,599 all is sent, at 93,600 it is compacted."""
+    """System prompt of 5 + 2 tokens and twelve messages: at 93,599 all is sent, at 93,600 it is compacted."""
     timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
-    left = 93_599 - 5 - 12 * 2 - 11 * 7_000
+    left = 93_599 - (5 + 2) - 12 * 2 - 11 * 7_000
     await timeline.append(*talk(11, 28_000), UserPrompt(text="q" * 4 * (left + more)))
     context = await timeline.render(system=SYSTEM)
     assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import pytest
 
 from tests.agent.test_length_stop import anthropic_reply
@@ -104,6 +105,17 @@ async def test_the_budget_of_a_request() -> None:
         "completions": 1_004,
         "utilization": 1_108 / (200_000 - 500 - 16_384),
     }
+
+
+@pytest.mark.shows("003-15", "003-17")
+async def test_tools_and_the_callers_tail_leave_less_room() -> None:
+    """They are sent with every request, so they count beside the system prompt."""
+    timeline = await talking(*turn(1_000, asked=100))
+    context = await timeline.render(system=words(500), tools=[{"name": "x" * 4_000}], ephemeral=["e" * 400])
+    account = context.account
+    assert (account.fixed.tools > 1_000, account.fixed.ephemeral) == (True, 100)
+    room = 200_000 - 500 - account.fixed.tools - 100 - 16_384
+    assert (account.available, account.utilization) == (room - 1_108, 1_108 / room)
 
 
 @pytest.mark.shows("003-15", "R-003-3")
@@ -204,6 +216,21 @@ async def test_a_failing_model_leaves_messages_that_every_provider_takes() -> No
     check_openai_chat(context.to_openai_chat())
     await timeline.append(*turn(100))
     assert (await timeline.render(system=SYSTEM)).decisions == ()
+
+
+@pytest.mark.shows("003-28", "R-003-9")
+async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
+    """The application's own timeout; the notice takes the summary's place, and the newest 40 % stay."""
+
+    async def slow(_: str) -> str:
+        with anyio.fail_after(0.01):
+            await anyio.sleep_forever()
+        return "too late"
+
+    timeline = await talking(*ten_messages(150_000), summarizer=CallableSummarizer(slow))
+    context = await timeline.render(system=SYSTEM)
+    assert shown(context)[1].startswith(NOTICE)
+    assert len(context.neutral.entries) == 2 + 4
 
 
 @pytest.mark.shows("003-6", "003-7", "003-8", "003-9", "003-32", "R-003-6", "R-003-7")

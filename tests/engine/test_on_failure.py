@@ -98,7 +98,6 @@ async def test_every_failure_of_a_lone_summarizer_is_typed(summarizer: Any, prob
     assert any(problem in told for told in caught.value.problems)
 
 
-@pytest.mark.shows("003-28")
 async def test_a_model_that_does_not_answer_in_time_is_a_failure() -> None:
     """The timeout is the summarizer's own."""
 

@@ -189,6 +189,10 @@ async def test_fifty_messages_keep_ten() -> None:
         *["c20.call", "c20.result", "c21.call", "c21.result", "c22.call", "c22.result"],
         *["assistant.completion", "user.prompt", "c23.call", "c23.result"],
     ]
+    system, opening, sent, *rest = context.to_openai_chat()["messages"]
+    assert [message["role"] for message in (system, opening, sent)] == ["system", "user", "assistant"]
+    assert opening["content"] == "[The conversation goes on from here.]"
+    assert (sent["content"], len(rest)) == (summary.text, 10)
 
 
 async def test_fifty_messages_keep_eleven_where_a_result_stands_on_the_boundary() -> None:
@@ -252,6 +256,7 @@ async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCa
     with caplog.at_level("INFO", logger="timeline"):
         [taken] = await timeline.compact()
     before, after = taken.facts["before_tokens"], taken.facts["after_tokens"]
+    assert after == (await timeline.render(system="You are an agent.")).account.messages  # without the system prompt
     [line] = caplog.messages
     assert line == f"conversation c: compaction 1: {before} -> {after} tokens (39 messages summarised)"
 

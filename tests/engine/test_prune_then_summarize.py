@@ -206,6 +206,23 @@ async def test_usage_has_a_mark_above_80_and_one_above_95_per_cent(tokens: int, 
     assert (usage.is_warning, usage.is_critical) == (tokens > 800, tokens > 950)
 
 
+@pytest.mark.shows("004-34", "004-126")
+async def test_what_is_reserved_for_the_answer_counts_as_used() -> None:
+    """Else a model that reserves a third of its window would compact before the first warning."""
+    policy = quarters(max_tokens=10_000, output_reserve=3_000)
+    timeline = await talking(policy, prompt(4_996))
+    context = await timeline.render(system="x" * 400, tools=[{"name": "x" * 4_000}])
+    tools = context.account.fixed.tools
+    assert tools > 1_000
+    total = 5_000 + 100 + tools + 3_000
+    assert context.account.total == total
+    assert context.account.available == 10_000 - total
+    assert context.overflow_check.current_tokens == total - 3_000
+    assert context.account.percent_used == pytest.approx(total / 100)
+    [usage] = [event async for event in recorded(timeline._store, "c") if isinstance(event, ContextUsageEvent)]
+    assert (usage.current_tokens, usage.is_warning) == (total, True)
+
+
 # What is cleared
 
 
@@ -248,6 +265,19 @@ async def test_nothing_is_cleared_where_the_minimum_is_not_freed() -> None:
     """700 old tokens, of which 300 are past the line; each placeholder costs some of it."""
     assert await cleared(*[100] * 7, 1, 1, minimum=200) == ["c0", "c1", "c2"]
     assert await cleared(*[100] * 7, 1, 1, minimum=280) == []
+
+
+@pytest.mark.shows("004-48", "R-004-10")
+@pytest.mark.parametrize("margin", [0.0, 0.1])
+@pytest.mark.parametrize(("size", "calls"), [(312, ["c0"]), (311, [])])
+async def test_protected_tokens_and_minimum_are_counted_alike(margin: float, size: int, calls: list[str]) -> None:
+    """With a margin as without: an output of 312 tokens and a placeholder of 17 free 295, one of 311 frees 294."""
+    policy = quarters(protect=400, minimum=295, max_tokens=100_000, margin=margin)
+    timeline = await talking(policy)
+    for number, output in enumerate((size, 400, 1, 1)):
+        await timeline.append(prompt(), *exchange(f"c{number}", output))
+    await timeline.end_run()
+    assert [item.block.call_id for item in timeline.window.items if item.state == "hidden"] == calls
 
 
 @pytest.mark.shows("004-43", "R-004-10")

@@ -201,6 +201,22 @@ async def test_a_failure_may_be_tried_again_and_a_refusal_may_not() -> None:
     assert (error.error, error.can_retry) == ("The application forbade it. not now", False)
 
 
+@pytest.mark.shows("004-123")
+async def test_a_model_that_failed_is_told_where_another_summary_took_its_place() -> None:
+    """The compaction is complete, by the extractive summarizer; what the model's own answer was not is said with it."""
+    timeline = await talk(PRUNING, *[block for _ in range(4) for block in turn(1_500)], summarizer=Mute())
+    await timeline.render()
+    [complete] = [event for event in await told(timeline._store) if isinstance(event, CompactionCompleteEvent)]
+    assert complete.was_summarized
+    assert complete.can_retry
+    assert "out of service" in str(complete.fallback_reason)
+    assert complete.line().endswith(str(complete.fallback_reason))
+    fine = await talk(PRUNING, *[block for _ in range(4) for block in turn(1_500)])
+    await fine.render()
+    [complete] = [event for event in await told(fine._store) if isinstance(event, CompactionCompleteEvent)]
+    assert (complete.fallback_reason, complete.can_retry) == (None, False)
+
+
 @pytest.mark.shows("004-123", "004-124")
 async def test_a_context_that_cannot_be_made_to_fit_suggests_a_new_session() -> None:
     """The refusal says so, and the overflow has its figures; the same one is recorded once, by whomever."""

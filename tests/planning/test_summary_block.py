@@ -208,6 +208,7 @@ def test_the_summary_block_has_its_type_path_and_time() -> None:
     assert (block.turn_id, block.path, block.at) == ("turn_3", "su:turn_3.conv.range.summary", after(3_600))
 
 
+@pytest.mark.shows("002-26")
 def test_a_taken_summary_path_is_numbered() -> None:
     """A turn that is split twice has two summaries."""
     window = split_window()

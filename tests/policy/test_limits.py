@@ -140,6 +140,20 @@ def test_another_tokenizer_is_given_a_margin(model: str, counter: str, margin: f
     assert policies.keep_last(model=model).counter == "chars4"
 
 
+@pytest.mark.shows("004-109", "R-004-4")
+@pytest.mark.parametrize(
+    ("model", "margin"),
+    [("openai/not-listed", 0.0), ("router/openai/not-listed", 0.0), ("else/not-listed", 0.1), ("not-listed", 0.1)],
+)
+def test_an_unlisted_model_of_openai_has_no_margin_in_the_design_that_gives_the_others_one(
+    model: str, margin: float
+) -> None:
+    """Seed 004, gap 6: a tenth more for what is not ``openai/``; its window is that of any unlisted model."""
+    policy = policies.prune_then_summarize(model=model)
+    assert (policy.margin, policy.max_tokens, policy.output_reserve) == (margin, 16_000, 4_096)
+    assert policies.cut_point(model=model).margin == 0.1  # the row is for the one preset
+
+
 def test_a_window_that_answers_share_is_not_promised_to_requests() -> None:
     """Where a provider refuses requests below its window, the limit is the request's and what the policy reserves."""
     limits = limits_of("gpt-5")

@@ -414,7 +414,12 @@ class _Compaction:
 
     def _previews(self, plan: Plan) -> Pruned:
         """Return the figures of previews that come without a summary; a summary's own figures include its previews."""
-        pruned = Pruned(reason=self.pressure.reason, before_tokens=plan.before_tokens, limit=self.pressure.limit)
+        pruned = Pruned(
+            reason=self.pressure.reason,
+            before_tokens=plan.before_tokens,
+            limit=self.pressure.limit,
+            duration=self._duration(),
+        )
         return as_pruned(pruned, plan.previews, self.pressure.window, plan.before_tokens - plan.expected_tokens)
 
     async def _summarise(self, plan: Plan) -> tuple[SummaryParts, WrittenBy, int]:

@@ -7,11 +7,12 @@ The planner chooses the blocks (`timeline.planning.hide`); a step of the policy 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from timeline.errors import VersionConflict
 from timeline.events import Pruned
+from timeline.log.stopwatch import Stopwatch
 from timeline.planning.account import costs
 from timeline.planning.plan_step import plan_hides
 from timeline.planning.plans import as_pruned, named, tools_of
@@ -43,10 +44,16 @@ class CompactionProgress:
     Attributes:
         pressure: the reason of the compaction, and its limit.
         begun_with: the messages' tokens when it began, if hiding was not enough; None while no compaction is under way.
+        watch: measures it, from its making on.
     """
 
     pressure: Pressure
     begun_with: int | None = None
+    watch: Stopwatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin to measure."""
+        self.watch = Stopwatch(self.pressure.clock)
 
     def annotated(self, hide: HideDecision, window: Window, goes_on: Callable[[int], bool] = _enough) -> HideDecision:
         """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
@@ -58,6 +65,7 @@ class CompactionProgress:
             limit=self.pressure.limit,
             continues=self.begun_with is not None,
             goes_on=goes_on(hide.freed),
+            duration=self.watch.duration(),
         )
         filled = as_pruned(pruned, hide.event.blocks, window, hide.freed)
         return replace(hide, event=hide.event.model_copy(update={"pruned": filled}))

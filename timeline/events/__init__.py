@@ -136,6 +136,8 @@ class Pruned(Frozen):
     """Whether another step of the same compaction came before."""
     goes_on: bool = False
     """Whether hiding was not enough, so that a covering step follows."""
+    duration: float | None = None
+    """Seconds from the compaction's start to this event, by a monotonic clock; None where that was not measured."""
 
 
 class BlocksHidden(Payload):

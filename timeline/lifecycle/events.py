@@ -146,6 +146,9 @@ class CompactionCompleteEvent(Happened):
         summary_path: the summary's path; None without one.
         reason: why the compaction began.
         compaction_number: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
+        fallback_reason: why the first summarizer did not write the summary, such as a model's failure where the
+            extractive summarizer, or a notice, took its place; None if it did.
+        can_retry: whether asking that summarizer again may succeed: it failed by chance.
         duration: seconds that it took, from its start on.
         summary_duration: seconds of these that the summarizers took.
     """
@@ -161,6 +164,8 @@ class CompactionCompleteEvent(Happened):
     summary_path: str | None = None
     reason: LifecycleReason
     compaction_number: int = 0
+    fallback_reason: str | None = None
+    can_retry: bool = False
     duration: float | None = None
     summary_duration: float | None = None
 
@@ -171,7 +176,8 @@ class CompactionCompleteEvent(Happened):
         )
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
         messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
-        return with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration)
+        told = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration)
+        return told if self.fallback_reason is None else f"{told}; not by the first summarizer: {self.fallback_reason}"
 
 
 class CompactionErrorEvent(Happened):
@@ -307,6 +313,7 @@ def _pruned(pruned: Pruned, own: dict[str, Any]) -> list[LifecycleEvent]:
                 was_pruned=True,
                 was_summarized=False,
                 reason=reason,
+                duration=pruned.duration,
             )
         )
     return told
@@ -337,6 +344,8 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
         summary_path=completed.block.path,
         reason=_REASONS[completed.reason],
         compaction_number=completed.round,
+        fallback_reason=completed.written_by.fallback_reason,
+        can_retry=completed.written_by.fallback_reason is not None,
         duration=completed.duration,
         summary_duration=completed.written_by.duration,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from timeline.blocks import ToolCall, ToolResult
 from timeline.frozen import Frozen, begins_with, canonical_json
 from timeline.planning.messages import Starts, message_role
 from timeline.policy.model import OverThreshold, Reserved
@@ -53,13 +54,21 @@ def scaled(tokens: int, policy: Policy) -> int:
 def own_tokens(item: Item, policy: Policy) -> int:
     """Return the tokens that an item costs by itself, without the policy's margin and what the wire adds.
 
-    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text: a quarter of their
-    characters, whatever counts the text, since the account is drawn up far more often than a text is counted.
+    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text, and of a call the
+    name is rounded up by itself. Both corrections are quarters of characters, whatever counts the text, since the
+    account is drawn up far more often than a text is counted.
     """
     whole = item.replacement is None and not item.omitted
-    if policy.results_counted_as == "text" or item.block.type != _RESULT or not whole:
+    if policy.results_counted_as == "text" or not whole:
         return item.shown_tokens
-    text = item.block.countable()
+    block = item.block
+    if type(block) is ToolCall:
+        together = block.countable()
+        apart = _quarter(block.name) + _quarter(together[len(block.name) :])
+        return item.shown_tokens + apart - _quarter(together)
+    if type(block) is not ToolResult:
+        return item.shown_tokens
+    text = block.countable()
     return item.shown_tokens + _quarter(canonical_json(text)) - _quarter(text)
 
 
@@ -303,15 +312,18 @@ def fixed_part(
 ) -> FixedPart:
     """Count the fixed part of a context.
 
+    Under the keep-last design's trigger the system prompt is one of the messages, so it costs a message's tokens too.
+
     Args:
-        policy: its output reserve and safety buffer.
+        policy: its output reserve and safety buffer, and its tokens a message.
         count: counts one text, the policy's margin included.
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
         tail: the uncached tail.
     """
+    of_message = policy.message_tokens if isinstance(policy.trigger, OverThreshold) else 0
     return FixedPart(
-        system=count(_text(system)) if system else 0,
+        system=count(_text(system)) + of_message if system else 0,
         tools=sum(count(_text(tool)) for tool in tools),
         memory_digest=count(tail.memory_digest),
         stage_data=count(tail.stage_data),

@@ -40,9 +40,11 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
             changed[item.version] = item._replace(replacement=cleared[-1])
-    freed = freed_by(changed, window.items, policy)
-    if not cleared or freed < step.minimum:
+    # The minimum is in the counter's tokens, as the protected ones are: only the account adds the policy's margin.
+    saved = sum(before.tokens for before in outputs if before.version in changed) - sum(new.tokens for new in cleared)
+    if not cleared or saved < step.minimum:
         return None
+    freed = freed_by(changed, window.items, policy)
     facts = {"blocks": len(cleared), "freed_tokens": freed, "least_tokens": step.minimum}
     event = BlocksHidden(reason=REASON, blocks=tuple(reversed(cleared)), facts=facts, counter=counter.name)
     return HideDecision(event, freed)

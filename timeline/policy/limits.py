@@ -12,7 +12,7 @@ import os
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -30,6 +30,9 @@ LIMITS_VARIABLE: Final = "TIMELINE_LIMITS"
 """Environment variable that names a file with limits, which override the packaged ones."""
 OTHER_TOKENIZER_MARGIN: Final = 0.1
 """Share added to the count for a model with another tokenizer (prune-then-summarize design, gap 6)."""
+
+
+Tokenizer: TypeAlias = Literal["o200k_base", "cl100k_base", "other"]
 
 
 class ModelLimits(Frozen):
@@ -52,7 +55,7 @@ class ModelLimits(Frozen):
     max_output: int | None = Field(default=None, ge=1)
     long: int | None = Field(default=None, ge=1_000)
     trigger: float | None = Field(default=None, gt=0, le=1)
-    tokenizer: Literal["o200k_base", "cl100k_base", "other"] = "other"
+    tokenizer: Tokenizer = "other"
     date: Date | None = None
     source: str = ""
 
@@ -84,6 +87,7 @@ class ProviderLimits(Frozen):
         presets: the presets that the row is for; every policy unless given.
         context: the window of a model without an entry of its own; unless given, the policy's own limit.
         max_output: the longest answer of such a model; None where it is unknown.
+        tokenizer: the vocabulary that counts such a model exactly, or ``other`` where the tokenizer is not public.
         trigger: share above which a render compacts, for all its models; None leaves it to the policy.
         date, source: when and where the figures were read.
     """
@@ -93,6 +97,7 @@ class ProviderLimits(Frozen):
     presets: tuple[str, ...] = ()
     context: int | None = Field(default=None, ge=1_000)
     max_output: int | None = Field(default=None, ge=1)
+    tokenizer: Tokenizer = "other"
     trigger: float | None = Field(default=None, gt=0, le=1)
     date: Date | None = None
     source: str = ""
@@ -102,6 +107,10 @@ class ProviderLimits(Frozen):
         ahead = ahead_of(model)
         places = (len(ahead) - place for place, name in enumerate(ahead) if name in self.names)
         return max(places, default=0), fit(model, self.models)
+
+
+_SHARED: Final = {"context", "max_output", "tokenizer", "date", "source"}
+"""The figures of a provider's row that a model without an entry has."""
 
 
 class LimitsTable(Frozen):
@@ -118,7 +127,7 @@ class LimitsTable(Frozen):
         row = self.provider(model, preset)
         if row is None or row.context is None:
             return None
-        return ModelLimits(context=row.context, max_output=row.max_output, date=row.date, source=row.source)
+        return ModelLimits.model_validate(row.model_dump(include=_SHARED))
 
     def provider(self, model: str, preset: str) -> ProviderLimits | None:
         """Return the row of the provider of a model: one for the preset goes before one for every policy."""

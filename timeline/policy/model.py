@@ -50,8 +50,9 @@ class OverShare(Frozen):
 class OverThreshold(Frozen):
     """Due when messages and system prompt reach a share of the limit without its reserves (keep-last design).
 
-    The design reserves room for system prompt and tools and counts the system prompt among the messages as well; its
-    figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with ``>=``.
+    The design reserves room for system prompt and tools and counts the system prompt among the messages as well, at the
+    tokens of a message. Its figure, ``floor((128,000 - 2,000 - 4,000 - 5,000) * 0.80) = 93,600``, is compared with
+    ``>=``.
 
     Attributes:
         share: of what the reserves leave of the limit.
@@ -197,8 +198,8 @@ class Policy(Frozen):
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
         margin: share added to every count, for models with another tokenizer; negative if that counts less.
         message_tokens, response_tokens: added for each message, and for each model response on top.
-        results_counted_as: what of a tool's result is counted: its text, or the text as a JSON string (keep-last
-            design).
+        results_counted_as: how a tool's use is counted: by its text, or a result as a JSON string and a call's name
+            and arguments each rounded up by itself (keep-last design).
         trigger: when a render compacts; a number is a share of the limit, system prompt and tools included.
         target: share of the limit that a compaction compacts down to.
         stop_at: the steps end at the target, or as soon as the trigger is no longer due.

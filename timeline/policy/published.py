@@ -183,7 +183,8 @@ def prune_then_summarize(
 ) -> Policy:
     """When no tokens are free, clear old tool outputs, then summarise all but two turns.
 
-    The prune-then-summarize design (004).
+    The prune-then-summarize design (004). Where its configuration keeps 4,096 tokens free for every model's answer, the
+    longest answer of the model is kept free here, as in its table of limits; ``output_reserve`` gives another figure.
 
     Args:
         model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more where the
