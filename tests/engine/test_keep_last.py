@@ -207,9 +207,9 @@ async def test_each_model_of_the_table_has_a_line_of_its_own(model: str, line: i
     window = policy.max_tokens
     await few.append(*talk(10, 4 * (window // 10 - 10)))
     context = await few.render(system=SYSTEM)
-    assert (len(few.window.items), context.account.sent) == (10, 5 + 10 * (window // 10 - 8))
+    assert (len(few.window.items), context.account.sent) == (10, 5 + 2 + 10 * (window // 10 - 8))
     many = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
-    below, above = max(0, line - 5 - 14 * 2 - 1) // 14, max(500, line // 14)
+    below, above = max(0, line - (5 + 2) - 14 * 2 - 1) // 14, max(500, line // 14)
     if line:
         await many.append(*talk(14, 4 * below))
         assert (await many.render(system=SYSTEM)).decisions == ()
