@@ -101,7 +101,7 @@ class _Line:
         return taken
 
     def give(self) -> None:
-        """Give the turn to whoever waits longest, in other processes first."""
+        """Give the turn to the one that waits longest, in other processes first."""
         self._lock.give()
         self._let_next()
 

@@ -84,7 +84,7 @@ class ScavengeContract(ContractBase):
         assert (await store.append("a", [block_event("new")])).version == 12
 
     async def test_it_goes_step_by_step(self, store: EventStore) -> None:
-        """Each step removes at most as much as it is told to, and says where the next one begins."""
+        """Each step removes at most as much as it was asked to, and says where the next one begins."""
         await filled(store)
         reached, left = 0, [6, 5, 4, 3, 2, 1, 0]
         for number, there in enumerate(left):

@@ -170,7 +170,7 @@ def _asked_about(item: Item) -> Block | None:
 
 
 def _told(item: Item) -> Block | None:
-    """Return a block as a request shows it: chitchat that was stripped is told, since the model once answered it."""
+    """Return a block as a request shows it: chitchat that was stripped too, since the model once answered it."""
     return item.block if is_stripped(item) else _asked_about(item)
 
 

@@ -33,7 +33,7 @@ def line_of(error: ValidationError) -> str | None:
 
 
 def request_id(error: ValidationError) -> str | int | None:
-    """Return the id of the request that a line was meant to be; None where it has none that can be told."""
+    """Return the id of the request that a line was meant to be; None where it has none that can be read."""
     line = line_of(error)
     if line is not None:
         return _id_in(line)
