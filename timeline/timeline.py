@@ -282,7 +282,8 @@ class Timeline(TimelineView):
         """
         if retention is not None:
             checks.choice("retention", retention, RETENTIONS)
-        await self._keep(retention, (await self.retention()).legal_hold, given(now))
+        known = await self.retention()
+        await self._keep(known, known._replace(own=retention), given(now))
 
     async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
         """Put a legal hold on the conversation, or take it off: under one nothing is removed, whatever its retention.
@@ -296,11 +297,12 @@ class Timeline(TimelineView):
             StoreError: the store refused.
         """
         checks.choice("on", on, (True, False))
-        await self._keep((await self.retention()).own, on, given(now))
+        known = await self.retention()
+        await self._keep(known, known._replace(legal_hold=on), given(now))
 
-    async def _keep(self, retention: Retention | None, legal_hold: bool, at: datetime | None) -> None:  # noqa: FBT001 - a field
-        if (await self.retention())[1:] != (retention, legal_hold):
-            await self._log.commit([RetentionSet(retention=retention, legal_hold=legal_hold)], at=at)
+    async def _keep(self, known: Kept, wanted: Kept, at: datetime | None) -> None:
+        if wanted != known:
+            await self._log.commit([RetentionSet(retention=wanted.own, legal_hold=wanted.legal_hold)], at=at)
 
     async def catch_up(self) -> None:
         """Read what other writers appended since; renders and decisions do so by themselves.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any, Final
 
+from timeline.frozen import is_nested_deeper
+
 _DEEPEST: Final = 50
 """The most levels of tables and arrays; the deepest field of our files has five."""
 
@@ -25,17 +27,6 @@ def read_toml(text: str) -> dict[str, Any]:
         raise InvalidToml(f"it is no TOML: {error}") from None
     except RecursionError:
         fields = None
-    if fields is None or _is_too_deep(fields):
+    if fields is None or is_nested_deeper(fields, _DEEPEST):  # dotted keys nest tables without recursion
         raise InvalidToml(f"it is nested too deeply; a field has at most {_DEEPEST} levels")
     return fields
-
-
-def _is_too_deep(fields: dict[str, Any]) -> bool:
-    """Return whether values are nested deeper than allowed. Dotted keys nest tables of any depth without recursion."""
-    level: list[Any] = [fields]
-    for _ in range(_DEEPEST):
-        tables = [value.values() if isinstance(value, dict) else value for value in level]
-        level = [inner for values in tables for inner in values if isinstance(inner, dict | list)]
-        if not level:
-            return False
-    return True
