@@ -15,31 +15,32 @@ from tests.project.sources import PACKAGES, ROOT, Import, imports, modules, re_e
 #   events ──fold──▶ Window ──planning──▶ decisions ──append──▶ events      engine, agent and Timeline, with all below
 #                      └────projection──▶ RenderedContext ──wire──▶ messages
 VOCABULARY = "blocks databases digest display errors events frozen ports queries usage"
-PURE_PARTS = "vocabulary policy fold wire planning projection"
+PURE_PARTS = "vocabulary facts policy fold wire planning projection"
 ENGINE = f"{PURE_PARTS} tokens checks log lifecycle"
 FACE = "re-exports"
 PICTURE = {
     "vocabulary": "",
+    "facts": "vocabulary",
     "tokens": "vocabulary",
     "policy": "vocabulary",
     "fold": "vocabulary",
     "wire": "vocabulary",
     "importers": "vocabulary wire",
-    "planning": "vocabulary fold policy",
+    "planning": "vocabulary facts fold policy",
     "policies": "policy planning.outline",
     "projection": "vocabulary fold policy wire planning.account",
     "checks": "vocabulary policy",
-    "log": "vocabulary fold",
+    "log": "vocabulary facts fold",
     "retention": "vocabulary fold checks log",
     "lifecycle": "vocabulary fold policy planning.account projection.context checks log",
     "audit": f"{PURE_PARTS} tokens log",
     "engine": f"{ENGINE} re-exports",
-    "agent": "vocabulary importers fold wire planning projection checks log engine.conversation",
+    "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
     "view": "vocabulary fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
-    "portable": "vocabulary importers fold planning log timeline",
+    "portable": "vocabulary facts importers fold planning log timeline",
     "integrations": f"{ENGINE} agent timeline sync re-exports",
     "lab": f"{ENGINE} importers engine timeline portable re-exports",
     "cli": f"{ENGINE} retention importers audit timeline portable integrations lab store summarizers re-exports",
@@ -51,12 +52,12 @@ PICTURE = {
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
 BESIDE_THE_CORE = {
-    "store": "blocks databases digest errors events frozen ports queries",
+    "store": "blocks databases digest errors events facts frozen ports queries",
     "summarizers": "blocks digest errors events frozen policy.limits ports tokens usage wire.refusals wire.usage",
 }
 """What of `timeline` the two other packages may import."""
 
-PURE = ("fold", "planning", "policy", "projection", "wire")
+PURE = ("facts", "fold", "planning", "policy", "projection", "wire")
 IMPURE = {"anyio", "asyncio", "datetime", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sqlite3"}
 IMPURE |= {"subprocess", "tempfile", "threading", "time", "uuid"}
 READING = {"timeline.policy.files", "timeline.policy.library", "timeline.policy.limits"}

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
+from timeline.facts.tool_use import tool_use
 from timeline.lab.segments import is_sent
-from timeline.planning.covered_digest import tool_use
 from timeline.planning.hide import WHOLE_KEYS
 from timeline.projection.project import entries_of
 

@@ -22,8 +22,8 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
+from timeline.facts.tool_use import tool_use
 from timeline.planning.account import costs, freed_by
-from timeline.planning.covered_digest import tool_use
 from timeline.planning.replacements import replacement_of
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from timeline.blocks import (
     image_count,
 )
 from timeline.events import Replacement
+from timeline.facts.tool_use import tool_use
 from timeline.frozen import canonical_json
-from timeline.planning.covered_digest import tool_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable

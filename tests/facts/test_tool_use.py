@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scenes import call
-from timeline.planning.covered_digest import ToolUse, tool_use
+from timeline.facts.tool_use import ToolUse, tool_use
 
 PATCH = (
     "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** Update File: src/old.py\n-y\n"

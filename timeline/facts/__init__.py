@@ -1,0 +1,1 @@
+"""Facts: what was done and named in a log, read from its blocks by pure rules with a form number."""

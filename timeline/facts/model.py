@@ -1,0 +1,38 @@
+"""A fact: one thing that was done or named, as an extractor reads it from a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+FactKind: TypeAlias = Literal[
+    "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier"
+]
+
+
+class Fact(NamedTuple):
+    """One thing that was done or named.
+
+    Attributes:
+        kind: what it is.
+        subject: the file, the command, the query, the URL or the identifier; of an error the failed tool.
+        path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
+        version: version of the event that appended that block.
+        at: time of the work, in UTC: of the result, or of the block that names something.
+        tool: name of the tool; empty for a URL or an identifier.
+        status: exit status; None where it is unknown.
+        failed: whether it failed. A failed write wrote nothing.
+        detail: first words of what a failure said; hits of a search, where the output shows their number.
+    """
+
+    kind: FactKind
+    subject: str
+    path: str
+    version: int
+    at: datetime
+    tool: str = ""
+    status: int | None = None
+    failed: bool = False
+    detail: str = ""
