@@ -3,8 +3,8 @@
 Appends that wait together are committed together (group commit): waiting for the disk is what takes time, and one wait
 serves all. A group is complete when its turn at the file has come, not when it begins to wait for it: while another
 process has the turn, all tasks of this one queue what they append. A function has its own transaction, or none.
-Cancelling a caller while its job waits takes the job out of the queue; cancelling it while the job runs changes nothing:
-the job ends its own transaction. No other code can leave a transaction open, because no other code has the connection.
+Cancelling a caller while its job waits takes the job out; cancelling it while the job runs changes nothing: the job
+ends its own transaction. No other code can leave a transaction open, because no other code has the connection.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Writer:
                 size += job.size
 
     def _append(self, held: Held, group: list[_Append]) -> None:
-        # Those that wait before the turn does are also those that fail if it does not come in time.
+        # Those that wait already fail with the first one if the turn does not come in time.
         self._gather(group)
         outcomes: Sequence[Appended | BaseException]
         try:

@@ -33,7 +33,7 @@ def _rows(sqlite: str) -> list[dict[str, Any]]:
     for _ in range(CROWDS):
         fours.append(_counts(sqlite, PROCESSES))
         ones += _counts(sqlite, 1)
-    around = map(statistics.mean, pairwise(ones))
+    around = [(before + after) / 2 for before, after in pairwise(ones)]
     rate = statistics.median(sum(four) / one for one, four in zip(around, fours, strict=True))
     fair = statistics.median(min(four) / max(four) for four in fours)
     each = [statistics.median(sorted(four)[place] for four in fours) for place in range(PROCESSES)]

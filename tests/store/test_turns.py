@@ -91,9 +91,10 @@ async def test_what_is_appended_while_the_turn_is_waited_for_goes_in_with_it(
         before = _commits(file)
         stuck = request.getfixturevalue("stuck")
         appends = [asyncio.create_task(store.append("a", events(1))) for _ in range(2)]
+        await asyncio.sleep(0)
         queue = os.open(f"{file}-queue", os.O_RDONLY)
         while _free(queue):
-            await asyncio.sleep(0.001)
+            pass
         appends += [asyncio.create_task(store.append("a", events(1))) for _ in range(8)]
         await asyncio.sleep(0)
         appends[1].cancel()
