@@ -170,7 +170,7 @@ class SQLiteStore(QueryMixin):
         """Append events at the end of a conversation, all of them or none; see `EventStore.append`.
 
         Appends that wait together share a transaction; each is accepted or refused for itself. An append that is
-        cancelled while it waits for the writer writes nothing; cancelled later, it is written whole.
+        cancelled while it waits for the writer, or for its turn, writes nothing; cancelled later, it is written whole.
         """
         self._check_open()
         batch = encode(conversation, events, expected, values, snapshot)

@@ -1,9 +1,10 @@
 """The one thread that writes: it runs a queue of appends and functions on the store's only writing connection.
 
 Appends that wait together are committed together (group commit): waiting for the disk is what takes time, and one wait
-serves all. A function has its own transaction, or none. Cancelling a caller while its job waits takes the job out of
-the queue; cancelling it while the job runs changes nothing: the job ends its own transaction. No other code can leave a
-transaction open, because no other code has the connection.
+serves all. A group is complete when its turn at the file has come, not when it begins to wait for it: while another
+process has the turn, all tasks of this one queue what they append. A function has its own transaction, or none.
+Cancelling a caller while its job waits takes the job out; cancelling it while the job runs changes nothing: the job
+ends its own transaction. No other code can leave a transaction open, because no other code has the connection.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class Writer:
         self.opened.set_result(held.identity.store)
         while (job := self._next()) is not None:
             if isinstance(job, _Append):
-                self._append(held, self._together(job))
+                self._append(held, [job])
             elif job.future.set_running_or_notify_cancel():
                 self._do(held, job)
             # A job holds its caller's events; an idle thread must not keep them alive.
@@ -133,34 +134,37 @@ class Writer:
     def _next(self) -> _Append | _Job | None:
         return self._held.pop() if self._held else self._jobs.get()
 
-    def _together(self, first: _Append) -> list[_Append]:
-        """Collect the appends that wait behind a first one, up to the limits, without cancelled ones."""
-        group: list[_Append] = []
-        size, job = 0, first
-        while True:
-            if not job.future.cancelled():
+    def _gather(self, group: list[_Append]) -> None:
+        """Put the appends that wait in the queue behind those of a group, up to the limits; drop cancelled ones."""
+        group[:] = [job for job in group if not job.future.cancelled()]
+        size = sum(job.size for job in group)
+        while len(group) < MOST_TOGETHER and size < MOST_CHARACTERS and not self._held:
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return
+            if not isinstance(job, _Append):
+                self._held.append(job)
+            elif not job.future.cancelled():
                 group.append(job)
                 size += job.size
-            if len(group) >= MOST_TOGETHER or size >= MOST_CHARACTERS:
-                return group
-            try:
-                following = self._jobs.get_nowait()
-            except Empty:
-                return group
-            if not isinstance(following, _Append):
-                self._held.append(following)
-                return group
-            job = following
 
     def _append(self, held: Held, group: list[_Append]) -> None:
+        # Those that wait already fail with the first one if the turn does not come in time.
+        self._gather(group)
         outcomes: Sequence[Appended | BaseException]
         try:
-            outcomes = held.write(partial(append_all, batches=[job.batch for job in group]))
+            outcomes = held.write(partial(self._append_gathered, group))
         except BaseException as error:  # noqa: BLE001 - it belongs to all who wait for the transaction
             outcomes = [error] * len(group)
         else:
             self._written += sum(job.size for job in group) + _PER_COMMIT
         _answer(group, outcomes)
+
+    def _append_gathered(self, group: list[_Append], connection: sqlite3.Connection) -> Sequence[Appended | Exception]:
+        """Append a group and, in the same transaction, what was queued while it waited for its turn."""
+        self._gather(group)
+        return append_all(connection, [job.batch for job in group])
 
     def _do(self, held: Held, job: _Job) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -13,24 +14,27 @@ from tests.crowd import TASKS, Crowd
 
 PROCESSES: Final = 4
 SECONDS: Final = 4.0
-PAIRS: Final = 5
+CROWDS: Final = 5
 BAR_RATE: Final = 1.0
 BAR_FAIR: Final = 1 / 1.5
 """The slowest process as a share of the fastest."""
 
 
 def run() -> list[dict[str, Any]]:
-    """Return two rows for the machine's SQLite and two for the newest, medians of pairs of one process and four."""
+    """Return two rows for the machine's SQLite and two for the newest, medians of crowds of four processes."""
     kinds = ["machine", "newest"] if newest_sqlite.THERE else ["machine"]
     return [row for kind in kinds for row in _rows(kind)]
 
 
 def _rows(sqlite: str) -> list[dict[str, Any]]:
-    ones, fours = [], []
-    for _ in range(PAIRS):
-        ones += _counts(sqlite, 1)
+    # Each crowd is measured against what one process did before it and after it: other work on the machine comes and
+    # goes meanwhile.
+    ones, fours = _counts(sqlite, 1), []
+    for _ in range(CROWDS):
         fours.append(_counts(sqlite, PROCESSES))
-    rate = statistics.median(sum(four) / one for one, four in zip(ones, fours, strict=True))
+        ones += _counts(sqlite, 1)
+    around = [(before + after) / 2 for before, after in pairwise(ones)]
+    rate = statistics.median(sum(four) / one for one, four in zip(around, fours, strict=True))
     fair = statistics.median(min(four) / max(four) for four in fours)
     each = [statistics.median(sorted(four)[place] for four in fours) for place in range(PROCESSES)]
     one, four = (round(statistics.median(counts) / SECONDS) for counts in (ones, [sum(four) for four in fours]))

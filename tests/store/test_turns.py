@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
+import os
+import struct
 import subprocess
 import sys
 import threading
@@ -77,6 +80,39 @@ async def test_a_store_is_closed_also_if_its_turn_does_not_come(file: Path, requ
     stuck.wait()
     async with await SQLiteStore.open(file) as again:
         assert await versions(again, "a") == [1, 2, 3]
+
+
+async def test_what_is_appended_while_the_turn_is_waited_for_goes_in_with_it(
+    file: Path, request: pytest.FixtureRequest
+) -> None:
+    """One commit for all that waits when the turn comes, without what was cancelled meanwhile."""
+    async with await SQLiteStore.open(file, busy_timeout=30) as store:
+        await store.append("a", events(1))
+        before = _commits(file)
+        stuck = request.getfixturevalue("stuck")
+        appends = [asyncio.create_task(store.append("a", events(1))) for _ in range(2)]
+        await asyncio.sleep(0)
+        queue = os.open(f"{file}-queue", os.O_RDONLY)
+        while _free(queue):
+            pass
+        appends += [asyncio.create_task(store.append("a", events(1))) for _ in range(8)]
+        await asyncio.sleep(0)
+        appends[1].cancel()
+        appends[-1].cancel()
+        stuck.kill()
+        outcomes = await asyncio.gather(*appends, return_exceptions=True)
+        assert [getattr(outcome, "version", None) for outcome in outcomes] == [2, None, *range(3, 10), None]
+        assert await versions(store, "a") == list(range(1, 10))
+        assert _commits(file) == before + 1
+        os.close(queue)
+
+
+def _commits(file: Path) -> int:
+    """Count the commits in a write-ahead log: the frames of this log that give the database's size after them."""
+    log = file.with_name("agent.db-wal").read_bytes()
+    page, salts = struct.unpack_from(">8xI4x8s", log)
+    frames = [struct.unpack_from(">4xI8s", log, start) for start in range(32, len(log), 24 + page)]
+    return sum(size > 0 for size, of in frames if of == salts)
 
 
 def test_who_gives_the_turn_up_comes_behind_those_that_wait(file: Path) -> None:
