@@ -210,22 +210,22 @@ class RecallTool:
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
             told = f"[{named} · redacted] The content was erased for good and cannot be read back.{reason}"
-            return Recalled(told, "redacted", block.path)
+            return Recalled(told, "redacted", block.path, address=str(address))
         [tokens] = await self._count([block])
         content = content_of(block, note)
         head = f"[{named} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
         if not content:
-            return Recalled(f"{head}\n[no content]", "found", block.path)
+            return Recalled(f"{head}\n[no content]", "found", block.path, address=str(address))
         if asked.offset >= len(content):
             told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
-            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content))
+            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
         piece = self._piece(content, asked, self._counter.count(head))
         end = asked.offset + len(piece)
         told = f"{head}\n{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
             told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
-        return Recalled(told, "found", block.path, asked.offset, end, len(content))
+        return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
         """Return the longest piece that fits; if a line ends in the piece's second half, stop there."""
@@ -244,6 +244,7 @@ class Recalled(NamedTuple):
         text: the answer for the model.
         state: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
         path: path of the block; the requested path if there is no block.
+        address: address of the block; empty if there is no block.
         begin: first character of the content in the text, counted from 0.
         end: the character behind the last one.
         characters: length of the whole content.
@@ -255,6 +256,7 @@ class Recalled(NamedTuple):
     begin: int = 0
     end: int = 0
     characters: int = 0
+    address: str = ""
 
 
 class _Asked(NamedTuple):
