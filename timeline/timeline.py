@@ -26,6 +26,7 @@ from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
+from timeline.audit.why import why
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from timeline.agent.messages import MessageWire
     from timeline.agent.recall import RecallWire
     from timeline.audit.verify import VerifyReport
+    from timeline.audit.why import Why
     from timeline.events import Payload
     from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
@@ -452,6 +454,37 @@ class Timeline(TimelineView):
         recorded = await recorded_contexts(self._store, self.id)
         chosen = [find_context(recorded, str(name)) for name in (before, after)]
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+
+    async def why(self, path: str, *, at: int | None = None) -> Why:
+        """Return why a block is shown as it is, or is not there: its state, the first decision that led there, and why.
+
+        It also says what stands in the block's place, and what would show it again.
+
+        Args:
+            path: the block's path or its address (``@152``).
+            at: the version of the log that is asked about; the newest by default.
+
+        Raises:
+            BlockNotFound: the conversation has no such block, not even later.
+            HistoryUnavailable: the log does not hold that version, or what it is folded from was scavenged.
+            InvalidArgument: ``at`` is not a version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.hide("@2", text="[the task]")
+            because = await timeline.why("@2")
+            assert (because.state, because.since, because.shown_as.text) == ("hidden", 3, "[the task]")
+            assert (await timeline.why("@2", at=2)).state == "visible"
+            ```
+        """
+        if at is not None:
+            checks.version_number("at", at)
+        return await why(self._store, self.id, path, at=at)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
