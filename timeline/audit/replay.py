@@ -14,9 +14,8 @@ from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavaila
 from timeline.events import ContextRendered
 from timeline.fold.counts import Recount
 from timeline.fold.fold import HistoryNeeded
-from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
-from timeline.log.history import base_fold, fold_past
+from timeline.log.history import base_fold, fold_past, restored
 from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
@@ -174,7 +173,8 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
     stored = await store.load_window(conversation)
     snapshot = stored.snapshot
     if snapshot is not None and min(versions) >= snapshot.version:
-        fold = restore(conversation, snapshot, [e for e in stored.events if e.version <= snapshot.version])
+        shown = [event for event in stored.events if event.version <= snapshot.version]
+        fold = await restored(store, conversation, snapshot, shown)
     else:
         fold = await base_fold(store, conversation, until=min(versions))
     windows = {version: fold.window for version in versions if version == fold.version}
