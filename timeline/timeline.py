@@ -24,7 +24,8 @@ from timeline.agent.recording import answering, append_messages, first_words, re
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
-from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.calls import find_contexts, read_call, read_calls
+from timeline.audit.replay import rebuild_contexts
 from timeline.audit.verify import verify
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
 
     from timeline.agent.messages import MessageWire
     from timeline.agent.recall import RecallWire
+    from timeline.audit.calls import Call
     from timeline.audit.verify import VerifyReport
     from timeline.events import Payload
     from timeline.events.other_payloads import Retention
@@ -425,12 +427,14 @@ class Timeline(TimelineView):
 
         Args:
             before: the older context: the version of its ``context.rendered`` event, ``"#3"`` (the third), ``"last"``,
-                ``"last~1"``.
+                ``"last~1"``, or ``"call:84"`` (the one that call 84 was made from).
             after: the newer context, named the same way.
             wires: wire formats whose prefixes to compare, beside the neutral one.
 
         Raises:
             ContextNotFound: no recorded context has one of the names.
+            CallNotFound: no call has one of the numbers.
+            CallUnavailable: the context of one of the calls was not recorded.
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
             InvalidArgument: ``wires`` is not a list.
@@ -449,9 +453,46 @@ class Timeline(TimelineView):
             ```
         """
         checks.texts("wires", wires)
-        recorded = await recorded_contexts(self._store, self.id)
-        chosen = [find_context(recorded, str(name)) for name in (before, after)]
+        chosen = await find_contexts(self._store, self.id, map(str, (before, after)))
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+
+    async def call(self, number: int) -> Call:
+        """Return a model call by its number: what it was sent, what came back, and what changed before it.
+
+        Every call has a number in its conversation, from 1, failed ones and retries included; a fork continues the
+        numbers of its parent. The request is built again from the log; where it cannot be proved that it is what was
+        sent, ``call.unproved`` is the reason.
+
+        Raises:
+            CallNotFound: there is no such call.
+            InvalidArgument: ``number`` is not a number from 1 on.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            context = await timeline.render(system="Be brief.")
+            request = context.request("openai_chat", model="gpt-4o", temperature=0.2)
+            choice = {"message": {"role": "assistant", "content": "It is built."}, "finish_reason": "stop"}
+            await timeline.record({"id": "chatcmpl-1", "model": "gpt-4o", "choices": [choice]}, request=request)
+            call = await timeline.call(1)
+            assert call.request == request.body
+            assert [block.text for block in call.reply] == ["It is built."]
+            ```
+        """
+        checks.positive("number", number)
+        return await read_call(self._store, self.id, number)
+
+    def calls(self) -> AsyncIterator[Call]:
+        """Iterate over all model calls, oldest first, as `call` returns them; one pass over the log builds them.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return read_calls(self._store, self.id)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""

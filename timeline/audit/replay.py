@@ -86,6 +86,12 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
     )
 
 
+async def sound_values(store: EventStore, recorded: Iterable[RecordedContext]) -> dict[str, str]:
+    """Return those of the values that recorded contexts refer to which match their hashes."""
+    values = await recorded_values(store, [context.rendered for context in recorded])
+    return {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+
+
 async def recorded_policy(store: EventStore, hash_: str | None) -> Policy | None:
     """Return the policy that an event or a window names by its hash; None without one, or if it is unreadable."""
     return None if hash_ is None else _policy((await store.values([hash_])).get(hash_))
@@ -135,16 +141,21 @@ async def rebuild_contexts(
     Raises:
         ContextUnavailable: one of them cannot be built, or differs from its record.
     """
-    values = await recorded_values(store, [context.rendered for context in chosen])
-    sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+    sound = await sound_values(store, chosen)
     windows = await _windows(store, conversation, {context.rendered.version for context in chosen})
-    return [_context(conversation, c.rendered, windows[c.rendered.version], sound) for c in chosen]
+    return [rebuilt(conversation, c, windows[c.rendered.version], sound, Projector()) for c in chosen]
 
 
-def _context(
-    conversation: str, rendered: ContextRendered, window: Window, values: Mapping[str, str]
+def rebuilt(
+    conversation: str, recorded: RecordedContext, window: Window, values: Mapping[str, str], projector: Projector
 ) -> RenderedContext:
-    policy, neutral = rebuild(window, rendered, values, Projector())
+    """Build a recorded context again from the window of its version; its tokens are counted with its policy's counter.
+
+    Raises:
+        ContextUnavailable: it cannot be built, or differs from its record.
+    """
+    rendered = recorded.rendered
+    policy, neutral = rebuild(window, rendered, values, projector)
     if neutral.fingerprint() != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
     counter = get_counter(policy.counter)
@@ -165,6 +176,7 @@ def _context(
         neutral=neutral,
         account=account_of(window.items, fixed, policy),
         overflow=rendered.overflow,
+        recorded=recorded.version,
     )
 
 
