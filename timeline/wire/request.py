@@ -68,7 +68,7 @@ class Request:
         """The keyword arguments of the SDK's method, a new copy each time.
 
         They are those of ``messages.create``, ``chat.completions.create``, ``responses.create`` and
-        ``models.generate_content``. Only Google's differ from the body.
+        ``models.generate_content``. They are the body but for Google's, and for what is in ``extra_body``.
         """
         told: dict[str, Any] = json.loads(self._arguments)
         return told
@@ -122,7 +122,7 @@ def make_request(
         conversation=conversation,
         context=context,
         by="ours",
-        _arguments=compact_json(gemini_arguments(model, checked, encoded)) if wire == "gemini" else text,
+        _arguments=compact_json(_arguments(wire, model, checked, encoded)),
         _parameters=compact_json(checked),
     )
 
@@ -146,6 +146,12 @@ def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[st
         return gemini_body(parameters, encoded)
     told = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
     return {"model": model, **told, **encoded, **parameters.get(EXTRA_BODY, {})}
+
+
+def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    if wire == "gemini":
+        return gemini_arguments(model, parameters, encoded)
+    return {"model": model, **parameters, **encoded}
 
 
 def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
