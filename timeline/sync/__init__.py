@@ -317,6 +317,8 @@ class Timeline(TimelineView):
     at = _giving(AsyncTimeline.at, TimelineView)
     fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
     verify = blocking(AsyncTimeline.verify)
+    call = blocking(AsyncTimeline.call)
+    calls = iterating(AsyncTimeline.calls)
     diff = blocking(AsyncTimeline.diff)
     why = blocking(AsyncTimeline.why)
     record = blocking(AsyncTimeline.record)
