@@ -226,8 +226,10 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
     """Build the body of a recorded request from its context, as compact JSON, and compare the hashes.
 
     Raises:
-        CallUnavailable: the wire's encoder has another number, or the body another hash.
+        CallUnavailable: the wire's encoder has another number, the hash was erased, or the body has another one.
     """
+    if not request.sha256:  # exported without what is redacted, see `timeline.portable.redacting`
+        raise CallUnavailable(number, "redacted")
     if request.wire not in WIRES or encoder_number(request.wire) != request.encoder:
         raise CallUnavailable(number, "wire")
     text = body_text(neutral, request)
