@@ -106,9 +106,8 @@ async def test_tools_whose_keys_have_another_order_are_another_context(store: Ev
     """They are sent in other bytes, though the fingerprint, which sorts keys, is the same."""
     timeline = await opened(store)
     await timeline.append(prompt())
-    contexts = [
-        await timeline.render(tools=[tool]) for tool in ({"name": "a", "type": "b"}, {"type": "b", "name": "a"})
-    ]
+    orders: list[Any] = [{"name": "a", "type": "b"}, {"type": "b", "name": "a"}]
+    contexts = [await timeline.render(tools=[tool]) for tool in orders]
     assert contexts[0].fingerprint == contexts[1].fingerprint
     for context in contexts:
         await timeline.record_model_call(request=context.request("anthropic", model="m", max_tokens=9))
