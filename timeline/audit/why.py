@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.audit.calls import find_contexts
-from timeline.audit.decisions import TYPES, Decisions
+from timeline.audit.block_decisions import TYPES, Decisions
 from timeline.blocks import Reasoning, instant_text
 from timeline.errors import HistoryUnavailable
 from timeline.events.addresses import Address, parse_address
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from timeline.audit.decisions import Compaction
+    from timeline.audit.block_decisions import Compaction
     from timeline.events import Event
     from timeline.fold.window import Item, Window
     from timeline.ports import EventStore
