@@ -11,11 +11,11 @@ from timeline.projection.summary_diff import DiffLine, changed_lines
 
 def test_a_line_that_changed_in_part_is_one_line_with_both_sides() -> None:
     """A dropped constraint is read at a glance."""
-    before = "## Task\n- Build an app; never use a database.\n## Done\n- Step 1"
-    after = "## Task\n- Build an app.\n## Done\n- Step 1\n- Step 2"
+    before = "## Task\n- Build a small flashcard app; no database.\n## Done\n- Step 1"
+    after = "## Task\n- Build a small flashcard app.\n## Done\n- Step 1\n- Step 2"
     assert changed_lines(before, after) == (
         DiffLine("same", "## Task"),
-        DiffLine("changed", "- Build an [-app; never use a database.-]{+app.+}"),
+        DiffLine("changed", "- Build a small flashcard [-app; no database.-]{+app.+}"),
         DiffLine("same", "## Done"),
         DiffLine("same", "- Step 1"),
         DiffLine("added", "- Step 2"),
@@ -32,6 +32,12 @@ def test_equal_lines_far_from_a_change_are_counted() -> None:
         DiffLine("same", "line 6"),
         DiffLine("skipped", "3 equal lines"),
     )
+
+
+def test_entries_of_a_list_are_lines_of_their_own() -> None:
+    """That they begin alike makes none of them the other."""
+    before, after = "- pytest tests/test_a.py (exit 1) (@9)", "- pytest tests/test_b.py (exit 1) (@99)"
+    assert changed_lines(before, after) == (DiffLine("removed", before), DiffLine("added", after))
 
 
 @pytest.mark.parametrize("after", ["Nothing alike is in here at all", "word " * 300])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.audit.calls import find_contexts
 from timeline.audit.block_decisions import TYPES, Decisions
+from timeline.audit.calls import find_contexts
 from timeline.blocks import Reasoning, instant_text
 from timeline.errors import HistoryUnavailable
 from timeline.events.addresses import Address, parse_address

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\s+|\S+")
 _LONGEST: Final = 600
 """Characters of a line that is compared word by word; what changed in a longer one is easier to read beside it."""
-_ALIKE: Final = 0.5
-"""The share of equal words from which two lines are one line that changed."""
+_ALIKE: Final = 0.6
+"""Two lines are one that changed where more than this share of their words is the same; in lists, lines with the same
+few words in front are entries of their own."""
 _AROUND: Final = 1
 """Equal lines that are shown on either side of a change."""
 
@@ -86,10 +87,10 @@ def _words(old: str, new: str) -> str | None:
     """Return both sides of a line in one; None where they are too long, or have little in common."""
     if max(len(old), len(new)) > _LONGEST:
         return None
+    if SequenceMatcher(None, _content(old), _content(new), autojunk=False).ratio() <= _ALIKE:
+        return None
     was, now = _WORD.findall(old), _WORD.findall(new)
     matcher = SequenceMatcher(None, was, now, autojunk=False)
-    if matcher.ratio() < _ALIKE:
-        return None
     said = ""
     for tag, i, j, m, n in matcher.get_opcodes():
         if tag == "equal":
@@ -98,6 +99,11 @@ def _words(old: str, new: str) -> str | None:
         said += f"[-{''.join(was[i:j])}-]" if i < j else ""
         said += f"{{+{''.join(now[m:n])}+}}" if m < n else ""
     return said
+
+
+def _content(line: str) -> list[str]:
+    """Return the words of a line without bullets and other signs."""
+    return [word for word in line.split() if any(map(str.isalnum, word))]
 
 
 def _without_equal(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
