@@ -59,6 +59,11 @@ def needle(block: Block) -> str:
     return block.text.strip()
 
 
+def arguments_of(block: Block) -> Any:
+    """Return the arguments of a call; None of any other block."""
+    return block.arguments if isinstance(block, ToolCall) else None
+
+
 class Sent:
     """The texts of one sent body; those of summaries are apart, since a summary may quote anything."""
 
@@ -87,7 +92,7 @@ async def compared(store: EventStore, conversation: str, *, contexts: int) -> tu
     events = await log_of(store, conversation)
     blocks = [(event, block) for event in events if (block := appended_block(event.payload)) is not None]
     said = [needle(block) for _, block in blocks]
-    every = "\0".join(said)
+    every = "\0".join(text for _, block in blocks for text in {needle(block), *leaves(arguments_of(block))})
     telling = [
         (event, block)
         for (event, block), text in zip(blocks, said, strict=True)
@@ -95,6 +100,7 @@ async def compared(store: EventStore, conversation: str, *, contexts: int) -> tu
     ]
     summaries = {block.text for _, block in blocks if isinstance(block, RangeSummary)}
     known = await recorded_contexts(store, conversation)
+    assert known, "nothing was sent"
     chosen = known[:: max(1, len(known) // contexts)]
     wrong: list[str] = []
     states: Counter[str] = Counter()

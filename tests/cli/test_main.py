@@ -30,7 +30,20 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Done
 
 COMMANDS = ["demo", "import", "simulate", "lab", "ls", "show", "render", "diff"]
-COMMANDS += ["calls", "call", "compact", "undo", "fork", "hide", "reveal", "pin", "unpin", "retention", "scavenge"]
+COMMANDS += [
+    "why",
+    "calls",
+    "call",
+    "compact",
+    "undo",
+    "fork",
+    "hide",
+    "reveal",
+    "pin",
+    "unpin",
+    "retention",
+    "scavenge",
+]
 COMMANDS += ["read", "digests", "search", "verify", "export", "mcp", "policies"]
 
 

@@ -90,6 +90,8 @@ def commands(made: Made) -> list[tuple[object, ...]]:
         ("read", ID, made.call),
         ("read", ID, made.call, "--json"),
         ("read", ID, f"tc:{HOSTILE}"),
+        ("why", RUN, "@2"),
+        ("why", RUN, "@2", "--at", 9),
         ("digests",),
         ("digests", "--json"),
         ("search", "error"),

@@ -54,9 +54,11 @@ def test_why_prints_the_commands_that_show_a_covered_block_again(
     first, last = simulated["steps"][0]["version"], simulated["steps"][-1]["version"]
     assert f"because   compaction 1 (over trigger): {simulated['steps'][0]['before_tokens']:,} -> " in out
     assert f"shown as  @{last} {simulated['steps'][-1]['summary']}: " in out
-    commands = [line[10:].split()[1:] for line in out.splitlines() if line[10:].startswith("timeline ")]
+    commands = [
+        line.split()[1:] for line in out.replace("Next:", "     ").splitlines() if line.startswith("       timeline ")
+    ]
     assert [words[0] for words in commands] == ["read", "undo", "diff"]
-    assert commands[1][1:] == [simulated["id"], "--version", str(first), "--cascade"]
+    assert commands[1][1:5] == [simulated["id"], "--version", str(first), "--cascade"]
     assert run(*commands[2]).out.splitlines()[2].startswith(f"summary: @{first} (compaction 1) -> @{last}")
     assert all(run(*words).code == Exit.OK for words in commands)
     assert run("why", simulated["id"], RESULT).out.splitlines()[1].startswith("visible at version")
@@ -91,7 +93,7 @@ def test_why_of_a_hidden_block_prints_what_is_shown_and_how_to_reveal_it(
     run("hide", sessions.SESSION, PROMPT, "--text", "[the task]")
     out = run("why", sessions.SESSION, PROMPT).out
     assert "shown as  its replacement: [the task]\n" in out
-    assert f"reveal    timeline reveal {sessions.SESSION} @2\n" in out
+    assert f"       timeline reveal {sessions.SESSION} @2" in out
 
 
 def test_why_refuses_what_it_cannot_answer_in_one_line(run: Callable[..., Done], simulated: dict[str, Any]) -> None:

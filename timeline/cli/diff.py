@@ -90,7 +90,7 @@ def _print_summary(found: SummaryDiff) -> None:
     _heading(f"summary: {' -> '.join(sides)}")
     for line in found.lines:
         sign, colour = _SIGNS[line.kind]
-        write(paint(f"{sign} {line.text}".rstrip(), colour, dim=line.kind == "skipped"))
+        say(paint(f"{sign} {line.text}".rstrip(), colour, dim=line.kind == "skipped"), hang=2)
     if not found.lines:
         write("  the same text")
 

@@ -152,8 +152,8 @@ def _nothing(wanted: Wanted) -> str:
 def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
-    say(paint(row["conversation"], bold=True) + f"  {heading}{_taken_back(row)}")
-    write(f"  {row['summary']}  {row['address']} covers versions {ranges}")
+    say(paint(row["address"], bold=True) + f"  {heading}{_taken_back(row)}")
+    write(f"  {row['summary']} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))

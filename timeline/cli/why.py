@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.why import why
 from timeline.blocks import instant_text
 from timeline.cli import output
-from timeline.cli.database import reading
+from timeline.cli.database import db_option, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, state_colour, write
 
@@ -37,10 +38,10 @@ async def why_block(conversation: str, name: str, db: str, *, at: int | None, ca
     if as_json:
         output.write_json(because.dump())
         return
-    _print(because)
+    _print(because, db)
 
 
-def _print(because: Why) -> None:
+def _print(because: Why, db: str) -> None:
     named = f"{because.address}  {because.path}".rstrip()
     say(paint(because.conversation, bold=True) + f"  {named}" + (f"  ({because.type})" if because.type else ""))
     asked = f"call {because.call}, version {because.at}" if because.call is not None else f"version {because.at}"
@@ -52,8 +53,13 @@ def _print(because: Why) -> None:
     say(f"because   {because.in_words}", hang=10)
     for line in _shown(because):
         say(line, hang=10)
-    for line in _ways(because):
-        write(line)
+    if len(because.summaries) > 1:
+        say(f"summaries {', '.join(because.summaries)}", hang=10)
+    commands = list(_commands(because))
+    if commands:
+        write()
+    for number, command in enumerate(commands):
+        write((" " * 5 if number else paint("Next:", bold=True)) + f"  {command}{db_option(db)}")
 
 
 def _shown(because: Why) -> Iterator[str]:
@@ -70,18 +76,15 @@ def _shown(because: Why) -> Iterator[str]:
     yield f"shown as  {where}: {brief(shown.text or '', _MOST)}"
 
 
-def _ways(because: Why) -> Iterator[str]:
+def _commands(because: Why) -> Iterator[str]:
     """Yield the commands that show the block again, and how the summaries that stood for it changed."""
-    id_ = because.conversation
+    id_ = quote(because.conversation)
     for way in because.ways_back:
         match way.kind:
-            case "read":
-                yield f"read it   timeline read {id_} {way.address}"
-            case "reveal":
-                yield f"reveal    timeline reveal {id_} {way.address}"
+            case "read" | "reveal":
+                yield f"timeline {way.kind} {id_} {way.address}"
             case "undo":
                 more = " --cascade" if len(way.compactions) > 1 else ""
-                yield f"undo      timeline undo {id_} --version {way.address.removeprefix('@')}{more}"
+                yield f"timeline undo {id_} --version {way.address.removeprefix('@')}{more}"
     if len(because.summaries) > 1:
-        yield f"summaries {', '.join(because.summaries)}"
-        yield f"          timeline diff {id_} {because.summaries[0]} {because.summaries[-1]}"
+        yield f"timeline diff {id_} {because.summaries[0]} {because.summaries[-1]}"
