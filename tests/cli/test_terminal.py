@@ -174,7 +174,6 @@ def test_no_table_list_or_sentence_is_wider_than_the_terminal(tmp_path: Path) ->
         ("diff", RUN, "--list"),
         ("calls", RUN),
         ("call", RUN, 1),
-        ("render", RUN, "--call", 1),
         ("digests",),
         ("search", "line1"),
         ("verify",),
