@@ -73,8 +73,9 @@ class Call:
         error: first words of the error of a failed call.
         duration: seconds that it took; None where that was not measured.
         decisions: what changed the context since the call before, oldest first.
-        cause: why the provider's cached prefix of the call before did not hold; None where it did, for the first call,
-            and where one of the two contexts cannot be built again.
+        cause: why the provider's cached prefix of the call before did not hold; None where it did, and for the first
+            call. Its kinds are those of `diff`, and ``wire``, ``model``, or ``unavailable`` where one of the two
+            contexts cannot be built again.
     """
 
     n: int
@@ -426,8 +427,10 @@ def _cause(
     context: RenderedContext | str,
 ) -> Cause | None:
     """Return why the prefix that the provider cached for the call before does not begin this call."""
-    if before is None or earlier is None or isinstance(earlier, str) or isinstance(context, str):
+    if before is None or earlier is None:
         return None
+    if isinstance(earlier, str) or isinstance(context, str):
+        return Cause("unavailable", "not known: one of the two contexts cannot be built again")
     was, now = before.called.request, call.called.request
     if was is not None and now is not None:
         if was.wire != now.wire:
