@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.calls import find_contexts
+from timeline.audit.replay import rebuild_contexts, recorded_contexts
+from timeline.audit.summaries import diff_summaries
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
 from timeline.cli.output import brief, pad, paint, say, state_colour, write
+from timeline.events.addresses import Address
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
@@ -21,7 +24,16 @@ if TYPE_CHECKING:
     from timeline.audit.replay import RecordedContext
     from timeline.cli.shapes import RecordedRow
     from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
+    from timeline.projection.summary_diff import SummaryDiff
 
+_SIGNS: Final = {
+    "same": (" ", None),
+    "removed": ("-", typer.colors.RED),
+    "added": ("+", typer.colors.GREEN),
+    "changed": ("~", typer.colors.YELLOW),
+    "skipped": ("…", None),
+}
+"""The sign in front of a line of a text's difference, and its colour, by kind."""
 _MOST_ROWS: Final = 12
 """The most blocks of each list without `--all`."""
 
@@ -34,14 +46,14 @@ async def diff_contexts(
     Raises:
         ConversationNotFound: there is no such conversation.
         ContextNotFound: it has no recorded context of that name.
+        CallNotFound: it has no call of that number.
         ContextUnavailable: a context cannot be rebuilt.
         UsageProblem: there is no such wire format.
     """
     named = known_wire(wire)
     async with reading(db) as store:
         with output.progress("replaying"):
-            recorded = await recorded_contexts(store, conversation)
-            chosen = [find_context(recorded, name) for name in (before, after)]
+            chosen = await find_contexts(store, conversation, (before, after))
             found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[named])
     if as_json:
         output.write_json(found.dump())
@@ -50,8 +62,37 @@ async def diff_contexts(
     _print_rows("left", found.left, every=every)
     _print_rows("entered", found.entered, every=every)
     _print_changed(found.changed, every=every)
+    if found.summary is not None:
+        _print_summary(found.summary)
     for prefix in found.prefixes:
         _print_prefix(prefix, found.before.tokens)
+
+
+async def diff_of_summaries(conversation: str, before: str, after: str, db: str, *, as_json: bool) -> None:
+    """Compare the summaries of two compactions as text.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BlockNotFound: it has no such block.
+        InvalidArgument: a block is no summary.
+    """
+    async with reading(db) as store:
+        found = await diff_summaries(store, conversation, before, after)
+    if as_json:
+        output.write_json(found.dump())
+        return
+    write(paint(conversation, bold=True))
+    _print_summary(found)
+
+
+def _print_summary(found: SummaryDiff) -> None:
+    sides = (f"{side.address} (compaction {side.compaction_number})" for side in (found.before, found.after))
+    _heading(f"summary: {' -> '.join(sides)}")
+    for line in found.lines:
+        sign, colour = _SIGNS[line.kind]
+        say(paint(f"{sign} {line.text}".rstrip(), colour, dim=line.kind == "skipped"), hang=2)
+    if not found.lines:
+        write("  the same text")
 
 
 async def list_contexts(conversation: str, db: str, *, as_json: bool) -> None:
@@ -112,7 +153,7 @@ def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
     for row in rows if every else rows[:_MOST_ROWS]:
         by = f"covered by {row.covered_by}" if row.covered_by and not every_by else ""
         state = paint(pad(row.state, 8), state_colour(row.state))
-        write(f"{row.version:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
+        write(f"{Address(row.version)!s:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
     _rest(rows, every=every)
 
 
@@ -125,7 +166,8 @@ def _print_changed(rows: Sequence[ChangedRow], *, every: bool) -> None:
         size = f"{row.after_tokens:,}"
         if row.before_tokens != row.after_tokens:
             size = f"{row.before_tokens:,} -> {size}"
-        left = f"{row.version:>7}  {paint(pad(state, 18), state_colour(row.after))}  {pad(size, 15, right=True)}  "
+        state = paint(pad(state, 18), state_colour(row.after))
+        left = f"{Address(row.version)!s:>7}  {state}  {pad(size, 15, right=True)}  "
         write(left + _fitted(row.path, row.reason, 46))
     _rest(rows, every=every)
 
