@@ -105,4 +105,5 @@ def test_a_call_is_told_by_its_name_and_arguments(name: str, arguments: Any, use
 def test_a_call_that_writes_some_files_and_deletes_others_has_both_uses(
     name: str, arguments: Any, uses: tuple[ToolUse, ...]
 ) -> None:
+    """Files written come first; a file that is moved is deleted where it was."""
     assert tool_uses(call("c", name, arguments=arguments)) == uses
