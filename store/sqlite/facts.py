@@ -221,7 +221,9 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         rows: of `statements.EVENTS_OF_FACTS`; none of them scavenged.
         known: positions of results whose facts are there already.
     """
-    stored = [_Stored(row[0], row[1], row[2], row[3], row[4], block) for row in rows if (block := _block(row[5])) is not None]
+    stored = [
+        _Stored(row[0], row[1], row[2], row[3], row[4], block) for row in rows if (block := _block(row[5])) is not None
+    ]
     redacted: dict[int, set[int]] = {}
     for key in dict.fromkeys(event.key for event in stored):
         redacted[key] = _redacted((yield statements.REDACTIONS, (_LAST, key)))
