@@ -10,7 +10,7 @@ TimelineError
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
-├── BlockNotFound (LookupError)          no block at that path
+├── BlockNotFound (LookupError)          no block at that path or address
 ├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
@@ -180,14 +180,20 @@ class MissingExtra(TimelineError, ImportError):
 
 
 class BlockNotFound(TimelineError, LookupError):
-    """No block of the conversation has this path; ``nearest`` lists the paths most like it, the likeliest first."""
+    """No block of the conversation has this path or address.
 
-    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = ()) -> None:
+    ``nearest`` lists the paths or addresses most like it, the likeliest first. ``problem`` says what an address names
+    instead of a block; it is empty for an unknown path.
+    """
+
+    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = (), *, problem: str = "") -> None:
         self.conversation = conversation
         self.path = path
         self.nearest = list(nearest)
+        self.problem = problem
+        why = f": {problem}" if problem else ""
         cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
-        super().__init__(f"No block {path!r} in conversation {conversation!r}. {cure}")
+        super().__init__(f"No block {path!r} in conversation {conversation!r}{why}. {cure}")
 
 
 class StageNotFound(TimelineError, LookupError):
@@ -279,6 +285,42 @@ _UNAVAILABLE: Final = {
     "redacted": "a block that it showed was redacted, and left out when the log was exported",
     "retention": "`timeline scavenge` removed events that it was made of; a backup or an export made before has them",
     "mismatch": "the rebuilt bytes differ from the recorded ones; `timeline verify` says more",
+}
+
+
+class CallNotFound(TimelineError, LookupError):
+    """No model call has this number; ``near`` lists the numbers nearest to it, ``calls`` is how many there are."""
+
+    def __init__(self, conversation: str, number: int, near: Sequence[int], calls: int) -> None:
+        self.conversation = conversation
+        self.number = number
+        self.near = list(near)
+        self.calls = calls
+        nearest = f"There are {calls}; the nearest are {', '.join(map(str, near))}" if near else "There is none yet"
+        super().__init__(
+            f"No call {number} in conversation {conversation!r}. {nearest}. `timeline calls` lists them; `record` "
+            "and `record_model_call` make them."
+        )
+
+
+class CallUnavailable(TimelineError):
+    """What a model call was sent cannot be shown.
+
+    ``reason`` is ``request``, ``unrecorded``, ``wire``, or one of `ContextUnavailable`.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        why = _UNAVAILABLE_CALL.get(reason) or _UNAVAILABLE[reason]
+        super().__init__(f"What call {number} was sent cannot be built again: {why}.")
+
+
+_UNAVAILABLE_CALL: Final = {
+    "request": "its request was not recorded; pass the request to record(…, request=…)",
+    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context",
+    "wire": "another version of the wire's encoder wrote it; the release of that time shows it",
+    "mismatch": "the rebuilt body has another sha256; `timeline verify` says more",
 }
 
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.calls import find_contexts
+from timeline.audit.replay import rebuild_contexts, recorded_contexts
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
 from timeline.cli.output import brief, pad, paint, say, state_colour, write
+from timeline.events.addresses import Address
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
@@ -34,14 +36,14 @@ async def diff_contexts(
     Raises:
         ConversationNotFound: there is no such conversation.
         ContextNotFound: it has no recorded context of that name.
+        CallNotFound: it has no call of that number.
         ContextUnavailable: a context cannot be rebuilt.
         UsageProblem: there is no such wire format.
     """
     named = known_wire(wire)
     async with reading(db) as store:
         with output.progress("replaying"):
-            recorded = await recorded_contexts(store, conversation)
-            chosen = [find_context(recorded, name) for name in (before, after)]
+            chosen = await find_contexts(store, conversation, (before, after))
             found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[named])
     if as_json:
         output.write_json(found.dump())
@@ -112,7 +114,7 @@ def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
     for row in rows if every else rows[:_MOST_ROWS]:
         by = f"covered by {row.covered_by}" if row.covered_by and not every_by else ""
         state = paint(pad(row.state, 8), state_colour(row.state))
-        write(f"{row.version:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
+        write(f"{Address(row.version)!s:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
     _rest(rows, every=every)
 
 
@@ -125,7 +127,8 @@ def _print_changed(rows: Sequence[ChangedRow], *, every: bool) -> None:
         size = f"{row.after_tokens:,}"
         if row.before_tokens != row.after_tokens:
             size = f"{row.before_tokens:,} -> {size}"
-        left = f"{row.version:>7}  {paint(pad(state, 18), state_colour(row.after))}  {pad(size, 15, right=True)}  "
+        state = paint(pad(state, 18), state_colour(row.after))
+        left = f"{Address(row.version)!s:>7}  {state}  {pad(size, 15, right=True)}  "
         write(left + _fitted(row.path, row.reason, 46))
     _rest(rows, every=every)
 

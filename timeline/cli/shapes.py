@@ -9,13 +9,15 @@
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
+| `calls --json` | a list of `CallRow`, oldest first |
+| `call --json` | one `Call.dump()`; with `--wire` the context in that form, with `--body` the body as it was sent |
 | `compact --json` | one `CompactedRow` |
 | `undo --json` | one `UndoneRow` |
 | `fork --json` | one `ForkedRow` |
 | `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
 | `retention ID --json` | one `RetentionRow`; without an id, `{"store", "conversations"}` with one each |
 | `scavenge --json` | one `ScavengeRow` |
-| `read --json` | the block's `dump()` |
+| `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
@@ -169,6 +171,27 @@ class RecordedRow(TypedDict):
     fingerprint: str
 
 
+class CallRow(TypedDict):
+    """A model call: its number from 1, the version of its event, and the recorded context that it answers.
+
+    ``wire`` and ``sha256`` are empty where its request was not recorded. ``decisions`` is how many changed the context
+    since the call before; ``error`` is empty unless it failed.
+    """
+
+    n: int
+    version: int
+    at: str
+    wire: str
+    model: str
+    sha256: str
+    context: int | None
+    usage: dict[str, int]
+    duration: float | None
+    decisions: int
+    finish_reason: str | None
+    error: str
+
+
 class CompactedRow(TypedDict):
     """The decisions of `compact`, and the conversation's version afterwards.
 
@@ -221,7 +244,7 @@ class DecidedRow(TypedDict):
 
 
 class DigestRow(TypedDict):
-    """A compaction: its number (``round``), summary's path, coverage (``ranges``, superseded ``summaries``) and digest.
+    """A compaction: its number, its summary's path and address, its coverage (``ranges``, ``summaries``) and digest.
 
     ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
     ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
@@ -233,6 +256,7 @@ class DigestRow(TypedDict):
     at: str
     compaction_number: int
     summary: str
+    address: str
     covers: dict[str, Any]
     digest: dict[str, Any]
     matched: dict[str, Any]
@@ -243,13 +267,17 @@ class DigestRow(TypedDict):
 
 
 class FoundRow(TypedDict):
-    """A found block. The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match."""
+    """A found block, by path and by address (``cards@152``).
+
+    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match.
+    """
 
     conversation: str
     version: int
     at: str
     type: str
     path: str
+    address: str
     snippet: str
     rank: float
 
