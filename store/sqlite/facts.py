@@ -61,6 +61,8 @@ Asking: TypeAlias = Generator[tuple[str, tuple[Any, ...]], "list[Row]", T]
 SLICE: Final = 256 * 1024
 """Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
 MOST_EVENTS: Final = 2_000
+MOST_LOOKED_UP: Final = 16
+"""Calls that an append looks up: more than a model makes at once. The results of an import may wait for a query."""
 _SCANNED: Final = 500
 _LAST: Final = 2**63 - 1
 
@@ -93,9 +95,9 @@ def write(connection: sqlite3.Connection, key: int, base: int, first: int, posit
 def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection, key: int, base: int, first: int, position: int, waiting: Sequence[Waiting]
 ) -> list[FactRow]:
-    """Return the rows of results whose calls were appended earlier, and have a path that leads to them."""
-    paths = [path for each in waiting if (path := call_path(each.result.path)) is not None]
-    calls: dict[str, tuple[int, ToolCall]] = {}
+    """Return the rows of results whose calls are not at their place in the append, as far as they are looked up."""
+    paths = [path for each in waiting[:MOST_LOOKED_UP] if (path := call_path(each.result.path)) is not None]
+    calls: dict[str, tuple[int, ToolCall | None]] = {}
     if paths:
         wanted = json.dumps(paths)
         if base:
@@ -104,12 +106,12 @@ def _answered(  # noqa: PLR0917 - an append's place
             found = connection.execute(statements.OWN_CALLS, (wanted, key)).fetchall()
         if found:
             redacted = _redacted(connection.execute(statements.REDACTIONS, (_LAST, key)).fetchall())
-            calls = {p: (v, call) for p, v, text in found if v not in redacted and (call := _call(text)) is not None}
+            calls = {path: (v, None if v in redacted else _call(text)) for path, v, text in found}
     rows: list[FactRow] = []
-    for number, result, at, other in waiting:
+    for number, result, at, other in waiting[:MOST_LOOKED_UP]:
         version = first + number
         call_version, call = calls.get(call_path(result.path) or "", (version, None))
-        if call is None and other is not None:
+        if call_version >= version and other is not None:
             call_version, call = first + other[0], other[1]
         if call is not None and call_version < version:
             said = facts_of_result(call, call_version, result, version, at)
@@ -403,8 +405,8 @@ class SQLiteFacts:
     async def _part(  # noqa: PLR0917 - a log, and what is asked of it
         self, key: int | None, id_: str, last: int, wanted: FactFilter, reached: int, page: int
     ) -> AsyncIterator[_Found]:
-        given, leads, parameters = _asked(key, wanted)
-        statement = statements.page_of_facts(given, leads)
+        given, parameters = _asked(key, wanted)
+        statement = statements.page_of_facts(given)
         parameters |= {"after": 0, "number": _LAST, "last": min(last, reached), "page": page}
         while True:
             rows = await self.rows(statement, parameters) if wanted.kinds else []
@@ -512,17 +514,12 @@ def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | Non
     return hidden
 
 
-def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], tuple[tuple[int, int], ...], dict[str, Any]]:
-    """Return the names of the given conditions, the kinds that lead, and the statement's parameters."""
+def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:
+    """Return the names of the given conditions, which choose the statement, and its parameters."""
     texts = {"conversation": key, "tool": wanted.tool, "status": wanted.status, "subject": wanted.subject}
-    given = {name for name, value in texts.items() if value is not None}
+    given = {name for name, value in {**texts, "failed": wanted.failed}.items() if value is not None}
     given |= {"time"} if wanted.bounded else set()
-    given |= {"failed"} if wanted.failed is not None else set()
     given |= set() if wanted.every_kind else {"kinds"}
-    leads: tuple[tuple[int, int], ...] = ()
-    if key is None and not (wanted.every_kind and wanted.failed is not True):
-        failures = (0, 1) if wanted.failed is None else (int(wanted.failed),)
-        leads = tuple((kind, failed) for kind in sorted(wanted.kinds) for failed in failures)
     parameters = {
         **texts,
         "key": key,
@@ -531,7 +528,7 @@ def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], tuple[t
         "failed": wanted.failed,
         "kinds": json.dumps(sorted(wanted.kinds)),
     }
-    return frozenset(given), leads, parameters
+    return frozenset(given), parameters
 
 
 async def _merged(

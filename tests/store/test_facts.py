@@ -1,12 +1,8 @@
-"""The facts of both stores against a naive model, and what a database does for them: catching up, reading, migrating."""
+"""The facts of both stores against a naive model, and what a database does for them besides."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -20,19 +16,16 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import TimelineError
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
 from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Snapshot
 from timeline.store.memory import MemoryStore
-from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.store import SQLiteStore
-from timeline.store.testing import block_event, compaction, event, fork
-from timeline.store.testing.facts import appended, call, command, found, result
+from timeline.store.testing import compaction, event, fork
+from timeline.store.testing.facts import call, found, result
 
 if TYPE_CHECKING:
-    import pytest
-
     from timeline.events import Event, NewEvent
-    from timeline.facts.model import Fact
 
 NAMES = st.sampled_from(["a", "b", "c"])
 IDS = st.sampled_from(["1", "2", "3"])
@@ -260,11 +253,9 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
         assert self.runner.run(found(self.memory)) == self.runner.run(found(self.store))
 
     async def _shown(self, store: MemoryStore | SQLiteStore, name: str, page: int = 200) -> Any:
-        facts = [
-            (f.conversation, f.kind, f.subject, f.path, f.version, f.at, f.tool, f.status, f.failed, f.detail, f.covered)
-            for f in await found(store, conversation=name, page=page)
-        ]
-        return facts, await store.fact_record(name)
+        shown = await found(store, conversation=name, page=page)
+        fields = ("conversation", *Fact._fields, "covered")
+        return [tuple(getattr(f, name) for name in fields) for f in shown], await store.fact_record(name)
 
     def _expected(self, name: str) -> Any:
         model = self.models[name]
