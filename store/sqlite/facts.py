@@ -61,8 +61,6 @@ Asking: TypeAlias = Generator[tuple[str, tuple[Any, ...]], "list[Row]", T]
 SLICE: Final = 256 * 1024
 """Characters of stored events after which a slice ends: some 50 ms of the writer's time."""
 MOST_EVENTS: Final = 2_000
-MOST_LOOKED_UP: Final = 16
-"""Calls that an append looks up: more than a model makes at once. The results of an import may wait for a query."""
 _SCANNED: Final = 500
 _LAST: Final = 2**63 - 1
 
@@ -95,8 +93,8 @@ def write(connection: sqlite3.Connection, key: int, base: int, first: int, posit
 def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection, key: int, base: int, first: int, position: int, waiting: Sequence[Waiting]
 ) -> list[FactRow]:
-    """Return the rows of results whose calls are not at their place in the append, as far as they are looked up."""
-    paths = [path for each in waiting[:MOST_LOOKED_UP] if (path := call_path(each.result.path)) is not None]
+    """Return the rows of results whose calls are not in their append at the path beside them."""
+    paths = [path for each in waiting if (path := call_path(each.result.path)) is not None]
     calls: dict[str, tuple[int, ToolCall | None]] = {}
     if paths:
         wanted = json.dumps(paths)
@@ -108,7 +106,7 @@ def _answered(  # noqa: PLR0917 - an append's place
             redacted = _redacted(connection.execute(statements.REDACTIONS, (_LAST, key)).fetchall())
             calls = {path: (v, None if v in redacted else _call(text)) for path, v, text in found}
     rows: list[FactRow] = []
-    for number, result, at, other in waiting[:MOST_LOOKED_UP]:
+    for number, result, at, other in waiting:
         version = first + number
         call_version, call = calls.get(call_path(result.path) or "", (version, None))
         if call_version >= version and other is not None:
