@@ -293,8 +293,8 @@ _IN_LINEAGE = (
     "e.conversation IN (SELECT key FROM lineage)"
     " AND e.version <= (SELECT l.last FROM lineage AS l WHERE +l.key = e.conversation)"
 )
-"""No join: beside a lineage, a condition on the event alone makes SQLite build a Bloom filter of the table; and no index
-of the few ancestors, which is what the plus sign is for."""
+"""No join: beside a lineage, a condition on the event alone makes SQLite build a Bloom filter of the table; the
+plus sign keeps it from making an index of the few ancestors."""
 CALLS_OF_IDS: Final = (
     f"{_LINEAGE_UP_TO}SELECT json_extract(e.payload, '$.block.call_id'), e.version, e.payload FROM events AS e"
     f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
