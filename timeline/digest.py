@@ -53,7 +53,7 @@ class Command(Frozen):
 
 
 class Search(Frozen):
-    """A search (files, text, memory or web), its number of hits where the output shows it, and the first ones' paths."""
+    """A search (files, text, memory or web), its hits where the output shows their number, and two of their paths."""
 
     query: str
     tool: str

@@ -175,7 +175,7 @@ async def test_a_dry_run_shows_the_same_record(store: EventStore) -> None:
 
 
 async def test_the_digests_of_twenty_compactions_are_about_as_large_as_their_facts() -> None:
-    """Each holds what it newly covers, once; with what is cumulative they would grow with the square of their number."""
+    """Each holds what it newly covers, once."""
     store = MemoryStore()
     policy = small_policy(max_tokens=8_000, keep_recent_tokens=400)
     compactions = await worked(store, await opened(store, policy=policy, summarizer=Scribe()), 20)
