@@ -17,6 +17,8 @@ TimelineError
 ├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version, or it was scavenged
 ├── ContextNotFound (LookupError)        no recorded context of that name
 ├── ContextUnavailable                   a recorded context cannot be built again
+├── CallNotFound (LookupError)           no model call of that number
+├── CallUnavailable                      what a model call was sent cannot be built again
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
 │   ├── VersionConflict                  another writer appended first

@@ -26,6 +26,7 @@ from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.calls import find_contexts, read_call, read_calls
 from timeline.audit.replay import rebuild_contexts
+from timeline.audit.summaries import diff_summaries
 from timeline.audit.verify import verify
 from timeline.audit.why import why
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
     from timeline.projection.diff import ContextDiff
     from timeline.projection.reports import TakenDecision
+    from timeline.projection.summary_diff import SummaryDiff
     from timeline.retention.setting import Kept
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
@@ -459,7 +461,7 @@ class Timeline(TimelineView):
         chosen = await find_contexts(self._store, self.id, map(str, (before, after)))
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
 
-    async def why(self, path: str, *, at: int | None = None) -> Why:
+    async def why(self, path: str, *, at: int | None = None, call: int | None = None) -> Why:
         """Return why a block is shown as it is, or is not there: its state, the first decision that led there, and why.
 
         It also says what stands in the block's place, and what would show it again.
@@ -467,11 +469,14 @@ class Timeline(TimelineView):
         Args:
             path: the block's path or its address (``@152``).
             at: the version of the log that is asked about; the newest by default.
+            call: number of a model call, instead of ``at``: what it was shown.
 
         Raises:
             BlockNotFound: the conversation has no such block, not even later.
+            CallNotFound: there is no such call.
+            CallUnavailable: the context of the call was not recorded.
             HistoryUnavailable: the log does not hold that version, or what it is folded from was scavenged.
-            InvalidArgument: ``at`` is not a version.
+            InvalidArgument: ``at`` is not a version, ``call`` not a number from 1 on, or both are given.
 
         Example:
             ```python
@@ -488,7 +493,11 @@ class Timeline(TimelineView):
         """
         if at is not None:
             checks.version_number("at", at)
-        return await why(self._store, self.id, path, at=at)
+        if call is not None:
+            checks.positive("call", call)
+            if at is not None:
+                raise InvalidArgument("call", "names a version by itself: leave out `at`")
+        return await why(self._store, self.id, path, at=at, call=call)
 
     async def call(self, number: int) -> Call:
         """Return a model call by its number: what it was sent, what came back, and what changed before it.
@@ -507,14 +516,11 @@ class Timeline(TimelineView):
 
             store = await open_store("memory://")
             timeline = await Timeline.open(store, "cards")
-            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
-            context = await timeline.render(system="Be brief.")
-            request = context.request("openai_chat", model="gpt-4o", temperature=0.2)
-            choice = {"message": {"role": "assistant", "content": "It is built."}, "finish_reason": "stop"}
-            await timeline.record({"id": "chatcmpl-1", "model": "gpt-4o", "choices": [choice]}, request=request)
+            request = (await timeline.render(system="Be brief.")).request("openai_chat", model="gpt-4o")
+            reply = {"id": "chatcmpl-1", "choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
+            await timeline.record(reply, request=request)
             call = await timeline.call(1)
-            assert call.request == request.body
-            assert [block.text for block in call.reply] == ["It is built."]
+            assert (call.request, call.reply[0].text) == (request.body, "Hello.")
             ```
         """
         checks.positive("number", number)
@@ -527,6 +533,35 @@ class Timeline(TimelineView):
             StoreError: the store cannot be read.
         """
         return read_calls(self._store, self.id)
+
+    async def diff_summaries(self, before: str, after: str) -> SummaryDiff:
+        """Compare the summaries of two compactions as text: what the later one dropped, added and changed.
+
+        `diff` does so too, for the newest summaries of two recorded contexts.
+
+        Args:
+            before: path or address of the older summary.
+            after: path or address of the newer one.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            HistoryUnavailable: `timeline scavenge` removed the block.
+            InvalidArgument: a block is no summary.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store, policies
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+            for number in range(9):
+                await timeline.append({"type": "user.prompt", "text": f"Write card {number}. " * 150})
+                await timeline.render()
+            first, *_, last = (await timeline.why("@2")).summaries
+            assert (await timeline.diff_summaries(first, last)).lines
+            ```
+        """
+        return await diff_summaries(self._store, self.id, before, after)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""

@@ -64,7 +64,10 @@ STREAMED: Final[dict[str, dict[str, Any]]] = {
     "openai_responses": {"stream": True},
     "gemini": {},
 }
-PICTURE: Final = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo+/w=="}}
+PICTURE: Final[Any] = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo+/w=="},
+}
 ROUNDS: Final = 9
 
 
@@ -120,7 +123,7 @@ def received(asked: Asked) -> dict[str, Any]:
 
 
 def assert_same(sent: dict[str, Any], body: dict[str, Any]) -> None:
-    """Compare bodies as parsed JSON: top-level keys by name, and the order of keys inside system, tools and messages."""
+    """Compare bodies as parsed JSON: top-level keys by name; inside system, tools and messages the order too."""
     assert sent == body
     for key in sent.keys() - {"generationConfig", "toolConfig"}:
         assert json.dumps(sent[key]) == json.dumps(body[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from timeline import open_store, policies
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
 from timeline.audit.why import Moment, ShownAs, WayBack, why
 from timeline.blocks import AssistantCompletion, Note, RangeSummary, Reasoning, ToolCall, ToolResult, UserPrompt
-from timeline.errors import BlockNotFound, HistoryUnavailable, ImportFailed, InvalidArgument
+from timeline.errors import BlockNotFound, CallNotFound, HistoryUnavailable, ImportFailed, InvalidArgument
 from timeline.events import BlockRedacted, CompactionCompleted, appended_block, event_id
 from timeline.events.other_payloads import RetentionSet
 from timeline.frozen import canonical_json
@@ -76,7 +77,9 @@ def agrees(because: Why, block: Block, sent: Sent) -> bool:
     if shown.kind == "itself":
         return there
     assert shown.text is not None
-    return not there and shown.text.strip() in sent.all
+    is_arguments = isinstance(block, ToolCall) and shown.kind == "replacement"
+    wanted = canonical_json(json.loads(shown.text)) if is_arguments else shown.text.strip()
+    return not there and wanted in sent.all
 
 
 async def compared(store: EventStore, conversation: str, *, contexts: int) -> tuple[list[str], Counter[str]]:
@@ -308,6 +311,36 @@ async def test_a_scavenged_block_keeps_the_compaction_that_covered_it() -> None:
         assert (gone.since, gone.compaction_number) == (before.since, before.compaction_number)
         assert (gone.shown_as, gone.summaries) == (before.shown_as, before.summaries)
         assert (gone.ways_back, gone.address) == ((), "@3")
+
+
+async def test_what_shows_a_block_again_is_said_for_now() -> None:
+    """Of a version long ago, too: later compactions have to be undone first, and what was undone needs nothing."""
+    store = MemoryStore()
+    timeline = await busy(store)
+    now = await timeline.why("@4")
+    first = int(now.summaries[0][1:])
+    then = await timeline.why("@4", at=first)
+    assert then.summaries == now.summaries[:1]
+    assert then.ways_back == now.ways_back
+    await timeline.undo_compaction(first, cascade=True)
+    assert (await timeline.why("@4", at=first)).ways_back == (WayBack("read", "@4"),)
+
+
+async def test_a_call_is_answered_by_what_it_was_shown() -> None:
+    """The version is that of its context, also for a call that came back much later."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(UserPrompt(text="a"))
+    context = await timeline.render()
+    await timeline.hide("@2", text="[a]")
+    await timeline.record_model_call(request=context.request("anthropic", model="m", max_tokens=9))
+    await timeline.render()
+    await timeline.record_model_call(model="m")
+    answers = [await timeline.why("@2", call=number) for number in (1, 2)]
+    assert [(one.call, one.at, one.state) for one in answers] == [(1, context.version, "visible"), (2, 5, "hidden")]
+    with pytest.raises(CallNotFound):
+        await timeline.why("@2", call=3)
+    with pytest.raises(InvalidArgument):
+        await timeline.why("@2", call=1, at=2)
 
 
 async def test_a_fork_answers_for_the_past_that_it_shares() -> None:

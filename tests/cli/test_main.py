@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Done
 
-COMMANDS = ["demo", "import", "simulate", "lab", "ls", "show", "render", "diff", "compact"]
-COMMANDS += ["undo", "fork", "hide", "reveal", "pin", "unpin", "retention", "scavenge"]
+COMMANDS = ["demo", "import", "simulate", "lab", "ls", "show", "render", "diff"]
+COMMANDS += ["calls", "call", "compact", "undo", "fork", "hide", "reveal", "pin", "unpin", "retention", "scavenge"]
 COMMANDS += ["read", "digests", "search", "verify", "export", "mcp", "policies"]
 
 

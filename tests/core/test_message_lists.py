@@ -178,10 +178,11 @@ async def test_a_failing_summarizer_leaves_the_list_or_truncates_it() -> None:
 
 
 async def test_no_path_is_printed_that_nobody_can_read() -> None:
-    """There is no log behind a list: its summary ends without the exact record."""
+    """There is no log behind a list: its summary ends without the exact record, and nothing names an address."""
     result = await compact_messages([SYSTEM, *long(9_000)], policies.cut_point(max_tokens=8_000, counter="chars4"))
     assert result.changed
     assert "Exact record" not in str(result.messages)
+    assert "@" not in str(result.messages)
 
 
 async def test_prompt_and_tools_beside_the_messages_count() -> None:

@@ -332,6 +332,27 @@ async def test_what_is_redacted_is_nowhere_in_an_export() -> None:
     assert (block.text, block.meta) == ("[redacted]", {"redacted": "a password"})
 
 
+async def test_no_hash_of_a_body_with_redacted_content_leaves_the_store() -> None:
+    """A short secret could be guessed from it; a call behind the redaction keeps its proof."""
+    store, other = MemoryStore(), MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=small_policy(), now=after(0))
+    await timeline.append(prompt(5), answer(text=SECRET), prompt(5), now=after(0))
+    seen = (await timeline.render()).request("anthropic", model="m", max_tokens=9)
+    unseen = (await timeline.render(record=False)).request("anthropic", model="m", max_tokens=8)
+    await timeline.record_model_call(request=seen, error=f"{SECRET} is no JSON")
+    await timeline.record_model_call(request=unseen)
+    await redact(store, timeline, 3)
+    timeline = await Timeline.open(store, "c")
+    await timeline.record_model_call(request=(await timeline.render()).request("anthropic", model="m", max_tokens=9))
+    text = "\n".join(lines := await export(store))
+    assert [word for word in (SECRET, seen.sha256, unseen.sha256) if word in text] == []
+    await take(other, lines)
+    copied = await Timeline.open(other, "c")
+    assert [call.unproved async for call in copied.calls()] == ["redacted", "unrecorded", None]
+    report = await copied.verify()
+    assert (report.ok, report.calls, report.unverifiable) == (True, 3, {"redacted": 2, "unrecorded": 1})
+
+
 async def test_contexts_behind_a_redaction_are_verified() -> None:
     """They showed the tombstone, which is in the copy."""
     store, other = MemoryStore(), MemoryStore()

@@ -307,6 +307,7 @@ def test_the_dump_is_json_of_a_stable_shape() -> None:
         "changed",
         "prefixes",
         "reuse",
+        "summary",
     ]
     assert set(dump["before"]) == {"version", "fingerprint", "tokens"}
     row = {"version", "path", "type", "turn_id"}

@@ -11,30 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from timeline.audit.decisions import DECISIONS, CallDecision, decision_of
 from timeline.audit.replay import RecordedContext, find_context, rebuilt, recorded_contexts, sound_values
 from timeline.blocks import instant_text
 from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
-from timeline.events import (
-    BlockRedacted,
-    BlocksHidden,
-    BlocksPinned,
-    BlocksRevealed,
-    BlocksUnpinned,
-    CompactionCompleted,
-    CompactionReverted,
-    ContextRendered,
-    ModelCalled,
-    PolicyChanged,
-    appended_block,
-)
-from timeline.events.other_payloads import (
-    CompactionFailed,
-    PrefixChanged,
-    StageApproved,
-    StageEntered,
-    StageRewound,
-    ToolsChanged,
-)
+from timeline.events import CompactionReverted, ContextRendered, ModelCalled, appended_block
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_history
@@ -49,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import CallRequest, Event, Payload
+    from timeline.events import CallRequest, Event
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
     from timeline.usage import Usage
@@ -58,25 +39,6 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"call:(\d{1,9})")
 _NEAR: Final = 2
 """Numbers that are named on either side of one that there is not."""
-_MOST_LISTED: Final = 6
-"""Versions that a decision names in words."""
-_DECISIONS: Final = (
-    CompactionCompleted,
-    CompactionFailed,
-    CompactionReverted,
-    BlocksHidden,
-    BlocksRevealed,
-    BlocksPinned,
-    BlocksUnpinned,
-    BlockRedacted,
-    PolicyChanged,
-    PrefixChanged,
-    ToolsChanged,
-    StageEntered,
-    StageApproved,
-    StageRewound,
-)
-"""The events that may change what the next call is sent."""
 
 
 class RecordedCall(NamedTuple):
@@ -86,19 +48,6 @@ class RecordedCall(NamedTuple):
     version: int
     at: datetime
     called: ModelCalled
-
-
-class CallDecision(NamedTuple):
-    """A decision before a call: the version, time and type of its event, and what it decided, in words."""
-
-    version: int
-    at: datetime
-    type: str
-    text: str
-
-    def dump(self) -> dict[str, Any]:
-        """Return its JSON form."""
-        return {**self._asdict(), "at": instant_text(self.at)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +155,7 @@ async def decisions_before(
     store: EventStore, conversation: str, calls: Sequence[RecordedCall]
 ) -> list[tuple[CallDecision, ...]]:
     """Return the decisions before each of all calls of a conversation, as `Call.decisions` has them."""
-    types = [cls.model_fields["type"].default for cls in _DECISIONS]
+    types = [cls.model_fields["type"].default for cls in DECISIONS]
     events = [event async for event in store.read(conversation, types=types)]
     return [_decisions(call, calls[place - 1] if place else None, events) for place, call in enumerate(calls)]
 
@@ -277,8 +226,10 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
     """Build the body of a recorded request from its context, as compact JSON, and compare the hashes.
 
     Raises:
-        CallUnavailable: the wire's encoder has another number, or the body another hash.
+        CallUnavailable: the wire's encoder has another number, the hash was erased, or the body has another one.
     """
+    if not request.sha256:  # exported without what is redacted, see `timeline.portable.redacting`
+        raise CallUnavailable(number, "redacted")
     if request.wire not in WIRES or encoder_number(request.wire) != request.encoder:
         raise CallUnavailable(number, "wire")
     text = body_text(neutral, request)
@@ -464,43 +415,8 @@ def _decisions(call: RecordedCall, before: RecordedCall | None, events: Sequence
     since = 0 if before is None else before.called.answers or before.version
     until = call.called.answers or call.version
     return tuple(
-        CallDecision(event.version, event.at, event.type, decision_in_words(event.payload))
-        for event in events
-        if since < event.version < until and isinstance(event.payload, _DECISIONS)
+        decision_of(event) for event in events if since < event.version < until and isinstance(event.payload, DECISIONS)
     )
-
-
-def decision_in_words(payload: Payload) -> str:
-    """Describe a decision that may change what the next call is sent, in one line."""
-    match payload:
-        case CompactionCompleted():
-            sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
-            return f"compaction {payload.round} ({payload.reason}) into {payload.block.path}: {sizes}"
-        case CompactionFailed():
-            return f"no compaction: {payload.reason}"
-        case CompactionReverted() | BlocksRevealed() | BlocksPinned() | BlocksUnpinned():
-            what = payload.type.partition(".")[2]
-            return f"{what}: {'version' if len(payload.versions) == 1 else 'versions'} {_listed(payload.versions)}"
-        case BlocksHidden():
-            versions = [shown.version for shown in payload.blocks]
-            return f"hidden ({payload.reason}): {'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
-        case BlockRedacted():
-            return f"redacted: version {payload.version}"
-        case PolicyChanged():
-            return f"policy {'' if payload.origin is None else payload.origin.in_words()}".strip()
-        case PrefixChanged():
-            return "another system prompt"
-        case ToolsChanged():
-            return "other tools"
-        case StageEntered() | StageApproved() | StageRewound():
-            return f"{payload.type.replace('.', ' ')}: {payload.stage}"
-        case _:
-            return payload.type
-
-
-def _listed(versions: Sequence[int]) -> str:
-    named = ", ".join(map(str, versions[:_MOST_LISTED]))
-    return named if len(versions) <= _MOST_LISTED else f"{named} and {len(versions) - _MOST_LISTED} more"
 
 
 def _cause(

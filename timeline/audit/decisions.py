@@ -1,133 +1,102 @@
-"""The decisions of a log about single blocks: which one led first to a state that the fold shows.
-
-Compactions that were undone are left out, as the fold leaves them out.
-"""
+"""The decisions before a model call: the events that may change what it is sent, each in one line of words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from timeline.blocks import instant_text
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
     BlocksPinned,
     BlocksRevealed,
+    BlocksUnpinned,
     CompactionCompleted,
     CompactionReverted,
+    PolicyChanged,
+)
+from timeline.events.other_payloads import (
+    CompactionFailed,
+    PrefixChanged,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+    ToolsChanged,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from timeline.events import Event
-    from timeline.fold.window import State
+    from timeline.events import Event, Payload
 
-TYPES: Final = (
-    "compaction.completed",
-    "compaction.reverted",
-    "blocks.hidden",
-    "blocks.revealed",
-    "blocks.pinned",
-    "block.redacted",
+_MOST_LISTED: Final = 6
+"""Versions that a decision names in words."""
+DECISIONS: Final = (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionReverted,
+    BlocksHidden,
+    BlocksRevealed,
+    BlocksPinned,
+    BlocksUnpinned,
+    BlockRedacted,
+    PolicyChanged,
+    PrefixChanged,
+    ToolsChanged,
+    StageEntered,
+    StageApproved,
+    StageRewound,
 )
-"""Types of the events that decide about blocks, but for unpinning, which leads to no state of its own."""
+"""The events that may change what the next call is sent."""
 
 
-class Compaction(NamedTuple):
-    """A compaction in force, with its event."""
+class CallDecision(NamedTuple):
+    """A decision before a call: the version, time and type of its event, and what it decided, in words."""
 
-    event: Event
-    payload: CompactionCompleted
+    version: int
+    at: datetime
+    type: str
+    text: str
+
+    def dump(self) -> dict[str, Any]:
+        """Return its JSON form."""
+        return {**self._asdict(), "at": instant_text(self.at)}
 
 
-class Decisions:
-    """The decisions of a conversation up to a version.
+def decision_of(event: Event) -> CallDecision:
+    """Return the decision of an event."""
+    return CallDecision(event.version, event.at, event.type, _in_words(event.payload))
 
-    Args:
-        events: the events of `TYPES`, by version.
 
-    Attributes:
-        undone: versions of the compactions that were undone.
-    """
+def _in_words(payload: Payload) -> str:
+    """Describe a decision that may change what the next call is sent, in one line."""
+    match payload:
+        case CompactionCompleted():
+            sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
+            return f"compaction {payload.round} ({payload.reason}) into {payload.block.path}: {sizes}"
+        case CompactionFailed():
+            return f"no compaction: {payload.reason}"
+        case CompactionReverted() | BlocksRevealed() | BlocksPinned() | BlocksUnpinned():
+            what = payload.type.partition(".")[2]
+            return f"{what}: {'version' if len(payload.versions) == 1 else 'versions'} {_listed(payload.versions)}"
+        case BlocksHidden():
+            versions = [shown.version for shown in payload.blocks]
+            return f"hidden ({payload.reason}): {'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
+        case BlockRedacted():
+            return f"redacted: version {payload.version}"
+        case PolicyChanged():
+            return f"policy {'' if payload.origin is None else payload.origin.in_words()}".strip()
+        case PrefixChanged():
+            return "another system prompt"
+        case ToolsChanged():
+            return "other tools"
+        case StageEntered() | StageApproved() | StageRewound():
+            return f"{payload.type.replace('.', ' ')}: {payload.stage}"
+        case _:
+            return payload.type
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events = events
-        self.undone: dict[int, Event] = {}
-        for event in events:
-            if isinstance(event.payload, CompactionReverted):
-                self.undone |= dict.fromkeys(event.payload.versions, event)
-        self._compactions = [
-            Compaction(event, event.payload)
-            for event in events
-            if isinstance(event.payload, CompactionCompleted) and event.version not in self.undone
-        ]
 
-    def covering(self, version: int) -> list[Compaction]:
-        """Return the compactions in force that took a block out of the context, the first one first.
-
-        Every later one integrates the summary of the one before it.
-        """
-        return [
-            one
-            for one in self._compactions
-            if version < one.event.version and version in one.payload.covers and version not in one.payload.carried
-        ]
-
-    def carrying(self, version: int) -> list[Compaction]:
-        """Return the compactions in force that kept a block inside their range, the first one first."""
-        return [one for one in self._compactions if version in one.payload.carried]
-
-    def chain(self, version: int) -> list[int]:
-        """Return the compactions that have to be undone to undo one, newest first: those that cover its summary."""
-        chain = {version}
-        for one in self._compactions:
-            if one.event.version > version and chain.intersection(one.payload.covers.summaries):
-                chain.add(one.event.version)
-        return sorted(chain, reverse=True)
-
-    def hiding(self, version: int, state: State) -> Event | None:
-        """Return the event since which a block has been hidden, or omitted, without a break."""
-        since: Event | None = None
-        for event in self._events:
-            match event.payload:
-                case BlocksHidden(reason="spill") if event.version - 1 in self.undone:
-                    pass  # the previews of an undone compaction, which go with it
-                case BlocksHidden() as hidden if any(shown.version == version for shown in hidden.blocks):
-                    told = "omitted" if hidden.mode == "omit" else "hidden"
-                    since = (since or event) if told == state else None
-                case BlocksRevealed() as revealed if version in revealed.versions:
-                    since = None
-        return since
-
-    def redacting(self, version: int) -> Event | None:
-        """Return the event that erased a block's content first."""
-        return next(
-            (e for e in self._events if isinstance(e.payload, BlockRedacted) and e.payload.version == version), None
-        )
-
-    def pinning(self, version: int) -> Event | None:
-        """Return the newest event that pinned a block."""
-        return next(
-            (
-                e
-                for e in reversed(self._events)
-                if isinstance(e.payload, BlocksPinned) and version in e.payload.versions
-            ),
-            None,
-        )
-
-    def returning(self, version: int) -> Event | None:
-        """Return the newest event that showed a block again: a reveal, or the undo of a compaction that covered it."""
-        newest: Event | None = None
-        covered: set[int] = set()
-        for event in self._events:
-            match event.payload:
-                case CompactionCompleted() as made if version in made.covers and version not in made.carried:
-                    covered.add(event.version)
-                case CompactionReverted() as undo if version not in undo.versions and covered.intersection(
-                    undo.versions
-                ):
-                    newest = event
-                case BlocksRevealed() as revealed if version in revealed.versions:
-                    newest = event
-        return newest
+def _listed(versions: Sequence[int]) -> str:
+    named = ", ".join(map(str, versions[:_MOST_LISTED]))
+    return named if len(versions) <= _MOST_LISTED else f"{named} and {len(versions) - _MOST_LISTED} more"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.audit.decisions import TYPES, Decisions
+from timeline.audit.block_decisions import TYPES, Decisions
+from timeline.audit.calls import find_contexts
 from timeline.blocks import Reasoning, instant_text
 from timeline.errors import HistoryUnavailable
 from timeline.events.addresses import Address, parse_address
@@ -22,9 +23,10 @@ from timeline.projection.explain import RULES, Rulings, counted, in_words, space
 from timeline.projection.project import Projector, sent_order
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from timeline.audit.decisions import Compaction
+    from timeline.audit.block_decisions import Compaction
     from timeline.events import Event
     from timeline.fold.window import Item, Window
     from timeline.ports import EventStore
@@ -89,7 +91,7 @@ class Why:
         compaction_number: of the compaction that covered or carried it first.
         summaries: addresses of the summaries that have stood for it one after the other, the first one first.
         shown_as: what is shown in its place; None where nothing is.
-        ways_back: what shows it again, the cheapest first; none where it is shown.
+        ways_back: what shows it again, the cheapest first, as the log is now; none where it was shown, or is erased.
     """
 
     conversation: str
@@ -125,30 +127,39 @@ async def why(
         conversation: its id.
         name: the block's path or address.
         at: the version; the newest unless given.
-        call: number of the model call whose context has that version.
+        call: number of a model call, instead of ``at``: the version that its context was projected from.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         BlockNotFound: it has no such block, not even later.
+        CallNotFound: it has no such call.
+        CallUnavailable: the context of the call was not recorded.
         HistoryUnavailable: it has no such version, or `timeline scavenge` removed what that version is folded from.
     """
+    if call is not None:
+        [context] = await find_contexts(store, conversation, [f"call:{call}"])
+        at = context.rendered.version
     try:
         found = await find_block(store, conversation, name)
     except HistoryUnavailable as gone:
         if not gone.scavenged:
             raise
-        decisions, version = await _decisions(store, conversation, at)
+        events, version = await _decisions(store, conversation), at or (await store.info(conversation)).version
+        if at is not None:
+            await check_version(store, conversation, at)
         path = "" if parse_address(name) is not None else name
-        return _deleted(_Gone(conversation, gone.version, path), decisions, version, call)
+        return _deleted(_Gone(conversation, gone.version, path), _until(events, version), version, call)
     return await (await Moment.load(store, conversation, at)).why(found, call)
 
 
-async def _decisions(store: EventStore, conversation: str, at: int | None) -> tuple[Decisions, int]:
-    """Return the decisions up to a version, and the version."""
-    if at is not None:
-        await check_version(store, conversation, at)
-    version = (await store.info(conversation)).version if at is None else at
-    return Decisions([event async for event in store.read(conversation, until=version, types=TYPES)]), version
+async def _decisions(store: EventStore, conversation: str) -> list[Event]:
+    """Return all events that decide about blocks."""
+    return [event async for event in store.read(conversation, types=TYPES)]
+
+
+def _until(events: Sequence[Event], version: int) -> Decisions:
+    """Return the decisions up to a version."""
+    return Decisions([event for event in events if event.version <= version])
 
 
 class _Reason(NamedTuple):
@@ -164,10 +175,11 @@ class _Reason(NamedTuple):
 class Moment:
     """A conversation at one version, to be asked about many of its blocks."""
 
-    def __init__(self, store: EventStore, window: Window, decisions: Decisions) -> None:
+    def __init__(self, store: EventStore, window: Window, events: Sequence[Event]) -> None:
         self._store = store
         self._window = window
-        self._decisions = decisions
+        self._now = Decisions(events)
+        self._decisions = decisions = _until(events, window.version)
         self._state_of = states_of(window, decisions.undone)
         entries, _ = Projector().entries(window)
         rulings = Rulings(window, {entry.path: entry for entry in entries})
@@ -175,15 +187,14 @@ class Moment:
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str, at: int | None = None) -> Moment:
-        """Fold a conversation up to a version, the newest unless given, and read the decisions until then.
+        """Fold a conversation up to a version, the newest unless given, and read its decisions.
 
         Raises:
             ConversationNotFound: there is no such conversation.
             HistoryUnavailable: it has no such version, or what that is folded from was scavenged.
         """
         fold = await (load_fold(store, conversation) if at is None else fold_past(store, conversation, at))
-        decisions, _ = await _decisions(store, conversation, fold.version)
-        return cls(store, fold.window, decisions)
+        return cls(store, fold.window, await _decisions(store, conversation))
 
     async def why(self, found: FoundBlock, call: int | None = None) -> Why:
         """Return why a block is shown as it is."""
@@ -288,21 +299,17 @@ class Moment:
         return ShownAs("replacement", own, path, text)
 
     def _ways_back(self, version: int, state: WhyState) -> tuple[WayBack, ...]:
-        """Return what shows a block again now."""
-        address = str(Address(version))
+        """Return what shows a block again as the log is now, which may be later than the version asked about."""
+        now, address = self._now, str(Address(version))
+        if state in {"visible", "carried", "redacted"} or now.redacting(version) is not None:
+            return ()
         read = WayBack("read", address)
-        match state:
-            case "hidden":
-                return read, WayBack("reveal", address)
-            case "omitted" if version not in self._decisions.undone:
-                return read, WayBack("reveal", address)
-            case "covered":
-                first = self._decisions.covering(version)[0].event.version
-                return read, WayBack("undo", str(Address(first)), tuple(self._decisions.chain(first)))
-            case "omitted" | "not_yet" | "lost":
-                return (read,)
-            case _:
-                return ()
+        if covering := now.covering(version):
+            first = covering[0].event.version
+            return read, WayBack("undo", str(Address(first)), tuple(now.chain(first)))
+        if now.hiding(version, "hidden") is not None or now.hiding(version, "omitted") is not None:
+            return read, WayBack("reveal", address)
+        return (read,)
 
 
 def _summaries(decisions: Decisions, version: int) -> tuple[str, ...]:

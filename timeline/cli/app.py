@@ -227,7 +227,10 @@ def render(
 def diff(
     id_: ConversationId,
     before: Annotated[
-        str, typer.Argument(metavar="A", help="A recorded context: #3, call:84, a version, last or last~1.")
+        str,
+        typer.Argument(
+            metavar="A", help="A recorded context: #3, call:84, a version, last or last~1. Or a summary: @59."
+        ),
     ] = "last~1",
     after: Annotated[str, typer.Argument(metavar="B", help="The recorded context to compare it with.")] = "last",
     *,
@@ -237,17 +240,45 @@ def diff(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two recorded contexts: the last two, or A and B.
+    """Compare two recorded contexts, the last two or A and B; or two summaries.
 
-    Lists the blocks that entered, left and changed, and shows where and why the prefix changed that the provider had
-    cached.
+    Lists the blocks that entered, left and changed, shows how the summary changed, and where and why the prefix changed
+    that the provider had cached. `timeline diff ID @59 @156` compares the texts of two summaries alone.
     """
     from timeline.cli import diff as command
 
     if only_list:
         _run(command.list_contexts(id_, db, as_json=as_json))
+    elif "@" in before + after:
+        _run(command.diff_of_summaries(id_, before, after, db, as_json=as_json))
     else:
         _run(command.diff_contexts(id_, before, after, db, wire, every=every, as_json=as_json))
+
+
+@app.command()
+def why(
+    id_: ConversationId,
+    block: BlockName = None,
+    *,
+    call: Annotated[
+        int | None,
+        typer.Option(
+            "--call", min=1, metavar="N", help="In the context of this model call.", autocompletion=complete_call
+        ),
+    ] = None,
+    at: PastVersion = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Show why a block is shown as it is, or is not there.
+
+    Prints its state now, at a version or in the context of a call; the decision that led there first; what is shown in
+    its place; and the commands that show it again.
+    """
+    from timeline.cli import why as command
+    from timeline.cli.block_names import block_named
+
+    _run(command.why_block(*block_named(id_, block), db, at=at, call=call, as_json=as_json))
 
 
 @app.command()

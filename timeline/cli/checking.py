@@ -22,7 +22,7 @@ INVARIANTS: Final = {
     "coverage": "every block is in exactly one state",
     "pairing": "no result is shown without its call, no call without its result",
     "progress": "every compaction made the context smaller",
-    "replay": "every recorded context, and every call's body, is rebuilt byte for byte",
+    "replay": "every recorded context and body is rebuilt byte for byte",
     "recall": "every path in a summary or a replacement can be read",
     "order": "the snapshot gives the same window as the whole log",
     "prefix": "no render changed what was sent before without a decision",

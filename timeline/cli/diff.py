@@ -8,6 +8,7 @@ import typer
 
 from timeline.audit.calls import find_contexts
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
+from timeline.audit.summaries import diff_summaries
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from timeline.audit.replay import RecordedContext
     from timeline.cli.shapes import RecordedRow
     from timeline.projection.diff import BlockRow, ChangedRow, ContextDiff, Prefix
+    from timeline.projection.summary_diff import SummaryDiff
 
+_SIGNS: Final = {
+    "same": (" ", None),
+    "removed": ("-", typer.colors.RED),
+    "added": ("+", typer.colors.GREEN),
+    "changed": ("~", typer.colors.YELLOW),
+    "skipped": ("…", None),
+}
+"""The sign in front of a line of a text's difference, and its colour, by kind."""
 _MOST_ROWS: Final = 12
 """The most blocks of each list without `--all`."""
 
@@ -52,8 +62,37 @@ async def diff_contexts(
     _print_rows("left", found.left, every=every)
     _print_rows("entered", found.entered, every=every)
     _print_changed(found.changed, every=every)
+    if found.summary is not None:
+        _print_summary(found.summary)
     for prefix in found.prefixes:
         _print_prefix(prefix, found.before.tokens)
+
+
+async def diff_of_summaries(conversation: str, before: str, after: str, db: str, *, as_json: bool) -> None:
+    """Compare the summaries of two compactions as text.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BlockNotFound: it has no such block.
+        InvalidArgument: a block is no summary.
+    """
+    async with reading(db) as store:
+        found = await diff_summaries(store, conversation, before, after)
+    if as_json:
+        output.write_json(found.dump())
+        return
+    write(paint(conversation, bold=True))
+    _print_summary(found)
+
+
+def _print_summary(found: SummaryDiff) -> None:
+    sides = (f"{side.address} (compaction {side.compaction_number})" for side in (found.before, found.after))
+    _heading(f"summary: {' -> '.join(sides)}")
+    for line in found.lines:
+        sign, colour = _SIGNS[line.kind]
+        write(paint(f"{sign} {line.text}".rstrip(), colour, dim=line.kind == "skipped"))
+    if not found.lines:
+        write("  the same text")
 
 
 async def list_contexts(conversation: str, db: str, *, as_json: bool) -> None:

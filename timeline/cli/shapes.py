@@ -11,6 +11,8 @@
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
 | `calls --json` | a list of `CallRow`, oldest first |
 | `call --json` | one `Call.dump()`; with `--wire` the context in that form, with `--body` the body as it was sent |
+| `diff ID @59 @156 --json` | one `SummaryDiff.dump()` |
+| `why --json` | one `Why.dump()` |
 | `compact --json` | one `CompactedRow` |
 | `undo --json` | one `UndoneRow` |
 | `fork --json` | one `ForkedRow` |

@@ -3,7 +3,8 @@
 A store keeps the content of every block: a redaction is an event, and the fold shows a tombstone from then on. In an
 export the block's own event has the tombstone, and everything made from the block before its redaction is erased:
 replacement texts, summaries and their digests, a title. Hashes over erased content are erased too, because a short
-secret could be guessed from its hash. So a context that showed the block has no fingerprint, and cannot be verified.
+secret could be guessed from its hash. So a context that showed the block has no fingerprint, a call that was made from
+it no hash of its body, and neither can be verified.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from timeline.events import (
     CompactionCompleted,
     ContextRendered,
     ConversationOpened,
+    ModelCalled,
     SummaryParts,
     UnknownPayload,
     appended_block,
@@ -117,6 +119,8 @@ class Eraser:
         self._reasons = reasons
         self._texts = texts
         self._tainted: set[int] = set()
+        self._erased: set[int] = set()
+        """Versions of the recorded contexts that have no fingerprint any more."""
         self._first_prompt = 0
 
     @property
@@ -141,7 +145,10 @@ class Eraser:
             case CompactionCompleted():
                 return self._summary(version, payload)
             case ContextRendered() if self._showed(payload.version):
+                self._erased.add(version)
                 return payload.model_copy(update={"fingerprint": ""})
+            case ModelCalled() if self._was_sent(version, payload):
+                return _without_hash(payload)
             case ConversationOpened() if self.title(payload.title) != payload.title:
                 return payload.model_copy(update={"title": TOMBSTONE})
         return None
@@ -188,6 +195,18 @@ class Eraser:
         if any(summary <= version for summary in self._tainted):
             return True
         return any(target <= version < redacted_at for target, redacted_at in self._versions.items())
+
+    def _was_sent(self, version: int, called: ModelCalled) -> bool:
+        """Return whether a call may have been sent erased content; of one without a context nobody knows."""
+        if called.request is None and not called.error:
+            return False
+        return self._showed(version) if called.answers is None else called.answers in self._erased
+
+
+def _without_hash(called: ModelCalled) -> ModelCalled:
+    """Return a call without the hash of its body, and without the words of its error, which may quote the body."""
+    request = None if called.request is None else called.request.model_copy(update={"sha256": ""})
+    return called.model_copy(update={"request": request, "error": TOMBSTONE if called.error else ""})
 
 
 def _bare(data: Any) -> dict[str, Any]:

@@ -147,8 +147,6 @@ class RenderedContext(Frozen):
             context = await timeline.render(system="Be brief.")
             request = context.request("anthropic", model="claude-opus-5", max_tokens=1_000)
             assert list(request.body) == ["model", "max_tokens", "system", "messages"]
-            # reply = await client.messages.create(**request.arguments)
-            # await timeline.record(reply, request=request)
             ```
         """
         made = make_request(

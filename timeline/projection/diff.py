@@ -16,14 +16,17 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
+from timeline.events.addresses import Address
 from timeline.frozen import canonical_json, compact_json
 from timeline.planning.account import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
+from timeline.projection.summary_diff import SummaryDiff, SummaryRef, changed_lines
 from timeline.wire import SENT, encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from timeline.fold.window import Item, Window
     from timeline.projection.context import RenderedContext
     from timeline.projection.explain import ContextBlock
     from timeline.wire.neutral import NeutralContext
@@ -168,6 +171,7 @@ class ContextDiff:
         changed: blocks whose state or bytes differ.
         prefixes: of the neutral context, and of each requested wire format.
         reuse: the tokens of the context after that the cache of the one before answers.
+        summary: how the newest summary changed; None where both have the same one, or one of them has none.
     """
 
     conversation: str
@@ -179,6 +183,7 @@ class ContextDiff:
     changed: tuple[ChangedRow, ...] = field(repr=False)
     prefixes: tuple[Prefix, ...]
     reuse: Reuse
+    summary: SummaryDiff | None = None
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline diff --json`: the attributes by name."""
@@ -209,7 +214,21 @@ def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str
         changed=changed,
         prefixes=(neutral, *(_prefix(wire, before, after, _wire_pieces(wire)) for wire in wires)),
         reuse=reuse(before, after),
+        summary=_summary(before.window, after.window),
     )
+
+
+def _summary(before: Window, after: Window) -> SummaryDiff | None:
+    """Compare the newest summaries of two windows."""
+    old, new = before.summary, after.summary
+    if old is None or new is None or old.block.text == new.block.text:
+        return None
+    sides = [SummaryRef(str(Address(i.version)), i.block.path, _number(w, i)) for w, i in ((before, old), (after, new))]
+    return SummaryDiff(sides[0], sides[1], changed_lines(old.block.text, new.block.text))
+
+
+def _number(window: Window, summary: Item) -> int:
+    return next(made.round for made in window.summaries if made.block.path == summary.block.path)
 
 
 def compared_prefix(before: RenderedContext, after: RenderedContext, wire: str) -> Prefix:

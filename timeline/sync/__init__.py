@@ -320,6 +320,7 @@ class Timeline(TimelineView):
     call = blocking(AsyncTimeline.call)
     calls = iterating(AsyncTimeline.calls)
     diff = blocking(AsyncTimeline.diff)
+    diff_summaries = blocking(AsyncTimeline.diff_summaries)
     why = blocking(AsyncTimeline.why)
     record = blocking(AsyncTimeline.record)
     record_model_call = blocking(AsyncTimeline.record_model_call)

@@ -1,0 +1,87 @@
+"""`timeline why`: print why a block is shown as it is, or is not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.why import why
+from timeline.blocks import instant_text
+from timeline.cli import output
+from timeline.cli.database import reading
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import brief, paint, say, state_colour, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from timeline.audit.why import Why
+
+_MOST: Final = 300
+"""Columns of the text that is shown in a block's place; `timeline read` has all of it."""
+
+
+async def why_block(conversation: str, name: str, db: str, *, at: int | None, call: int | None, as_json: bool) -> None:
+    """Print why a block is shown as it is, at a version or in the context of a call.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        BlockNotFound: it has no such block.
+        CallNotFound: it has no such call.
+        HistoryUnavailable: it has no such version, or that was scavenged.
+        UsageProblem: both a version and a call are named.
+    """
+    if at is not None and call is not None:
+        raise UsageProblem("--call names a version by itself. Leave out one of --at and --call.")
+    async with reading(db) as store:
+        because = await why(store, conversation, name, at=at, call=call)
+    if as_json:
+        output.write_json(because.dump())
+        return
+    _print(because)
+
+
+def _print(because: Why) -> None:
+    named = f"{because.address}  {because.path}".rstrip()
+    say(paint(because.conversation, bold=True) + f"  {named}" + (f"  ({because.type})" if because.type else ""))
+    asked = f"call {because.call}, version {because.at}" if because.call is not None else f"version {because.at}"
+    since = ""
+    if because.since is not None and because.since_at is not None:
+        since = f", since version {because.since}, {instant_text(because.since_at)[:19]}"
+    state = because.state.replace("_", " ")
+    write(f"{paint(state, state_colour(because.state))} at {asked}{since}")
+    say(f"because   {because.in_words}", hang=10)
+    for line in _shown(because):
+        say(line, hang=10)
+    for line in _ways(because):
+        write(line)
+
+
+def _shown(because: Why) -> Iterator[str]:
+    """Yield what is shown in the block's place."""
+    shown = because.shown_as
+    if shown is None:
+        if because.state != "not_yet":
+            yield "shown as  nothing"
+        return
+    if shown.kind == "itself":
+        yield "shown as  itself, in full"
+        return
+    where = f"{shown.address} {shown.path}" if shown.kind == "summary" else f"its {shown.kind}"
+    yield f"shown as  {where}: {brief(shown.text or '', _MOST)}"
+
+
+def _ways(because: Why) -> Iterator[str]:
+    """Yield the commands that show the block again, and how the summaries that stood for it changed."""
+    id_ = because.conversation
+    for way in because.ways_back:
+        match way.kind:
+            case "read":
+                yield f"read it   timeline read {id_} {way.address}"
+            case "reveal":
+                yield f"reveal    timeline reveal {id_} {way.address}"
+            case "undo":
+                more = " --cascade" if len(way.compactions) > 1 else ""
+                yield f"undo      timeline undo {id_} --version {way.address.removeprefix('@')}{more}"
+    if len(because.summaries) > 1:
+        yield f"summaries {', '.join(because.summaries)}"
+        yield f"          timeline diff {id_} {because.summaries[0]} {because.summaries[-1]}"
