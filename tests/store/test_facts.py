@@ -25,7 +25,7 @@ from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, C
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
-from timeline.ports import Snapshot
+from timeline.ports import Appended, Snapshot
 from timeline.store.facts import MOST_AT_ONCE
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
@@ -146,7 +146,7 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
 
     def _append(self, name: str, events: list[NewEvent], snapshot: Snapshot | None = None) -> bool:
         """Append to both stores; return whether they took it."""
-        outcomes = []
+        outcomes: list[Appended | None] = []
         for store in (self.memory, self.store):
             try:
                 outcomes.append(self.runner.run(store.append(name, events, snapshot=snapshot)))
