@@ -6,7 +6,7 @@ The result types, and the protocol `Queries`, which is part of `timeline.ports.E
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping
@@ -72,6 +72,7 @@ FactKind: TypeAlias = Literal[
     "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier"
 ]
 """What a fact is; see `timeline.facts.model.Fact`."""
+FACT_KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
 FactSource: TypeAlias = Literal["log", "digest"]
 
 

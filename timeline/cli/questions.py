@@ -45,8 +45,8 @@ class Span:
         """
         return {
             "conversation": self.conversation,
-            "since": _moment("--since", self.since),
-            "until": _moment("--until", self.until),
+            "since": moment("--since", self.since),
+            "until": moment("--until", self.until),
         }
 
 
@@ -85,7 +85,12 @@ class Wanted:
         }
 
 
-def _moment(option: str, text: str | None) -> datetime | None:
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the time that an option names.
+
+    Raises:
+        UsageProblem: it is not a time with a zone.
+    """
     try:
         return None if text is None else parse_instant(text)
     except ValueError:
