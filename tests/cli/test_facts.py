@@ -34,7 +34,7 @@ def test_all_conditions_hold_of_one_fact(run: Callable[..., Done], simulated: di
     """Each condition alone finds what it says, and together they find the common ones."""
     rows = run("facts", simulated["id"], "--json").json
     some = rows[len(rows) // 2]
-    given = {
+    given: dict[tuple[str, ...], Callable[[dict[str, Any]], bool]] = {
         ("--kind", some["kind"]): lambda row: row["kind"] == some["kind"],
         ("--tool", some["tool"]): lambda row: row["tool"] == some["tool"],
         ("--subject", some["subject"]): lambda row: some["subject"] in row["subject"],
@@ -42,10 +42,10 @@ def test_all_conditions_hold_of_one_fact(run: Callable[..., Done], simulated: di
         ("--covered",): lambda row: row["covered"],
         ("--worked",): lambda row: not row["failed"],
     }
-    for words, holds in given.items():
-        found = run("facts", *words, "--json").json
+    for option, holds in given.items():
+        found = run("facts", *option, "--json").json
         assert found == [row for row in rows if holds(row)]
-    words = [word for option in given for word in option if option != ("--covered",)]
+    words = [word for option in given if option != ("--covered",) for word in option]
     assert some in run("facts", *words, "--json").json
 
 

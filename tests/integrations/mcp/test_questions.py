@@ -66,7 +66,7 @@ async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> N
         assert one["entries"].keys() == {"files_written"}
         text = await text_of(client, "digests", command="test_0.py")
         assert "commands: pytest tests/test_0.py (failed True" in text
-        assert "tc:turn_1.run_0.call" in text
+        assert "tc:turn_1.run_0.result" in text
         assert "assert 0 == 0" in await text_of(client, "read", conversation="work", path="tc:turn_1.run_0.result")
 
 
