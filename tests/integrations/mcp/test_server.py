@@ -176,7 +176,7 @@ async def test_a_wrong_question_is_an_error_of_the_tool_that_says_the_cure(
 async def test_an_unknown_tool_is_an_error_of_the_protocol(db: Path) -> None:
     """It names those that there are."""
     async with asking(db) as client:
-        with pytest.raises(MCPError, match="conversations, search, digests, read"):
+        with pytest.raises(MCPError, match="conversations, search, digests, facts, record, read"):
             await client.call_tool("write", {})
 
 
