@@ -30,7 +30,10 @@ class ToolOutputs(Frozen):
 
 
 class FileUse(Frozen):
-    """A file that was read or written; ``path`` is the last block that did it, ``times`` how often."""
+    """A file that was read, written or deleted, without failures; ``times`` is how often.
+
+    ``path`` is the block that did it last: the result of reading, the call of writing or deleting.
+    """
 
     file: str
     tool: str
@@ -50,7 +53,7 @@ class Command(Frozen):
 
 
 class Search(Frozen):
-    """A search (files, text, memory or web), its number of hits where the output shows it, and the hits' paths."""
+    """A search (files, text, memory or web), its hits where the output shows their number, and two of their paths."""
 
     query: str
     tool: str
@@ -60,7 +63,10 @@ class Search(Frozen):
 
 
 class HiddenBlock(Frozen):
-    """A block that was already hidden when it was covered, and its replacement; of stripped chitchat, its own text."""
+    """A block that a text already replaced when it was covered, and the beginning of that text, without the path.
+
+    Of stripped chitchat it is the beginning of its own text.
+    """
 
     path: str
     replacement: str
@@ -72,10 +78,20 @@ class Problem(Frozen):
     tool: str
     path: str
     message: str
+    subject: str = ""
+    """The file or the query that the call was about, where it is known."""
+
+
+class Named(Frozen):
+    """A URL or an identifier, and the last block that names it; ``times`` is how many do."""
+
+    name: str
+    path: str
+    times: int = 1
 
 
 class Digest(Frozen):
-    """The record of a covered range. ``more`` counts, by list name, the items that a shortened copy leaves out."""
+    """The record of what a compaction newly covers. ``more`` counts, by list name, the items that a shortened copy leaves out."""
 
     artifacts: tuple[Artifact, ...] = ()
     tool_outputs: tuple[ToolOutputs, ...] = ()
@@ -86,13 +102,16 @@ class Digest(Frozen):
     hidden: tuple[HiddenBlock, ...] = ()
     errors: tuple[Problem, ...] = ()
     stages: tuple[str, ...] = ()
+    files_deleted: tuple[FileUse, ...] = ()
+    urls: tuple[Named, ...] = ()
+    identifiers: tuple[Named, ...] = ()
     more: dict[str, int] = {}
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the blocks that the entries name, each once, in the order of the lists."""
         outputs = (path for output in self.tool_outputs for path in output.paths)
-        entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem, ...] = (
+        entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem | Named, ...] = (
             *self.artifacts,
             *self.files_read,
             *self.files_written,
@@ -100,6 +119,9 @@ class Digest(Frozen):
             *self.searches,
             *self.hidden,
             *self.errors,
+            *self.files_deleted,
+            *self.urls,
+            *self.identifiers,
         )
         return tuple(dict.fromkeys((*outputs, *(entry.path for entry in entries))))
 

@@ -11,6 +11,7 @@ from timeline.blocks import Block, RangeSummary
 from timeline.checks import moment
 from timeline.engine.renderer import Renderer
 from timeline.events import BlockRedacted, CompactionCompleted
+from timeline.facts.full_record import MOST, RECORD_KEY, full_record
 from timeline.fold.window import tombstone
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
@@ -109,7 +110,8 @@ class TimelineView:
     async def read(self, path: str) -> Block:
         """Return a block in full, also if it is hidden or covered; the tombstone of a redacted one.
 
-        A summary has the full digest of its covered blocks in ``meta["compaction_digest"]``.
+        A summary has the digest of the blocks that it newly covered in ``meta["compaction_digest"]``, and in
+        ``meta["full_record"]`` a line for each thing that was done in everything that it covers.
 
         Args:
             path: the block's path or its address: ``@152``, or ``cards@152`` of this conversation, of one that it was
@@ -142,8 +144,10 @@ class TimelineView:
             if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
                 return address, tombstone(block, erased.payload.reason)
         if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
-            digest = event.payload.digest.dump()
-            return address, block.model_copy(update={"meta": {**block.meta, "compaction_digest": digest}})
+            covers = event.payload.covers
+            record = await self._store.fact_record(found.conversation, covers=covers, most=MOST)
+            told = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
+            return address, block.model_copy(update={"meta": {**block.meta, **told}})
         return address, block
 
     async def _find(self, name: str) -> FoundBlock:

@@ -36,7 +36,7 @@ PICTURE = {
     "audit": f"{PURE_PARTS} tokens log",
     "engine": f"{ENGINE} re-exports",
     "agent": "vocabulary facts importers fold wire planning projection checks log engine.conversation",
-    "view": "vocabulary fold policy projection checks log engine",
+    "view": "vocabulary facts fold policy projection checks log engine",
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
 from timeline.events.addresses import parse_address
+from timeline.facts.full_record import RECORD_KEY
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.wire.ai_sdk_parts import file_of
@@ -317,7 +318,7 @@ def _what(block: Block) -> str:
 
 
 def content_of(block: Block, note: PartText) -> str:
-    """Return a block's readable content: its text, its arguments or data as JSON, and the full digest of a summary.
+    """Return a block's readable content: its text, its arguments or data as JSON, and the full record of a summary.
 
     Of signed reasoning only the text is returned: only its provider can read the encrypted part. ``note`` returns the
     replacement of a picture or document.
@@ -326,8 +327,10 @@ def content_of(block: Block, note: PartText) -> str:
     if isinstance(block, ToolCall):
         parts.insert(0, block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments))
     if isinstance(block, RangeSummary):
+        if record := block.meta.get(RECORD_KEY):
+            parts.append(f"Full record of everything that it covers:\n{record}")
         covered = {key: block.meta[key] for key in ("covered_turn_ids", "compaction_digest") if key in block.meta}
-        parts.append(f"Exact record of what it covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
+        parts.append(f"Exact record of what it newly covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
     elif block.data is not None and not isinstance(block, Reasoning):
         data: Any = content_parts(block.data) if block.text else block.data
         parts.append(compact_json(_readable(data, note)) if data else "")

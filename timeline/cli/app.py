@@ -11,7 +11,7 @@ import typer
 
 import timeline
 from timeline.cli.commands import COMMANDS, mcp, policies_app
-from timeline.cli.completing import complete_call, complete_conversation, complete_policy, complete_wire
+from timeline.cli.completing import complete_call, complete_conversation, complete_kind, complete_policy, complete_wire
 from timeline.cli.exits import MEANINGS
 from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
@@ -405,6 +405,77 @@ def digests(
     span = questions.Span(conversation, since, until)
     wanted = questions.Wanted(span, tool, path, command, error, error_text, compaction_number, reverted)
     _run(questions.digests(wanted, db, as_json=as_json))
+
+
+@app.command()
+def facts(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...",
+            help="Only in these conversations.",
+            autocompletion=complete_conversation,
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="file_read, file_written, file_deleted, command, search, error, url or identifier; repeatable.",
+            autocompletion=complete_kind,
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option("--subject", metavar="TEXT", help="The file, command, query, URL or identifier contains this."),
+    ] = None,
+    glob: Annotated[
+        str | None, typer.Option("--glob", metavar="GLOB", help="The whole subject matches, such as '**/src/*.py'.")
+    ] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="The tool of exactly this name.")] = None,
+    status: Annotated[int | None, typer.Option("--status", metavar="N", help="The exit status is N.")] = None,
+    failed: Annotated[
+        bool | None, typer.Option("--failed/--worked", help="Only what failed, or only what did not.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    covered: Annotated[
+        bool | None,
+        typer.Option("--covered/--live", help="Only what a compaction covers, or only what is still in the window."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="WORDS", help="All words occur in the subject, tool or detail.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="At most N facts (default: 50; all with --json).")
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="One merged record of each conversation instead; takes no conditions.")
+    ] = False,
+    reach: Annotated[bool, typer.Option("--reach", help="Only print how far the index reaches.")] = False,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """List what was done and named: files, commands, searches, errors, URLs, identifiers.
+
+    Over the whole log, covered or not. A fact is listed when it meets every condition: `--kind command --subject
+    "go test" --failed` lists the runs of go test that failed, and nothing else. `timeline read` prints the block at a
+    fact's address.
+    """
+    from timeline.cli import facts as command
+
+    wanted = command.Wanted(ids or (), kind or (), subject, glob, tool, status, failed, since, until, covered, query)
+    if reach:
+        _run(command.reach(db, as_json=as_json))
+    elif record:
+        if wanted.conditions or limit is not None:
+            raise typer.BadParameter("--record is of the whole conversation. Leave out the conditions.")
+        _run(command.records(wanted.conversations, db, as_json=as_json))
+    else:
+        _run(command.facts(wanted, limit, db, as_json=as_json))
 
 
 @app.command()

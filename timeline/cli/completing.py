@@ -72,6 +72,13 @@ def complete_policy(incomplete: str) -> list[str]:
     return _beginning(incomplete, [*PRESETS, *designs()])
 
 
+def complete_kind(incomplete: str) -> list[str]:
+    """Return the kinds of facts that begin so."""
+    from timeline.queries import FACT_KINDS
+
+    return _beginning(incomplete, FACT_KINDS)
+
+
 def complete_wire(incomplete: str) -> list[str]:
     """Return the wire formats that begin so."""
     from timeline.wire import WIRES

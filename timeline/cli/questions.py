@@ -45,8 +45,8 @@ class Span:
         """
         return {
             "conversation": self.conversation,
-            "since": _moment("--since", self.since),
-            "until": _moment("--until", self.until),
+            "since": moment("--since", self.since),
+            "until": moment("--until", self.until),
         }
 
 
@@ -85,7 +85,12 @@ class Wanted:
         }
 
 
-def _moment(option: str, text: str | None) -> datetime | None:
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the time that an option names.
+
+    Raises:
+        UsageProblem: it is not a time with a zone.
+    """
     try:
         return None if text is None else parse_instant(text)
     except ValueError:
@@ -157,6 +162,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
+    _list("deleted", (f"{f['file']}{_times(f)}" for f in digest.get("files_deleted", ())))
     _list("ran", (f"{c['command']}{_outcome(c)}" for c in digest.get("commands", ())))
     _list("searched", (f"{s['query']} ({s['tool']})" for s in digest.get("searches", ())))
     _list("errors", (f"{e['tool']}: {e['message']}" for e in digest.get("errors", ())))

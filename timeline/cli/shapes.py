@@ -21,6 +21,7 @@
 | `scavenge --json` | one `ScavengeRow` |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
+| `facts --json` | a list of `FactRow`; with `--record` of `FactRecordRow`, with `--reach` one `ReachRow` |
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
 | `policies --json` | a list of policies, every field of each |
@@ -266,6 +267,50 @@ class DigestRow(TypedDict):
     after_tokens: int
     reverted_by: int | None
     duration: float | None
+
+
+class FactRow(TypedDict):
+    """A fact: one thing that was done or named, with the block to read by path and by address (``cards@152``).
+
+    ``covered``: a compaction in force covers that block. ``source`` is ``digest`` where only the entry of a digest is
+    left of it.
+    """
+
+    conversation: str
+    kind: str
+    subject: str
+    tool: str
+    status: int | None
+    failed: bool
+    at: str
+    path: str
+    version: int
+    address: str
+    detail: str
+    covered: bool
+    source: str
+
+
+class FactRecordRow(TypedDict):
+    """The merged record of a conversation: an entry for each subject and outcome, by kind where it succeeded.
+
+    Each entry has ``subject``, ``tool``, ``times``, ``status``, ``failed``, ``at``, ``path`` and ``address`` of the
+    newest block, the address of the ``first`` one, and ``detail``. ``counts`` are the numbers of different subjects.
+    """
+
+    conversation: str
+    open_failures: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
+    done: dict[str, list[dict[str, Any]]]
+    counts: dict[str, int]
+
+
+class ReachRow(TypedDict):
+    """How far the index of URLs and identifiers reaches: up to the event at ``position`` of those up to ``head``."""
+
+    position: int
+    head: int
+    form: int
 
 
 class FoundRow(TypedDict):

@@ -49,6 +49,7 @@ from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip, StoppedClock, SystemClock
 from timeline.projection.reports import TakenDecision
+from timeline.queries import FactRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -390,6 +391,7 @@ class _Compaction:
                 window,
                 plan,
                 parts=parts,
+                record=await self._record(plan),
                 written_by=who,
                 reason=self.pressure.reason,
                 taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
@@ -411,6 +413,12 @@ class _Compaction:
             counter = self.compactor.counter.name
             payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter))
         return payloads
+
+    async def _record(self, plan: Plan) -> FactRecord:
+        """Return the record of all that a plan covers, what was covered earlier included; empty if none is shown."""
+        if plan.covers is None or not plan.caps.digest:
+            return FactRecord()
+        return await self.log.fact_record(plan.covers)
 
     def _previews(self, plan: Plan) -> Pruned:
         """Return the figures of previews that come without a summary; a summary's own figures include its previews."""

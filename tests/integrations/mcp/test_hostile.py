@@ -149,7 +149,7 @@ async def test_an_answer_that_takes_longer_than_the_deadline_is_an_error_of_the_
         result = await client.call_tool("digests", {})
         assert result.is_error
         assert "longer than 0 seconds" in said(result)
-        assert len((await client.list_tools()).tools) == 4
+        assert len((await client.list_tools()).tools) == 6
 
 
 async def test_a_question_that_waits_holds_up_no_other(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> N
         assert one["entries"].keys() == {"files_written"}
         text = await text_of(client, "digests", command="test_0.py")
         assert "commands: pytest tests/test_0.py (failed True" in text
-        assert "tc:turn_1.run_0.call" in text
+        assert "tc:turn_1.run_0.result" in text
         assert "assert 0 == 0" in await text_of(client, "read", conversation="work", path="tc:turn_1.run_0.result")
 
 
@@ -178,3 +178,32 @@ async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None
         nameless = await client.call_tool("read", {"path": "@2"})
         assert nameless.is_error
         assert "an address with it: cards@152" in said(nameless)
+
+
+async def test_facts_come_page_by_page_and_each_meets_every_condition(db: Path) -> None:
+    """The failed runs of one test, and no other failure nor another run; each is read at its address."""
+    async with asking(db) as client:
+        told = await pages(client, "facts", "facts", kinds=["command"], failed=True, limit=7)
+        assert [len(page) for page in told] == [7, 7, 7, 3]
+        rows = [row for page in told for row in page]
+        assert [row["subject"] for row in rows] == [f"pytest tests/test_{number}.py" for number in range(24)]
+        (one,) = (await ask(client, "facts", kinds=["command"], subject="test_9", failed=True))["facts"]
+        assert (one["tool"], one["failed"], one["covered"]) == ("bash", True, True)
+        read = await ask(client, "read", path=one["address"])
+        assert "assert 9 == 0" in read["content"]
+        assert one["address"] in await text_of(client, "facts", subject="test_9")
+
+
+async def test_the_record_of_a_conversation_sums_it_up_in_pieces(db: Path) -> None:
+    """All of its lines come, each once, and no answer is larger than the budget."""
+    async with asking(db, max_tokens=1_000) as client:
+        lines: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            told = await ask(client, "record", conversation="work", offset=offset)
+            assert COUNTER.count(compact_json(told)) <= 1_000
+            lines += told["lines"]
+            offset = told["next_offset"]
+    assert lines[0] == "Failed, and not done since (24):"
+    assert [line for line in lines if line.startswith("Files written")] == ["Files written (24):"]
+    assert len(lines) == len(set(lines)) >= 50

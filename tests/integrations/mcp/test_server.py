@@ -19,7 +19,7 @@ from timeline.blocks import UserPrompt
 if TYPE_CHECKING:
     from pathlib import Path
 
-TOOLS = ["conversations", "search", "digests", "read"]
+TOOLS = ["conversations", "search", "digests", "facts", "record", "read"]
 
 
 @pytest.fixture
@@ -124,6 +124,8 @@ async def test_every_tool_says_that_it_only_reads_and_gives_data(db: Path) -> No
         ("conversations", {}),
         ("search", {"text": "login"}),
         ("digests", {"command": "pytest"}),
+        ("facts", {"kinds": ["command"], "failed": True}),
+        ("record", {"conversation": "work"}),
         ("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"}),
         ("read", {"conversation": "work", "path": "ar:turn_1.nothing"}),
     ],
@@ -144,6 +146,10 @@ async def test_structured_answers_keep_the_schema_that_the_tool_declares(
         ("search", {"text": "login", "conversation": "nothing"}, ["no 'nothing'"]),
         ("search", {"text": "..."}, ["word"]),
         ("digests", {"path": "[z-a]"}, ["path"]),
+        ("facts", {"glob": "[z-a]"}, ["glob"]),
+        ("facts", {"query": "..."}, ["query"]),
+        ("facts", {"kinds": ["file"]}, ["kinds"]),
+        ("record", {"conversation": "wrok"}, ["no 'wrok'", "'work'"]),
         ("digests", {"compaction_numbers": "4-2"}, ["4-2", "smaller number first"]),
         (
             "read",
@@ -170,7 +176,7 @@ async def test_a_wrong_question_is_an_error_of_the_tool_that_says_the_cure(
 async def test_an_unknown_tool_is_an_error_of_the_protocol(db: Path) -> None:
     """It names those that there are."""
     async with asking(db) as client:
-        with pytest.raises(MCPError, match="conversations, search, digests, read"):
+        with pytest.raises(MCPError, match="conversations, search, digests, facts, record, read"):
             await client.call_tool("write", {})
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from timeline.frozen import Frozen
 from timeline.log.stopwatch import with_duration
+from timeline.queries import FactKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -107,6 +108,30 @@ def _line(entry: Any) -> str:
     return " ".join([*line.split(), *paths])
 
 
+class FactRow(Frozen):
+    """A fact: one thing that was done or named, and the block to read, by address (``cards@152``) and path."""
+
+    conversation: str
+    kind: FactKind
+    subject: str
+    tool: str
+    status: int | None = None
+    failed: bool = False
+    at: str
+    address: str
+    path: str
+    detail: str = ""
+    covered: bool = False
+
+    def text(self) -> str:
+        """Return one line: the address, what it is, how it ended, what it is about, what it said."""
+        ended = [self.tool, "failed" if self.failed else "", "" if self.status is None else f"exit {self.status}"]
+        outcome = ", ".join(word for word in ended if word)
+        said = f": {self.detail}" if self.detail else ""
+        about = f" ({outcome})" if outcome else ""
+        return f"{self.address}  {self.at[:16]} {self.kind}{about} {' '.join(self.subject.split())}{said}"
+
+
 class Answer(Frozen):
     """The base of all answers: a value that can also be written as text."""
 
@@ -148,6 +173,32 @@ class DigestsAnswer(Answer):
         """Return a heading and some lines a compaction."""
         nothing = "No compaction meets these filters. Try fewer; a glob fits whole paths: **/main.py."
         return _page(self.digests, self.next_cursor) or nothing
+
+
+class FactsAnswer(Answer):
+    """Facts, the oldest first; see `timeline.queries.StoredFact`."""
+
+    facts: tuple[FactRow, ...]
+    next_cursor: str | None = None
+
+    def text(self) -> str:
+        """Return a line a fact."""
+        nothing = "No fact meets all conditions. Try fewer; a glob fits whole subjects: **/main.py."
+        return _page(self.facts, self.next_cursor) or nothing
+
+
+class RecordAnswer(Answer):
+    """The merged record of a conversation: ``lines`` from ``offset`` on; ``next_offset`` is None at the end."""
+
+    conversation: str
+    lines: tuple[str, ...]
+    offset: int = 0
+    next_offset: int | None = None
+
+    def text(self) -> str:
+        """Return the lines."""
+        more = [] if self.next_offset is None else [f"[more: ask again with offset {self.next_offset}]"]
+        return "\n".join([*self.lines, *more]) or "Nothing was done or named yet."
 
 
 class ReadAnswer(Answer):

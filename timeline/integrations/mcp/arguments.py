@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from timeline.frozen import Frozen
+from timeline.queries import FACT_KINDS, FactKind
 
 _SHORT: Final = 1_000
 """Most characters of a name, a glob or a word list: more than any that are stored, and few enough to be compared."""
@@ -138,6 +139,48 @@ class DigestsArguments(Arguments):
     def asks_for_entries(self) -> bool:
         """Whether a filter selects single entries of a digest."""
         return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
+
+
+class FactsArguments(Arguments):
+    """Of `facts`."""
+
+    conversation: OneConversation = None
+    kinds: Annotated[
+        tuple[FactKind, ...],
+        Field(max_length=len(FACT_KINDS), description="Only facts of these kinds."),
+    ] = ()
+    subject: Annotated[
+        str | None,
+        Field(max_length=_LONG, description="The file, command, query, URL or identifier contains this as it stands."),
+    ] = None
+    glob: Annotated[
+        str | None, Field(max_length=_SHORT, description="The whole subject matches: **/main.py, src/**/*.py.")
+    ] = None
+    tool: Annotated[str | None, Field(max_length=_SHORT, description="The tool of exactly this name.")] = None
+    status: Annotated[int | None, Field(description="The exit status is this number.")] = None
+    failed: Annotated[bool | None, Field(description="true: only what failed; false: only what did not.")] = None
+    covered: Annotated[
+        bool | None,
+        Field(description="true: only what a compaction covers; false: only what is still in the window."),
+    ] = None
+    query: Annotated[
+        str | None, Field(max_length=_SHORT, description="All these words occur in the subject, tool or detail.")
+    ] = None
+    since: Since = None
+    until: Until = None
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
+class RecordArguments(Arguments):
+    """Of `record`."""
+
+    conversation: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=_LONG),
+        Field(description="Id of a conversation, as `conversations` gives it."),
+    ]
+    offset: Annotated[int, Field(ge=0, description="Line to begin at; 0 is the first.")] = 0
 
 
 def _untitled(schema: Any) -> Any:

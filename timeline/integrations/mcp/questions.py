@@ -12,13 +12,17 @@ import anyio.to_thread
 from timeline.blocks import instant_text
 from timeline.errors import ConversationNotFound, InvalidArgument, InvalidFilter
 from timeline.events.addresses import Address, parse_address
+from timeline.facts.full_record import MOST, full_record
 from timeline.integrations.mcp.answers import (
     ConversationRow,
     ConversationsAnswer,
     DigestRow,
     DigestsAnswer,
+    FactRow,
+    FactsAnswer,
     FoundRow,
     ReadAnswer,
+    RecordAnswer,
     SearchAnswer,
     cost,
     page,
@@ -32,11 +36,13 @@ if TYPE_CHECKING:
     from timeline.integrations.mcp.arguments import (
         ConversationsArguments,
         DigestsArguments,
+        FactsArguments,
         ReadArguments,
+        RecordArguments,
         SearchArguments,
     )
     from timeline.ports import ConversationInfo, EventStore
-    from timeline.queries import StoredDigest
+    from timeline.queries import StoredDigest, StoredFact
 
 _FRAME: Final = 120
 """Tokens that the lines around the rows, and the keys around them in JSON, may take."""
@@ -172,6 +178,55 @@ class Questions:
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
         return DigestsAnswer(digests=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
 
+    async def facts(self, asked: FactsArguments) -> FactsAnswer:
+        """Find facts, the oldest first.
+
+        Raises:
+            InvalidFilter: a condition cannot be used.
+            InvalidArgument: the cursor is none.
+            ConversationNotFound: there is no such conversation.
+            StoreError: the store cannot be read.
+        """
+        begin = _number(asked.cursor)
+        given = asked.model_dump(exclude={"kinds", "limit", "cursor"})
+
+        async def rows() -> AsyncIterator[FactRow]:
+            number = 0
+            async for fact in self._store.facts(**given, kind=asked.kinds or None):
+                number += 1
+                if number > begin:
+                    yield _fact_row(fact)
+
+        taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
+        return FactsAnswer(facts=tuple(taken), next_cursor=str(begin + len(taken)) if more else None)
+
+    async def record(self, asked: RecordArguments) -> RecordAnswer:
+        """Give the merged record of a conversation, as many lines as fit.
+
+        Raises:
+            InvalidFilter: there is no such conversation; the message names the nearest.
+            StoreError: the store cannot be read.
+        """
+        try:
+            found = await self._store.fact_record(asked.conversation, most=MOST)
+        except ConversationNotFound:
+            raise await self._not_found(asked.conversation) from None
+        lines = full_record(found).splitlines()[asked.offset :]
+        spent = taken = 0
+        # JSON puts each line between quotes and a comma, which costs two tokens at the most.
+        for tokens in self._counter.count_many(lines):
+            spent += tokens + 3
+            if taken and spent > self._room:
+                break
+            taken += 1
+        end = asked.offset + taken
+        return RecordAnswer(
+            conversation=asked.conversation,
+            lines=tuple(lines[:taken]),
+            offset=asked.offset,
+            next_offset=end if taken < len(lines) else None,
+        )
+
     @property
     def _room(self) -> int:
         return max(self._max_tokens - _FRAME, 1)
@@ -227,6 +282,22 @@ def _conversation_row(info: ConversationInfo) -> ConversationRow:
         created_at=instant_text(info.created_at),
         updated_at=instant_text(info.updated_at),
         parent=None if info.parent is None else info.parent.conversation,
+    )
+
+
+def _fact_row(fact: StoredFact) -> FactRow:
+    return FactRow(
+        conversation=fact.conversation,
+        kind=fact.kind,
+        subject=_cut(fact.subject),
+        tool=fact.tool,
+        status=fact.status,
+        failed=fact.failed,
+        at=instant_text(fact.at),
+        address=str(Address(fact.version, fact.conversation)),
+        path=fact.path,
+        detail=fact.detail,
+        covered=fact.covered,
     )
 
 

@@ -11,12 +11,22 @@ from pydantic import ValidationError
 import timeline
 from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
-from timeline.integrations.mcp.answers import Answer, ConversationsAnswer, DigestsAnswer, ReadAnswer, SearchAnswer
+from timeline.integrations.mcp.answers import (
+    Answer,
+    ConversationsAnswer,
+    DigestsAnswer,
+    FactsAnswer,
+    ReadAnswer,
+    RecordAnswer,
+    SearchAnswer,
+)
 from timeline.integrations.mcp.arguments import (
     Arguments,
     ConversationsArguments,
     DigestsArguments,
+    FactsArguments,
     ReadArguments,
+    RecordArguments,
     SearchArguments,
 )
 from timeline.integrations.mcp.damage import damage_of, line_of, request_id
@@ -108,6 +118,21 @@ _TOOLS: Final[dict[str, _Served]] = {
         "searches, errors, outputs by tool, each with the path of its block. Filters add up; with one for a tool, "
         f"path, command or error, only such entries are listed. {_DATA}",
     ),
+    "facts": _Served(
+        FactsArguments,
+        FactsAnswer,
+        "Ask what was done",
+        "List what was done and named, over the whole log, the oldest first: files read, written and deleted, commands "
+        "with their exit status, searches, errors, URLs, identifiers, each with the address of its block. All "
+        f'conditions hold for each one: kinds ["command"], subject "go test", failed true are the failed runs. {_DATA}',
+    ),
+    "record": _Served(
+        RecordArguments,
+        RecordAnswer,
+        "Sum up what a conversation did",
+        "Give one merged record of a conversation: what failed and was not done since, then files, commands, searches, "
+        f"identifiers and URLs, each once with how often and the address of the newest block. {_DATA}",
+    ),
     "read": _Served(
         ReadArguments,
         ReadAnswer,
@@ -134,13 +159,15 @@ def build_server(
         "conversations": questions.conversations,
         "search": questions.search,
         "digests": questions.digests,
+        "facts": questions.facts,
+        "record": questions.record,
         "read": questions.read,
     }
 
     async def list_tools(
         context: ServerRequestContext[dict[str, Any]], asked: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        del context, asked  # there are four: one page
+        del context, asked  # there are few: one page
         return ListToolsResult(tools=[_described(name, served) for name, served in _TOOLS.items()])
 
     async def call_tool(context: ServerRequestContext[dict[str, Any]], asked: CallToolRequestParams) -> CallToolResult:

@@ -1,0 +1,481 @@
+"""The facts of both stores against a naive model, and what a database does for them besides."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from tests.depth import examples
+from tests.downgrade import before_facts
+from timeline.blocks import ToolCall, ToolResult
+from timeline.digest import Command, Digest, FileUse, Problem, Search
+from timeline.errors import TimelineError
+from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
+from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.model import Fact
+from timeline.facts.record import record_of
+from timeline.ports import Appended, Snapshot
+from timeline.store.facts import MOST_AT_ONCE
+from timeline.store.memory import MemoryStore
+from timeline.store.sqlite import facts as sqlite_facts
+from timeline.store.sqlite.store import SQLiteStore
+from timeline.store.testing import block_event, compaction, event, fork
+from timeline.store.testing.facts import call, command, found, result
+
+if TYPE_CHECKING:
+    from timeline.events import Event, NewEvent
+    from timeline.queries import StoredFact
+
+NAMES = st.sampled_from(["a", "b", "c"])
+IDS = st.sampled_from(["1", "2", "3"])
+TEXTS = st.sampled_from(["ok", "3 matches", "Exit code: 2", "see https://example.org/x", "ENT-241 is open"])
+USES = st.sampled_from(
+    [
+        ("Bash", {"command": "go test ./..."}),
+        ("Read", {"file_path": "src/a.py"}),
+        ("Write", {"file_path": "src/b.py", "content": "0f3a9c1b"}),
+        ("Ask", {"question": "ENT-9?"}),
+    ]
+)
+PATHS = st.sampled_from([None, None, None, "", "own"])
+
+
+class Model:
+    """One conversation's facts, computed anew from all events that it ever had, whenever they are asked for."""
+
+    def __init__(self, parent: Model | None = None, base: int = 0) -> None:
+        self.parent, self.base = parent, base
+        self.own: list[Event] = []
+        self.scavenged: dict[int, int] = {}
+        """Removed versions, each with the newest version of that time."""
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self.base + len(self.own)
+
+    def lineage(self) -> list[Model]:
+        """Return itself and those whose past it shares."""
+        return [self, *(self.parent.lineage() if self.parent is not None else [])]
+
+    def events(self, until: int) -> list[Event]:
+        """Return the events of the conversation, with those of the past that it shares."""
+        before = self.parent.events(min(self.base, until)) if self.parent is not None else []
+        return [*before, *(event for event in self.own if event.version <= until)]
+
+    def redacted(self) -> set[tuple[str, int]]:
+        """Return what is redacted here, or by the conversation that holds it."""
+        there = self.events(self.version)
+        owner = {e.version: e.conversation for e in there}
+        gone = set()
+        for event_ in [*there, *(e for log in self.lineage() for e in log.own)]:
+            payload = event_.payload
+            if isinstance(payload, BlockRedacted) and payload.version < event_.version:
+                of = owner.get(payload.version)
+                if event_ in there or of == event_.conversation:
+                    gone.add((of or "", payload.version))
+        return gone
+
+    def facts(self) -> list[tuple[str, Fact]]:
+        """Return all facts with their owners, in the order of the log."""
+        there: list[tuple[str, Fact]] = []
+        calls: list[tuple[str, int, ToolCall]] = []
+        gone = self.redacted()
+        for each in self.events(self.version):
+            if not isinstance(each.payload, BlockAppended):
+                continue
+            block, owner = each.payload.block, each.conversation
+            if isinstance(block, ToolCall):
+                calls.append((owner, each.version, block))
+            if (owner, each.version) in gone:
+                continue
+            there += [(owner, fact) for fact in facts_named(block, each.version, each.at)]
+            if isinstance(block, ToolResult):
+                answered = self._answered(block, each.version, calls)
+                if answered is not None and answered[:2] not in gone:
+                    said = facts_of_result(answered[2], answered[1], block, each.version, each.at)
+                    there += [(owner, fact) for fact in said]
+        return there
+
+    def _answered(
+        self, result_: ToolResult, version: int, calls: list[tuple[str, int, ToolCall]]
+    ) -> tuple[str, int, ToolCall] | None:
+        path = result_.path.removesuffix(".result") + ".call"
+        beside = [c for c in calls if result_.path.endswith(".result") and c[2].path == path]
+        if beside:
+            return beside[0] if self.scavenged.get(beside[0][1], version) >= version else None
+        same = [c for c in calls if c[2].call_id == result_.call_id and self.scavenged.get(c[1], version) >= version]
+        return same[-1] if same else None
+
+    def covered(self, version: int) -> bool:
+        """Return whether a compaction in force covers a block."""
+        events = self.events(self.version)
+        undone = {v for e in events if isinstance(e.payload, CompactionReverted) for v in e.payload.versions}
+        return any(
+            version in e.payload.covers and version not in e.payload.carried and version < e.version
+            for e in events
+            if isinstance(e.payload, CompactionCompleted) and e.version not in undone
+        )
+
+
+class FactsAreThoseOfTheLog(RuleBasedStateMachine):
+    """Whatever is appended, undone, forked, redacted or scavenged: both stores know the facts of the whole log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.runner = asyncio.Runner()
+        self.file = Path(self.folder.name) / "agent.db"
+        self.memory = MemoryStore()
+        self.store = self._opened()
+        self.models: dict[str, Model] = {}
+
+    def _opened(self) -> SQLiteStore:
+        return self.runner.run(SQLiteStore.open(self.file, durability="normal"))
+
+    def _append(self, name: str, events: list[NewEvent], snapshot: Snapshot | None = None) -> bool:
+        """Append to both stores; return whether they took it."""
+        outcomes: list[Appended | None] = []
+        for store in (self.memory, self.store):
+            try:
+                outcomes.append(self.runner.run(store.append(name, events, snapshot=snapshot)))
+            except TimelineError:
+                outcomes.append(None)
+        assert outcomes[0] == outcomes[1]
+        return outcomes[0] is not None
+
+    def _add(self, name: str, events: list[NewEvent], snapshot: Snapshot | None = None) -> None:
+        if self._append(name, events, snapshot):
+            self._read(name, self.models.setdefault(name, Model()))
+
+    def _read(self, name: str, model: Model) -> None:
+        async def read() -> list[Event]:
+            return [e async for e in self.store.read(name, after=model.version)]
+
+        model.own += self.runner.run(read())
+
+    @rule(name=NAMES, id_=IDS, use=USES, path=PATHS, number=st.integers(0, 4))
+    def call(self, name: str, id_: str, use: tuple[str, dict[str, Any]], path: str | None, number: int) -> None:
+        """Append a call; ids are used again."""
+        at = f"tc:turn_{number}.{id_}.call" if path is None else path and f"{path}{number}"
+        self._add(name, [call(id_, use[0], use[1], path=at)])
+
+    @rule(name=NAMES, id_=IDS, text=TEXTS, failed=st.booleans(), path=PATHS, number=st.integers(0, 4))
+    def result(self, name: str, id_: str, text: str, *, failed: bool, path: str | None, number: int) -> None:
+        """Append a result, maybe without a call."""
+        at = f"tc:turn_{number}.{id_}.result" if path is None else path and f"{path}{number}.r"
+        self._add(name, [result(id_, text, failed=failed, path=at)])
+
+    @rule(name=NAMES, id_=IDS, text=TEXTS, turn=st.integers(0, 9), before=st.integers(0, 1))
+    def both(self, name: str, id_: str, text: str, turn: int, before: int) -> None:
+        """Append a call together with its result, and with one of another path."""
+        made = call(id_, "Bash", {"command": text}, path=f"tc:turn_{turn}.{id_}.call")
+        answer = result(id_, text, path=f"tc:turn_{turn}.{id_}.result")
+        other = result(id_, text, path=f"tc:turn_{turn + 1}.{id_}.result")
+        self._add(name, [made, *[event(BlockRedacted(version=before))] * before, answer, other])
+
+    @rule(name=NAMES, version=st.integers(1, 12))
+    def redact(self, name: str, version: int) -> None:
+        """Redact a block that is there, or not yet."""
+        self._add(name, [event(BlockRedacted(version=version))])
+
+    @rule(name=NAMES, first=st.integers(1, 6), last=st.integers(1, 12), carried=st.sets(st.integers(1, 12), max_size=3))
+    def compact(self, name: str, first: int, last: int, carried: set[int]) -> None:
+        """Cover some versions, with a snapshot behind which the rest may be scavenged."""
+        model = self.models.get(name)
+        if model is None or not first <= last <= model.version:
+            return
+        made = compaction(first, last)
+        kept = tuple(sorted(v for v in carried if v <= last))
+        assert isinstance(made.payload, CompactionCompleted)
+        block = made.payload.block.model_copy(update={"path": f"su:{model.version}"})
+        payload = made.payload.model_copy(update={"carried": kept, "block": block})
+        snapshot = Snapshot(version=model.version + 1, window_start=last + 1, blocks=kept)
+        self._add(name, [made.model_copy(update={"payload": payload})], snapshot)
+
+    @rule(name=NAMES)
+    def undo(self, name: str) -> None:
+        """Undo the newest compaction."""
+        model = self.models.get(name)
+        made = [] if model is None else [e.version for e in model.own if isinstance(e.payload, CompactionCompleted)]
+        if made:
+            self._add(name, [event(CompactionReverted(versions=(made[-1],)))])
+
+    @rule(name=NAMES, parent=NAMES, version=st.integers(1, 12))
+    def fork(self, name: str, parent: str, version: int) -> None:
+        """Open a fork, where that is possible."""
+        if name not in self.models and self._append(name, [fork(parent, version)]):
+            model = self.models[name] = Model(self.models[parent], version)
+            self._read(name, model)
+
+    @rule(name=NAMES, most=st.integers(1, 4))
+    def scavenge(self, name: str, most: int) -> None:
+        """Remove some of what may be removed."""
+        model = self.models.get(name)
+        if model is None:
+            return
+        removed = [self.runner.run(store.remove(name, most=most)) for store in (self.memory, self.store)]
+        assert removed[0] == removed[1]
+
+        async def left() -> set[int]:
+            return {e.version async for e in self.store.read(name)}
+
+        there = self.runner.run(left())
+        for version in {e.version for e in model.own} - there:
+            model.scavenged.setdefault(version, model.version)
+
+    @rule()
+    def reopen(self) -> None:
+        """Close the file and open it again."""
+        self.runner.run(self.store.aclose())
+        self.store = self._opened()
+
+    @rule()
+    def look_without_writing(self) -> None:
+        """A reader that may not write finds the same, before anything is caught up."""
+
+        async def read() -> list[Any]:
+            async with await SQLiteStore.open(self.file, readonly=True) as reader:
+                return [await self._shown(reader, name) for name in self.models]
+
+        assert self.runner.run(read()) == [self._expected(name) for name in self.models]
+
+    @rule(page=st.integers(1, 3))
+    def look(self, page: int) -> None:
+        """Both stores show the facts of each conversation, and of all, by position."""
+        for store in (self.memory, self.store):
+            for name in self.models:
+                assert self.runner.run(self._shown(store, name, page)) == self._expected(name)
+            every = self.runner.run(found(store, page=page))
+            assert [f.position for f in every] == sorted(f.position for f in every)
+            assert self.runner.run(found(store, conversation=list(self.models), page=page)) == every
+        assert self.runner.run(found(self.memory)) == self.runner.run(found(self.store))
+
+    async def _shown(self, store: MemoryStore | SQLiteStore, name: str, page: int = 200) -> Any:
+        shown = await found(store, conversation=name, page=page)
+        fields = ("conversation", *Fact._fields, "covered")
+        return [tuple(getattr(f, name) for name in fields) for f in shown], await store.fact_record(name)
+
+    def _expected(self, name: str) -> Any:
+        model = self.models[name]
+        facts = model.facts()
+        shown = [(owner, *fact, model.covered(fact.version)) for owner, fact in facts]
+        return shown, record_of(fact for _, fact in facts)
+
+    @invariant()
+    def stores_agree(self) -> None:
+        """Nothing is asked here, so that what is caught up and what is not differs from run to run."""
+        assert self.runner.run(self.memory.head()) == self.runner.run(self.store.head())
+
+    def teardown(self) -> None:
+        """Look once more; close the store and remove its file."""
+        self.look(2)
+        self.runner.run(self.store.aclose())
+        self.runner.close()
+        self.folder.cleanup()
+
+
+FactsAreThoseOfTheLog.TestCase.settings = settings(
+    max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestFactsAreThoseOfTheLog = FactsAreThoseOfTheLog.TestCase
+
+
+def _asked(file: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+async def _worked(file: Path, *, calls: int = 12) -> list[StoredFact]:
+    """Make a store in which files were read, commands ran, one failed and names were named; return its facts."""
+    async with await SQLiteStore.open(file, durability="normal") as store:
+        for number in range(calls):
+            named = block_event(f"p{number}", f"about ENT-{number} in https://example.org/{number}")
+            await store.append("a", [named, *command(f"{number}", f"go test ./p{number}", failed=number % 5 == 0)])
+            await store.append("b", [call(f"{number}", "Read", {"file_path": f"src/{number}.py"}), result(f"{number}")])
+        return await found(store)
+
+
+async def test_a_store_of_an_earlier_version_gives_the_facts_of_its_log(tmp_path: Path) -> None:
+    """They are caught up by the first query, and are the ones that would have been written at once."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    before_facts(file)
+    async with await SQLiteStore.open(file) as store:
+        assert (await store.fact_reach()).position == 0
+        assert await found(store) == expected
+        assert (await store.fact_record("a")).counts == {"command": 12, "identifier": 12, "url": 12}
+        reach = await store.fact_reach()
+        assert reach.position == reach.head == expected[-1].position
+
+
+async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path: Path) -> None:
+    """As far as the index reaches it is asked, behind it the log is: the same facts, whatever part is caught up."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    record = None
+    before_facts(file)
+    await (await SQLiteStore.open(file)).aclose()
+    middle = expected[len(expected) // 2].position
+    for reached in (0, middle, expected[-1].position):
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            if reached:
+                sqlite_facts.catch_up(connection, reached)
+        async with await SQLiteStore.open(file, readonly=True) as reader:
+            assert (await reader.fact_reach()).position == reached
+            assert await found(reader, page=5) == expected
+            assert await found(reader, conversation="b") == [f for f in expected if f.conversation == "b"]
+            assert await found(reader, kind="command", failed=True) == [f for f in expected if f.failed]
+            record = record or await reader.fact_record("a")
+            assert await reader.fact_record("a") == record
+
+
+async def test_digests_are_the_facts_of_what_was_scavenged_before_there_were_facts(tmp_path: Path) -> None:
+    """Their entries are marked, each once, of the block that is gone; what is still in the log is read from it."""
+    file = tmp_path / "agent.db"
+    path = "tc:turn_1.{}.{}".format
+    digest = Digest(
+        files_read=(FileUse(file="src/a.py", tool="Read", path=path(1, "call"), times=3),),
+        files_written=(FileUse(file="src/b.py", tool="Write", path=path(2, "call")),),
+        commands=(Command(command="go test", path=path(3, "call"), exit_status=1, failed=True, output="FAIL"),),
+        searches=(Search(query="main", tool="Grep", path=path(4, "call"), hits=2),),
+        errors=(Problem(tool="Fetch", path=path(5, "result"), message="no route"),),
+    )
+    async with await SQLiteStore.open(file) as store:
+        uses = ["Read", "Write", "Bash", "Grep", "Fetch"]
+        for number, name in enumerate(uses, 1):
+            await store.append("a", [call(str(number), name, {}), result(str(number))])
+        await store.append("a", [*command("6", "git log"), event(BlockRedacted(version=3))])
+        await store.append("a", [compaction(1, 4, digest=digest)])
+        made = compaction(1, 10, digest=digest, round_=2)
+        await store.append("a", [made], snapshot=Snapshot(version=15, window_start=11))
+        assert (await store.remove("a")).events == 10
+        assert [fact.subject for fact in await found(store)] == ["git log"]
+    before_facts(file)
+    async with await SQLiteStore.open(file) as store:
+        facts = await found(store, conversation="a")
+        assert [(f.kind, f.subject, f.version, f.path, f.tool, f.status, f.failed, f.detail) for f in facts] == [
+            ("file_read", "src/a.py", 1, path(1, "call"), "Read", None, False, ""),
+            ("command", "go test", 5, path(3, "call"), "", 1, True, "FAIL"),
+            ("search", "main", 7, path(4, "call"), "Grep", None, False, "2"),
+            ("error", "Fetch", 10, path(5, "result"), "Fetch", None, True, "no route"),
+            ("command", "git log", 12, path(6, "result"), "Bash", None, False, ""),
+        ]
+        assert [fact.covered for fact in facts] == [True, True, True, True, False]
+        assert facts[-1].source == "log"
+        await store.append("a", [event(BlockRedacted(version=5))])
+        assert [fact.subject for fact in await found(store, kind="command")] == ["git log"]
+
+
+async def test_facts_of_another_form_are_made_again_where_their_events_are_there(tmp_path: Path) -> None:
+    """What was made of scavenged events by the earlier rules stays: nothing else is left of them."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [*command("1", "one"), *command("2", "two"), block_event("p", "ENT-1")])
+        await store.append("a", [compaction(1, 2)], snapshot=Snapshot(version=6, window_start=3))
+        await store.remove("a")
+    _asked(file, "UPDATE facts SET detail = 'of other rules'")
+    _asked(file, "UPDATE facts_progress SET form = 0")
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert [(f.subject, f.detail) for f in await found(reader)] == [
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+        ]  # fmt: skip
+    async with await SQLiteStore.open(file) as store:
+        assert [(f.subject, f.detail) for f in await found(store)] == [
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+        ]  # fmt: skip
+
+
+async def test_a_damaged_event_gives_no_facts_and_stops_no_query(tmp_path: Path) -> None:
+    """Reading it reports the damage; what was written of it before stays."""
+    file = tmp_path / "agent.db"
+    await _worked(file, calls=2)
+    _asked(file, "UPDATE events SET payload = '{' WHERE conversation = 1 AND version = 3")
+    _asked(file, "UPDATE facts_progress SET position = 0")
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert [f.subject for f in await found(reader, kind="command")] == ["go test ./p0", "go test ./p1"]
+    async with await SQLiteStore.open(file) as store:
+        assert [f.subject for f in await found(store, kind="command")] == ["go test ./p0", "go test ./p1"]
+
+
+async def test_an_import_of_many_results_at_once_gives_all_their_facts(tmp_path: Path) -> None:
+    """An append writes the facts of some of them, the next query those of the others."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [each for number in range(50) for each in command(f"{number}", f"make {number}")])
+        assert len(_asked(file, "SELECT 1 FROM facts")) == MOST_AT_ONCE
+        assert [f.subject for f in await found(store)] == [f"make {number}" for number in range(50)]
+
+
+async def test_appends_are_served_while_a_query_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice is a short transaction; what is appended meanwhile is caught up by the next query."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file, calls=30)
+    before_facts(file)
+    monkeypatch.setattr(sqlite_facts, "MOST_EVENTS", 2)
+    order = []
+    async with await SQLiteStore.open(file) as store:
+
+        async def ask() -> list[StoredFact]:
+            facts = await found(store)
+            order.append("asked")
+            return facts
+
+        async def append() -> None:
+            for number in range(100, 105):
+                await store.append("a", command(f"{number}", f"make {number}"))
+                order.append("appended")
+
+        facts, _ = await asyncio.gather(ask(), append())
+        assert order[-1] == "asked"
+        assert facts[: len(expected)] == expected
+        assert [f.subject for f in await found(store, subject="make")] == [f"make {n}" for n in range(100, 105)]
+
+
+CATCH_UP = """
+import asyncio, sys
+from timeline.store.sqlite import facts
+from timeline.store.sqlite.store import SQLiteStore
+
+facts.MOST_EVENTS = 3
+
+async def main():
+    store = await SQLiteStore.open(sys.argv[1])
+    print("open", flush=True)
+    async for fact in store.facts():
+        pass
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [0.0, 0.01, 0.03, 0.06])
+async def test_a_query_that_is_killed_while_it_catches_up_loses_and_doubles_nothing(
+    tmp_path: Path, after: float
+) -> None:
+    """The next query goes on behind the last slice that was committed."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file, calls=40)
+    before_facts(file)
+    await (await SQLiteStore.open(file)).aclose()
+    command_ = [sys.executable, "-c", CATCH_UP, str(file)]
+    with subprocess.Popen(command_, stdout=subprocess.PIPE) as child:  # noqa: ASYNC220 - a test may wait for its child
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        await asyncio.sleep(after)
+        child.kill()
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert await found(reader) == expected
+    async with await SQLiteStore.open(file) as store:
+        assert await found(store) == expected

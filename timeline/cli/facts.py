@@ -1,0 +1,208 @@
+"""`timeline facts`: what was done and named, entry by entry, or as one record of a conversation."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import instant_text
+from timeline.cli import output
+from timeline.cli.database import changing
+from timeline.cli.exits import UsageProblem
+from timeline.cli.output import paint, say, write, write_rows
+from timeline.cli.questions import moment
+from timeline.events.addresses import Address
+from timeline.facts.full_record import MOST, full_record
+from timeline.queries import FACT_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+
+    from timeline.cli.shapes import FactRecordRow, FactRow, ReachRow
+    from timeline.ports import EventStore
+    from timeline.queries import FactEntry, FactRecord, StoredFact
+
+_MOST_SHOWN: Final = 50
+"""The most facts in the printed form, without --limit: the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The conditions of `facts`, as typed."""
+
+    conversations: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    subject: str | None = None
+    glob: str | None = None
+    tool: str | None = None
+    status: int | None = None
+    failed: bool | None = None
+    since: str | None = None
+    until: str | None = None
+    covered: bool | None = None
+    query: str | None = None
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """The conditions besides the conversations, as typed."""
+        names = ("subject", "glob", "tool", "status", "failed", "since", "until", "covered", "query")
+        given = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in given.items() if value is not None} | (
+            {"kind": self.kinds} if self.kinds else {}
+        )
+
+    def filters(self) -> dict[str, Any]:
+        """Return the conditions in the form that the store takes.
+
+        Raises:
+            UsageProblem: a kind or a time cannot be read.
+        """
+        for kind in self.kinds:
+            if kind not in FACT_KINDS:
+                raise UsageProblem(f"--kind {kind!r} is no kind of fact. Use one of: {', '.join(FACT_KINDS)}.")
+        told = {**self.conditions, "conversation": [*self.conversations] or None}
+        times = {"since": moment("--since", self.since), "until": moment("--until", self.until)}
+        return told | {name: at for name, at in times.items() if at is not None}
+
+
+async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) -> None:
+    """Print the facts that meet every condition: as JSON all, oldest first; as text the newest, oldest first.
+
+    Raises:
+        UsageProblem: a condition cannot be read.
+        InvalidFilter: the store cannot use a condition.
+        ConversationNotFound: there is no such conversation.
+    """
+    filters = wanted.filters()
+    async with changing(db) as store:
+        if as_json:
+            await write_rows(_rows(store, filters, limit))
+            return
+        most = _MOST_SHOWN if limit is None else limit
+        total = 0
+        newest: deque[FactRow] = deque(maxlen=most)
+        async for row in _rows(store, filters, None):
+            total += 1
+            newest.append(row)
+    _print_facts(newest, one=len(wanted.conversations) == 1)
+    if total > len(newest):
+        say(f"These are the newest of {total:,}: raise --limit, add conditions, or take --json for all.")
+    elif not total:
+        write(_nothing(wanted))
+
+
+async def _rows(store: EventStore, filters: dict[str, Any], most: int | None) -> AsyncIterator[FactRow]:
+    number = 0
+    async for fact in store.facts(**filters):
+        if number == most:
+            return
+        number += 1
+        yield _row(fact)
+
+
+def _row(fact: StoredFact) -> FactRow:
+    return {
+        "conversation": fact.conversation,
+        "kind": fact.kind,
+        "subject": fact.subject,
+        "tool": fact.tool,
+        "status": fact.status,
+        "failed": fact.failed,
+        "at": instant_text(fact.at),
+        "path": fact.path,
+        "version": fact.version,
+        "address": str(Address(fact.version, fact.conversation)),
+        "detail": fact.detail,
+        "covered": fact.covered,
+        "source": fact.source,
+    }
+
+
+def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
+    if not rows:
+        return
+    output.table(
+        ("address", "at", "kind", "tool", "outcome", "subject"),
+        [
+            (
+                f"@{row['version']}" if one else row["address"],
+                row["at"][:16],
+                row["kind"].replace("_", " "),
+                row["tool"] or "-",
+                _outcome(row),
+                " ".join(row["subject"].split()),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _outcome(row: FactRow) -> str:
+    status = "" if row["status"] is None else f"exit {row['status']}"
+    return " ".join(word for word in ("failed" if row["failed"] else "", status) if word) or "-"
+
+
+def _nothing(wanted: Wanted) -> str:
+    if not wanted.conditions:
+        return "No facts yet: no tool was called, and no URL or identifier was named."
+    if wanted.glob is not None and not wanted.glob.startswith(("/", "*")):
+        return f"No fact meets all conditions. A glob matches whole subjects: try --glob '**/{wanted.glob}'"
+    return "No fact meets all conditions. Try fewer."
+
+
+async def records(conversations: Sequence[str], db: str, *, as_json: bool) -> None:
+    """Print one merged record of each conversation.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with changing(db) as store:
+        ids = [*conversations] or [info.id async for info in store.conversations()]
+        found = [(id_, await store.fact_record(id_, most=MOST)) for id_ in ids]
+    if as_json:
+        with output.JsonList() as written:
+            for id_, record in found:
+                written.add(_record_row(id_, record))
+        return
+    for id_, record in found:
+        say(paint(id_, bold=True))
+        write(full_record(record) or "Nothing was done or named yet.")
+        write()
+
+
+def _record_row(conversation: str, record: FactRecord) -> FactRecordRow:
+    return {
+        "conversation": conversation,
+        "open_failures": [_entry(entry) for entry in record.open_failures],
+        "errors": [_entry(entry) for entry in record.errors],
+        "done": {kind: [_entry(entry) for entry in entries] for kind, entries in record.done.items()},
+        "counts": {str(kind): count for kind, count in record.counts.items()},
+    }
+
+
+def _entry(entry: FactEntry) -> dict[str, Any]:
+    return {
+        "subject": entry.subject,
+        "tool": entry.tool,
+        "times": entry.times,
+        "status": entry.status,
+        "failed": entry.failed,
+        "at": instant_text(entry.at),
+        "path": entry.path,
+        "address": f"@{entry.last}",
+        "first": f"@{entry.first}",
+        "detail": entry.detail,
+    }
+
+
+async def reach(db: str, *, as_json: bool) -> None:
+    """Print how far the index of facts reaches, after bringing nothing up to date."""
+    async with changing(db) as store:
+        found = await store.fact_reach()
+    row: ReachRow = {"position": found.position, "head": found.head, "form": found.form}
+    if as_json:
+        output.write_json(row)
+        return
+    write("Files, commands, searches and errors are indexed with every result.")
+    write(f"URLs and identifiers are, up to event {found.position:,} of {found.head:,}; a query indexes the rest.")
