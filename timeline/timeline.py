@@ -402,7 +402,6 @@ class Timeline(TimelineView):
         if call is not None:
             if at is not None:
                 raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
-            checks.version_number("call", call)
             at = await version_before_call(self._store, self.id, call)
         await self._log.catch_up()  # before the version is read: the newest one may be another writer's
         version = self.version if at is None else at

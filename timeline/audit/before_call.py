@@ -30,27 +30,35 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
         CallNotFound: it has no model call of this number.
     """
     calls = await recorded_calls(store, conversation)
-    call = calls[find_call(conversation, calls, number)]
-    before = next((known.version for known in reversed(calls) if known.version < call.version), 1)
-    events = [event async for event in store.read(conversation, after=before - 1, until=call.version - 1)]
+    place = find_call(conversation, calls, number)
+    call = calls[place]
     answers = call.called.answers
-    contexts = await store.read_versions(conversation, [] if answers is None else [answers])
-    return beginning(events, [*contexts, *events], call.called, call.version)
+    until = sent(call.called, call.version, await store.read_versions(conversation, [answers] if answers else []))
+    for before in reversed([1, *(known.version for known in calls[:place])]):  # a retry was sent what its call was sent
+        events = [event async for event in store.read(conversation, after=before - 1, until=until)]
+        if (version := newest_that_precedes(events)) is not None:
+            return version
+    return 1
 
 
-def beginning(events: Iterable[Event], contexts: Iterable[Event], called: ModelCalled, version: int) -> int:
-    """Return the version right before a call.
+def sent(called: ModelCalled, version: int, events: Iterable[Event]) -> int:
+    """Return the last version of the log that a call may have been sent.
+
+    What was said while the model was answering is not in the context that the call was sent.
 
     Args:
-        events: those since the call before, that one included.
-        contexts: events among which is the context that the call answers, if it was recorded.
         called: the call.
         version: its version.
+        events: among which is the context that it answers, if it was recorded.
     """
-    # What was said while the model was answering is not in the context that the call was sent.
-    answered = {e.version: e.payload.version for e in contexts if isinstance(e.payload, ContextRendered)}
-    until = min(version - 1, answered.get(called.answers or 0, version))
-    return max((event.version for event in events if event.version <= until and _precedes(event.payload)), default=1)
+    contexts = {event.version: event.payload for event in events}
+    context = contexts.get(called.answers or 0)
+    return min(version - 1, context.version) if isinstance(context, ContextRendered) else version - 1
+
+
+def newest_that_precedes(events: Iterable[Event]) -> int | None:
+    """Return the version of the newest event that a call may directly follow; None without any."""
+    return max((event.version for event in events if _precedes(event.payload)), default=None)
 
 
 def _precedes(payload: Payload) -> bool:

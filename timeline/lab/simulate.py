@@ -277,14 +277,16 @@ def _largest_group(timeline: Timeline) -> int:
 
 
 async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> None:
-    """Fill in the counts that are taken from the log at the end of a run."""
+    """Fill in the counts that are taken from the log at the end of a run; what a fork shares is its parent's."""
     events = [event async for event in store.read(timeline.id)]
     _, states = block_states(events, timeline.id)
     result.uncovered = sum(state.state is None for state in states)
-    result.warm_hides = _warm_hides(events, timeline.policy)
+    base = (await store.info(timeline.id)).base
+    own = [event for event in events if event.version > base]
+    result.warm_hides = _warm_hides(own, timeline.policy)
     addresses = {state.version: state.block.path for state in states}
     printed: dict[str, None] = {}
-    for event in events:
+    for event in own:
         payload = event.payload
         if isinstance(payload, CompactionCompleted):
             result.compactions += 1

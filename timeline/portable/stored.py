@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from timeline.audit.before_call import HAPPENED, beginning
+from timeline.audit.before_call import HAPPENED, newest_that_precedes, sent
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
 from timeline.events import (
     BlockAppended,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from timeline.events import Payload
     from timeline.portable.lines import LogCopy
     from timeline.ports import EventStore
 
@@ -64,8 +65,7 @@ class StoredConversation:
             near = range(max(1, nearest - _NEAR), min(len(calls), nearest + _NEAR) + 1)
             raise CallNotFound(self.recording.id, number, near, len(calls))
         version, called = calls[number - 1]
-        before = calls[number - 2][0] if number > 1 else 1
-        return beginning(self.events[before - 1 : version - 1], self.events, called, version)
+        return newest_that_precedes(self.events[: sent(called, version, self.events)]) or 1
 
     def position(self, version: int) -> int:
         """Return the position of the recording's first event behind a version of the log."""
@@ -100,6 +100,11 @@ def as_recording(conversation: str, events: Sequence[Event], title: str = "") ->
     report = Report(format=FORMAT, records=len(events))
     recording = Recording(conversation, tuple(recorded for _, recorded in said), report, title)
     return StoredConversation(tuple(events), recording, tuple(version for version, _ in said))
+
+
+def is_recorded(payload: Payload) -> bool:
+    """Return whether the recording of a log has an event for this one of the log."""
+    return isinstance(payload, (BlockAppended, CompactionCompleted, BlocksHidden, *HAPPENED))
 
 
 def _recorded(event: Event) -> RecordedEvent | None:
