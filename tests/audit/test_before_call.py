@@ -46,9 +46,9 @@ async def test_a_fork_from_a_call_renders_the_context_that_the_call_was_sent() -
         branch = await timeline.fork(call=number, conversation=f"from {number}")
         context = await branch.render(now=recorded[number - 1].at)
         past = await timeline.at(recorded[number - 1].version - 1)
-        assert [(block.path, block.state) for block in context.blocks] == [
-            (item.block.path, item.state) for item in past.window.items
-        ]
+        assert {block.path: block.state for block in context.blocks} == {
+            item.block.path: item.state for item in past.window.items
+        }
 
 
 async def test_a_refused_call_and_its_retry_begin_at_the_same_version() -> None:
