@@ -24,6 +24,7 @@ from timeline.agent.recording import answering, append_messages, first_words, re
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
+from timeline.audit.before_call import version_before_call
 from timeline.audit.calls import find_contexts, read_call, read_calls
 from timeline.audit.replay import rebuild_contexts
 from timeline.audit.summaries import diff_summaries
@@ -353,7 +354,14 @@ class Timeline(TimelineView):
         return TimelineView(ConversationView(self._store, log, clock, self._conversation.equipment, policy))
 
     async def fork(
-        self, *, at: int | None = None, conversation: str | None = None, title: str = "", now: datetime | None = None
+        self,
+        *,
+        at: int | None = None,
+        call: int | None = None,
+        policy: Policy | None = None,
+        conversation: str | None = None,
+        title: str = "",
+        now: datetime | None = None,
     ) -> Self:
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
@@ -363,14 +371,19 @@ class Timeline(TimelineView):
 
         Args:
             at: the last shared version; the newest by default.
+            call: number of a model call, instead of ``at``: the fork shares all that the call answers, and goes on as
+                if it had not been made. What was decided for that call is left out, so the fork decides anew.
+            policy: the fork's own policy, put in force right after it began, as `use_policy` does.
             conversation: id of the fork; ``<id>.fork-<version>`` by default.
             title: title of the fork.
             now: time of its first event.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
+            CallNotFound: the conversation has no such call.
             VersionConflict: the store already has a conversation of that id.
-            InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text.
+            InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text; or both ``at`` and ``call``
+                are given.
 
         Example:
             ```python
@@ -389,6 +402,12 @@ class Timeline(TimelineView):
             checks.version_number("at", at)
         if conversation is not None:
             checks.text("conversation", conversation)
+        if policy is not None:
+            checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        if call is not None:
+            if at is not None:
+                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
+            at = await version_before_call(self._store, self.id, call)
         await self._log.catch_up()  # before the version is read: the newest one may be another writer's
         version = self.version if at is None else at
         fold = await fold_past(self._store, self.id, version)
@@ -406,7 +425,10 @@ class Timeline(TimelineView):
                     raise
                 continue  # another writer took the free id just now
             equipment, chosen = self._conversation.equipment, Chosen(past or self.policy)
-            return type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
+            branch = type(self)(Conversation(self._store, log, self._clock, equipment, chosen))
+            if policy is not None:
+                await branch.use_policy(policy, now=now)
+            return branch
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.

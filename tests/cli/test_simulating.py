@@ -163,3 +163,62 @@ def test_a_policys_file_is_tried_by_its_name(run: Callable[..., Done], recording
     assert steps[0].startswith("render session-1.cut_point-1500 --db ")
     assert "of 1,500" in run(*steps[0].split()).out
     assert [run(*step.split()).code for step in steps] == [0, 0, 0]
+
+
+def test_a_stored_conversation_runs_again_from_a_call_and_nothing_is_written(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """The new conversation is in memory unless it is to be kept."""
+    id_ = simulated["id"]
+    before = run("ls", "--json").json
+    words = ("simulate", id_, "--call", 9, "--policy", "keep_last", "--max-tokens", 30_000)
+    report = run(*words, "--json").json
+    assert report["renders"] == simulated["renders"] - 8
+    assert run("ls", "--json").json == before
+    kept = run(*words, "--keep", "--json").json
+    assert kept == report
+    assert [row["id"] for row in run("ls", "--json").json] == [id_, kept["id"]]
+    assert run("verify").code == Exit.OK
+
+
+def test_an_exported_log_runs_again_like_the_stored_one(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """The file needs no database."""
+    file = tmp_path / "log.jsonl"
+    run("export", simulated["id"], "-o", file)
+    stored = run("simulate", simulated["id"], "--call", 5, "--json").json
+    assert run("simulate", file, "--call", 5, "--db", tmp_path / "no.db", "--json").json == stored
+    assert not (tmp_path / "no.db").exists()
+
+
+def test_a_call_of_a_recording_or_one_that_is_not_there_is_refused_with_the_cure(
+    run: Callable[..., Done], simulated: dict[str, Any], recording: Path
+) -> None:
+    """Each message says what to type instead."""
+    refused = run("simulate", recording, "--call", 3)
+    assert (refused.code, "timeline export" in refused.err) == (Exit.USAGE, True)
+    missing = run("simulate", simulated["id"], "--call", 900)
+    assert missing.code != Exit.OK
+    assert "the nearest are" in missing.err
+    assert run("simulate", simulated["id"], "--pauses", "-1").code == Exit.USAGE
+    nothing = run("simulate", "nothing")
+    assert "no such file, and no conversation" in nothing.err
+
+
+def test_fork_goes_on_from_a_call_under_another_policy(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """The fork has the policy for good."""
+    row = run("fork", simulated["id"], "--call", 4, "--policy", "keep_last", "--as", "b", "--json").json
+    assert (row["id"], row["parent"]) == ("b", simulated["id"])
+    assert "policy keep_last" in run("render", "b").out
+    assert run("fork", simulated["id"], "--call", 4, "--at", 3).code == Exit.USAGE
+
+
+def test_the_lab_takes_a_stored_conversation_from_a_call_on(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """A row for each call that is left."""
+    words = ("lab", simulated["id"], "--policy", "none", "--max-tokens", 20_000, "--calls", "--json")
+    whole = run(*words).json["runs"][0]["rows"]
+    rows = run(*words, "--call", 9).json["runs"][0]["rows"]
+    assert [row["number"] for row in rows] == [row["number"] for row in whole][8:]

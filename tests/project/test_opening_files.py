@@ -36,6 +36,7 @@ ALLOWED = {
     ("timeline.lab.cache_files", "(self._folder / (key_of(work) + _ENDING)).read_bytes"): "named by a hash, made here",
     ("timeline.cli.export", "draft.open"): "a new file, or a device: a regular one that is there is only replaced",
     ("timeline.cli.lab.tables", "html.write_text"): GUARDED,
+    ("timeline.cli.lab.stored", "path.write_text"): "a new file in a folder made here",
     ("timeline.tokens.pack", "target.write_bytes"): "a packed vocabulary, named by its table",
     ("timeline.cli", "os.open"): "the null device",
     ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,

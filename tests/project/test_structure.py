@@ -40,7 +40,7 @@ PICTURE = {
     "timeline": f"{PURE_PARTS} checks log retention lifecycle audit engine agent view",
     "message_lists": f"{PURE_PARTS} checks log engine agent",
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
-    "portable": "vocabulary facts importers fold planning log timeline",
+    "portable": "vocabulary facts importers fold planning log audit timeline",
     "integrations": f"{ENGINE} agent timeline sync re-exports",
     "lab": f"{ENGINE} importers engine timeline portable re-exports",
     "cli": f"{ENGINE} retention importers audit timeline portable integrations lab store summarizers re-exports",

@@ -22,10 +22,12 @@ from timeline.cli.options import (
     ComparedBytes,
     ConversationId,
     Db,
+    FromCall,
     MaxTokens,
     Model,
     OneConversation,
     PastVersion,
+    Pauses,
     PolicyName,
     RequestBody,
     Since,
@@ -106,7 +108,14 @@ def import_(
 
 @app.command()
 def simulate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")],
+    named: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|ID",
+            help="Recorded conversations, files of `export`, or conversations of the database.",
+            autocompletion=complete_conversation,
+        ),
+    ],
     *,
     policy: Annotated[
         list[str] | None,
@@ -123,14 +132,20 @@ def simulate(
     ] = None,
     model: Model = None,
     system: System = None,
+    call: FromCall = None,
+    pauses: Pauses = 1.0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Write the new conversation of an ID or of an exported log to the database.")
+    ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
-    """Try policies on recorded conversations.
+    """Try policies on recorded and stored conversations.
 
     Appends each recording, event by event, to a new conversation and renders before each recorded model call. With
     several files, policies or limits every combination is run, and the result is a table. The policy is `balanced`
-    unless another one is named; the new conversation keeps it.
+    unless another one is named; the new conversation keeps it. Of a stored conversation nothing is written without
+    --keep; with --call it goes on as it was up to that model call, and the policy decides from there on.
     """
     from timeline.cli import simulating
     from timeline.cli.contexts import Wish
@@ -138,7 +153,8 @@ def simulate(
     limits: list[int | None] = [*max_tokens] if max_tokens else [None]
     names: list[str | None] = [*policy] if policy else [None]
     wishes = [Wish(policy=name, max_tokens=limit, model=model, system=system) for name in names for limit in limits]
-    return _run(simulating.simulate_files(files, db, wishes, as_json=as_json))
+    options = simulating.Options(db, keep, call, pauses)
+    return _run(simulating.simulate_files(named, wishes, options, as_json=as_json))
 
 
 app.command()(lab)

@@ -20,6 +20,7 @@ from timeline.cli.options import (
     Db,
     MaxTokens,
     Model,
+    PolicyName,
 )
 from timeline.cli.running import run
 
@@ -49,6 +50,13 @@ def fork(
     at: Annotated[
         int | None, typer.Option("--at", metavar="V", help="The last version that both share (default: the newest).")
     ] = None,
+    call: Annotated[
+        int | None,
+        typer.Option("--call", min=1, metavar="N", help="Go on from right before this model call instead."),
+    ] = None,
+    policy: PolicyName = None,
+    max_tokens: MaxTokens = None,
+    model: Model = None,
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NEW_ID", help="The fork's id (default: ID.fork-V).")
     ] = None,
@@ -56,13 +64,16 @@ def fork(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Continue a conversation in a new one, from any version.
+    """Continue a conversation in a new one, from any version or model call.
 
-    Both share the events up to that version; later events of one are not in the other.
+    Both share the events up to that version; later events of one are not in the other. The fork keeps the
+    conversation's policy unless --policy, --max-tokens or --model give it one of its own.
     """
     from timeline.cli import decisions
+    from timeline.cli.wishes import PolicyWish
 
-    run(decisions.fork(id_, db, at=at, new_id=as_, title=title, as_json=as_json))
+    wish = PolicyWish(policy, max_tokens, model)
+    run(decisions.fork(id_, db, wish, at=at, call=call, new_id=as_, title=title, as_json=as_json))
 
 
 def hide(

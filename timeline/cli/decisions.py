@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from timeline.cli.shapes import DecidedBlock, DecidedRow, ForkedRow, UndoneRow
+    from timeline.cli.wishes import PolicyWish
     from timeline.fold.window import Item
     from timeline.timeline import Timeline
 
@@ -61,21 +62,38 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     say("Renders do not compact again until you run `timeline compact`.")
 
 
-async def fork(conversation: str, db: str, *, at: int | None, new_id: str | None, title: str, as_json: bool) -> None:
+async def fork(
+    conversation: str,
+    db: str,
+    wish: PolicyWish,
+    *,
+    at: int | None,
+    call: int | None,
+    new_id: str | None,
+    title: str,
+    as_json: bool,
+) -> None:
     """Begin a fork, and print its id and the version that it starts from.
 
     Raises:
         HistoryUnavailable: the conversation does not have that version.
-        UsageProblem: the new id is in use.
+        CallNotFound: it does not have that model call.
+        InvalidPolicy: there is no such policy.
+        UsageProblem: the new id is in use, or both ``at`` and ``call`` are given.
     """
-    async with _opened(conversation, db) as timeline:
+    if at is not None and call is not None:
+        raise UsageProblem("--at and --call both name where the fork begins. Leave out one of them.")
+    wish.check()
+    async with changing(db) as store:
+        timeline = await opened(store, conversation)
+        policy = wish.instead_of(timeline.policy)
         try:
-            branch = await timeline.fork(at=at, conversation=new_id, title=title)
+            branch = await timeline.fork(at=at, call=call, policy=policy, conversation=new_id, title=title)
         except VersionConflict as taken:
             raise UsageProblem(
                 f"There is a conversation {taken.conversation!r} already. Name another id with --as, or leave it out."
             ) from None
-        shared = branch.version - 1
+        shared = (await store.info(branch.id)).base
         row: ForkedRow = {"id": branch.id, "parent": conversation, "at": shared, "version": branch.version}
     if as_json:
         output.write_json(row)

@@ -68,6 +68,14 @@ Summarize: TypeAlias = Annotated[
         help="Let a model write the summaries: openai:…, anthropic:… or google:…; set the key that its SDK reads.",
     ),
 ]
+FromCall: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--call", min=1, metavar="N", help="Begin with this model call; `timeline calls` lists them."),
+]
+Pauses: TypeAlias = Annotated[
+    float,
+    typer.Option("--pauses", metavar="FACTOR", help="Make the time between events this many times as long; 0: none."),
+]
 PastVersion: TypeAlias = Annotated[
     int | None, typer.Option("--at", metavar="V", help="The conversation as it was at this version.")
 ]

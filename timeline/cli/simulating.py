@@ -1,27 +1,28 @@
-"""`timeline simulate`: try policies on recordings, each run in a new conversation."""
+"""`timeline simulate`: try policies on recordings and stored conversations, each run in a new conversation."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from math import isfinite
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.cli import output
 from timeline.cli.database import adding, db_option, lasts
-from timeline.cli.exits import Exit, exit_code, one_line
+from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, paint, progress, say, write
-from timeline.errors import ImportFailed
-from timeline.importers import read_recording
-from timeline.lab.simulate import simulate
+from timeline.cli.sources import Logged, Recorded, find_sources
+from timeline.errors import TimelineError
+from timeline.lab.simulate import simulate, simulate_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from timeline.cli.contexts import Wish
     from timeline.cli.shapes import SimulatedRow
-    from timeline.importers import Recording
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
 
@@ -38,76 +39,131 @@ class Try(NamedTuple):
         return self.wish.name
 
 
-async def simulate_files(files: Sequence[Path], db: str, wishes: Sequence[Wish], *, as_json: bool) -> int:
-    """Run recordings under policies. Each main conversation and each of its subagents becomes a new conversation.
+class Options(NamedTuple):
+    """What all runs of a command share: the database, what is written to it, and from where and how fast they go."""
+
+    db: str
+    keep: bool = False
+    call: int | None = None
+    pauses: float = 1.0
+
+    def check(self) -> None:
+        """Check the options that do not depend on what is run.
+
+        Raises:
+            UsageProblem: an option has no meaning.
+        """
+        if not isfinite(self.pauses) or self.pauses < 0:
+            raise UsageProblem(f"--pauses {self.pauses} is no factor. Write 0 for none, 2 for twice as long.")
+
+
+async def simulate_files(named: Sequence[str], wishes: Sequence[Wish], options: Options, *, as_json: bool) -> int:
+    """Run recordings and stored conversations under policies; each conversation and subagent becomes a new one.
 
     One run is printed in full, several runs as a table with a row each. If one of several files cannot be read, it is
     reported and the others are run.
 
     Raises:
         ImportFailed: the only file is not a recording.
+        CallNotFound: the only conversation has no such call.
         InvalidPolicy: there is no such policy, or it cannot have this limit.
+        UsageProblem: an option does not fit.
         StoreError: the database cannot be written.
     """
+    options.check()
     tries = [Try(wish, wish.make_policy()) for wish in wishes]
-    if len(files) == len(tries) == 1:
-        await _one(files[0], db, tries[0], as_json=as_json)
+    worst = Exit.OK
+    sources: list[Recorded | Logged] = []
+    for one in named:
+        try:
+            sources += [_fitting(source, options) for source in await find_sources(one, options.db)]
+        except TimelineError as error:
+            if len(named) == 1:
+                raise
+            note(one_line(error))
+            worst = max(worst, exit_code(error))
+    if len(sources) == len(tries) == 1 and len(named) == 1:
+        await _one(sources[0], tries[0], options, as_json=as_json)
         return Exit.OK
-    return await _several(files, db, tries, as_json=as_json)
+    return max(worst, await _several(sources, tries, options, as_json=as_json))
 
 
-async def _one(file: Path, db: str, tried: Try, *, as_json: bool) -> None:
-    recordings = read_recording(file)
-    async with adding(db) as store:
-        main = await _run(store, recordings, tried, "")
+def _fitting(source: Recorded | Logged, options: Options) -> Recorded | Logged:
+    """Return a source that the options fit.
+
+    Raises:
+        UsageProblem: a recording is not a log.
+        CallNotFound: the conversation has no such call.
+    """
+    if isinstance(source, Logged):
+        if options.call is not None:
+            source.stored.before_call(options.call)
+    elif options.call is not None or options.keep:
+        raise UsageProblem(
+            f"{source.name}: this is a recording, which always runs from its beginning and is kept in the database. "
+            "Use --call and --keep with a conversation of the database, or with a file of `timeline export`."
+        )
+    return source
+
+
+async def _one(source: Recorded | Logged, tried: Try, options: Options, *, as_json: bool) -> None:
+    async with _store(source, options) as store:
+        main = await _run(store, source, tried, options, "")
     if as_json:
         output.write_json(main)
     else:
-        _print_simulation(main, tried, db)
+        _print_simulation(main, tried, _kept_in(source, options))
 
 
-async def _several(files: Sequence[Path], db: str, tries: Sequence[Try], *, as_json: bool) -> int:
-    worst = Exit.OK
-    read: list[tuple[Path, list[Recording]]] = []
-    for file in files:
-        try:
-            read.append((file, list(read_recording(file))))
-        except ImportFailed as error:
-            note(one_line(error))
-            worst = max(worst, exit_code(error))
+async def _several(
+    sources: Sequence[Recorded | Logged], tries: Sequence[Try], options: Options, *, as_json: bool
+) -> int:
     rows: list[SimulatedRow] = []
-    if read:
-        async with adding(db) as store:
-            for file, recordings in read:
-                for tried in tries:
-                    of = f" ({len(rows) + 1} of {len(read) * len(tries)})"
-                    rows.append(await _row(store, file, recordings, tried, of))
+    for source in sources:
+        async with _store(source, options) as store:
+            for tried in tries:
+                of = f" ({len(rows) + 1} of {len(sources) * len(tries)})"
+                rows.append(await _row(store, source, tried, options, of))
     if as_json:
         with output.JsonList() as written:
             for row in rows:
                 written.add(row)
     elif rows:
-        _print_rows(rows, db)
-    return worst
+        _print_rows(rows, _kept_in(sources[0], options))
+    return Exit.OK
 
 
-async def _run(store: EventStore, recordings: Sequence[Recording], tried: Try, of: str) -> dict[str, Any]:
+def _kept_in(source: Recorded | Logged, options: Options) -> str:
+    """Return the database that the new conversation is in."""
+    return options.db if isinstance(source, Recorded) or options.keep else "memory://"
+
+
+def _store(source: Recorded | Logged, options: Options) -> AbstractAsyncContextManager[EventStore]:
+    return adding(options.db) if isinstance(source, Recorded) else source.store(options.db, keep=options.keep)
+
+
+async def _run(store: EventStore, source: Recorded | Logged, tried: Try, options: Options, of: str) -> dict[str, Any]:
     """Simulate a main conversation and its subagents; return the main report, with the others under ``subagents``."""
-    system = tried.wish.system_text()
     results: list[dict[str, Any]] = []
-    for recording in recordings:
+    for recording in [source.stored.recording] if isinstance(source, Logged) else source.recordings:
+        given: dict[str, Any] = {"system": tried.wish.system_text(), "pauses": options.pauses}
         with progress(f"simulating {recording.id}, {tried.name}{of}", len(recording.events)) as advance:
-            result = await simulate(store, recording, tried.policy, system=system, on_progress=advance)
+            if isinstance(source, Logged) and options.call is not None:
+                result = await simulate_from(
+                    store, source.stored, tried.policy, call=options.call, **given, on_progress=advance
+                )
+            else:
+                result = await simulate(store, recording, tried.policy, **given, on_progress=advance)
         results.append(result.dump())
     return {**results[0], "subagents": results[1:]}
 
 
-async def _row(store: EventStore, file: Path, recordings: Sequence[Recording], tried: Try, of: str) -> SimulatedRow:
+async def _row(store: EventStore, source: Recorded | Logged, tried: Try, options: Options, of: str) -> SimulatedRow:
     began = time.perf_counter()
-    main = await _run(store, recordings, tried, of)
+    main = await _run(store, source, tried, options, of)
     refusals = Counter(error["type"] for run in _runs(main) for error in run["errors"])
     return {
-        "file": str(file),
+        "file": source.name,
         "policy": tried.name,
         "max_tokens": tried.policy.max_tokens,
         "seconds": round(time.perf_counter() - began, 3),

@@ -16,7 +16,7 @@ from timeline.blocks import ToolCall
 from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
 from timeline.errors import BudgetError
-from timeline.events import BlocksHidden, CompactionCompleted, ModelCalled
+from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request
@@ -27,6 +27,7 @@ from timeline.lab.sizes import VOCABULARY, block_of
 from timeline.lab.summaries import Metered
 from timeline.lab.visibility import Sight
 from timeline.policy.model import Never
+from timeline.portable.stored import is_recorded
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class _Run:
         self.cache, self.sight = PromptCache(price_of), Sight()
         self.changes: set[Change] = set()
         self.decided = False
+        self.calls_before = 0
         self.ended: float | None = None
         events = measured.recording.events
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
@@ -162,7 +164,8 @@ class _Run:
         calls = {call.position: call for call in self.measured.calls}
         reported = any(isinstance(event.payload, ModelCalled) for event in events)
         answers = _answers(events, calls)
-        for position, event in enumerate(events):
+        begin = await self._past(calls)
+        for position, event in enumerate(events[begin:], start=begin):
             if (call := calls.get(position)) is not None:
                 sent = await self._send(call)
                 self.rows.append(self._row(sent, answers[position]))
@@ -174,6 +177,50 @@ class _Run:
                 self._append(block, event.at, self.measured.tokens[position])
             elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
                 log.note(event.payload, event.at)
+
+    async def _past(self, calls: Mapping[int, RecordedCall]) -> int:
+        """Take the log's past as it was, and leave the cache as its last call left it; return where the replay begins.
+
+        Nothing of it is in the result: those calls were paid for before.
+        """
+        past = self.measured.past
+        if past is None:
+            return 0
+        sizes = iter(self.measured.tokens)
+        last = max((position for position in calls if position < past.position), default=None)
+        position = 0
+        for event in past.events[1:]:  # the log of a replay begins with an opening of its own
+            payload, counter = event.payload, self.counter.name
+            if position == last and isinstance(payload, BlockAppended):
+                await self._warm(calls[position])
+                last = None
+            if is_recorded(payload):
+                position, tokens = position + 1, next(sizes)
+                if isinstance(payload, BlockAppended | CompactionCompleted):
+                    payload = payload.model_copy(update={"tokens": tokens, "counter": counter})
+            if isinstance(payload, BlockAppended):
+                self.metered.sizes[payload.block.path] = payload.tokens
+            self.log.past(payload, event.at)
+            self.sight.take(self.log.fold)
+        self.calls_before = sum(position < past.position for position in calls)
+        self.decided = True
+        return past.position
+
+    async def _warm(self, call: RecordedCall) -> None:
+        """Charge a call of the past to the cache: the context as it stands, without any decision of the policy."""
+        policy = self.compactor.policy
+        idle = policy.model_copy(update={"trigger": Never(), "steps": (), "hiding": None, "max_tokens": UNLIMITED})
+        context = await self.renderer.render(
+            self.log,
+            replace(self.compactor, policy=idle),
+            system=FIXED_PART,
+            tools=(),
+            ephemeral=(),
+            now=call.start,
+            at=call.start,
+        )
+        self._paid(call, context)
+        self.ended = call.end.timestamp()
 
     def _append(self, block: Block, at: datetime, tokens: int) -> None:
         addressed = self.log.append(block, at, tokens, self.counter.name)
@@ -202,7 +249,7 @@ class _Run:
         start, end = call.start.timestamp(), call.end.timestamp()
         idle, self.ended = 0.0 if self.ended is None else start - self.ended, end
         row = CallRow(
-            number=len(self.rows) + 1,
+            number=self.calls_before + len(self.rows) + 1,
             at=call.start,
             idle=idle,
             model=call.model,

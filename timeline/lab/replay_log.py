@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.engine.recording import context_events, is_recorded
-from timeline.events import ConversationOpened, block_appended
+from timeline.events import CompactionCompleted, ConversationOpened, appended_block, block_appended
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
 
@@ -71,14 +71,25 @@ class ReplayLog(FoldedLog):
         avoid: set[str] = set()
         while True:
             (addressed,) = self._fold.address([(block, at)], avoid=avoid)
-            if addressed.path not in self._paths:
+            if addressed.path not in self._paths or block.path:
                 break
             avoid.add(addressed.path)
-        self._paths.add(addressed.path)
-        if self._first_prompt is None and type(addressed) is UserPrompt and addressed.text.strip():
-            self._first_prompt = addressed.text
+        self._take(addressed)
         self._fold.apply(self._fold.version + 1, at, block_appended(addressed, tokens, counter))
         return addressed
+
+    def past(self, payload: Payload, at: datetime) -> None:
+        """Append an event as a log has it, in the log's order: a decision too, which covers or hides what it did."""
+        if (block := appended_block(payload)) is not None:
+            self._take(block)
+        if isinstance(payload, CompactionCompleted):
+            self._facts.cover(payload, self._fold.window.items)
+        self._fold.apply(self._fold.version + 1, at, payload)
+
+    def _take(self, block: Block) -> None:
+        self._paths.add(block.path)
+        if self._first_prompt is None and type(block) is UserPrompt and block.text.strip():
+            self._first_prompt = block.text
 
     def note(self, payload: Payload, at: datetime) -> None:
         """Append an event that is neither block nor decision: a model call, a stage."""

@@ -6,8 +6,9 @@ compactions are left out: the policy makes its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from timeline.errors import BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ModelCalled, derived_event_id
@@ -27,11 +28,19 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.events import Event
+    from timeline.events import ContextRendered, Event
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.policy.model import Policy
+    from timeline.portable.stored import StoredConversation
     from timeline.ports import EventStore, Summarizer
     from timeline.projection.context import RenderedContext
+
+
+class FixedPart(NamedTuple):
+    """The system prompt and the tool schemas of a call."""
+
+    system: JsonValue
+    tools: tuple[JsonValue, ...]
 
 
 @dataclass(slots=True)
@@ -84,6 +93,7 @@ async def simulate(
     *,
     system: JsonValue = None,
     tools: Sequence[JsonValue] = (),
+    pauses: float = 1.0,
     summarizer: Summarizer | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Simulation:
@@ -95,6 +105,8 @@ async def simulate(
         policy: the policy to try.
         system: the system prompt of every call; recordings have none.
         tools: the tool schemas of every call.
+        pauses: how many times as long as recorded it is from each event to the next: 0 leaves no pauses, so that no
+            provider's cache goes cold.
         summarizer: asked for summaries; the extractive one unless given.
         on_progress: called with the number of events fed.
 
@@ -102,21 +114,120 @@ async def simulate(
         StoreError: the store cannot be read or written.
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
-    events = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
+    events = [e for e in recording.events if _is_said(e)]
+    events = paced(events, pauses, since=events[0].at) if events else events
     at = events[0].at if events else None
     timeline = await Timeline.open(
         store, id_, policy=policy, summarizer=summarizer, title=recording.title, source=recording.report.format, now=at
     )
-    result = Simulation(id_)
-    drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, id_, e.key)) for e in events])
+    fixed = FixedPart(system, tuple(tools))
+    return await _run(store, timeline, [(event, fixed) for event in events], on_progress)
+
+
+async def simulate_from(
+    store: EventStore,
+    stored: StoredConversation,
+    policy: Policy,
+    *,
+    call: int,
+    pauses: float = 1.0,
+    system: JsonValue = None,
+    tools: Sequence[JsonValue] | None = None,
+    summarizer: Summarizer | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Simulation:
+    """Run a stored conversation again from one of its model calls on, under another policy, in a fork of its own.
+
+    The fork begins with everything that the call answered, its compactions before that included; from there on the
+    given policy decides. What was said then follows as it was. System prompt and tools are those of each recorded
+    context unless given.
+
+    Args:
+        store: holds the conversation, and gets the fork; give a copy in memory (`copied`) to write nothing.
+        stored: the conversation, as `stored_conversation` reads it.
+        policy: the policy to try.
+        call: number of the first model call that is made again.
+        pauses: as for `simulate`, from that call on.
+        system: the system prompt of every call.
+        tools: the tool schemas of every call.
+        summarizer: asked for summaries; the extractive one unless given.
+        on_progress: called with the number of events fed.
+
+    Raises:
+        CallNotFound: the conversation has no such call.
+        StoreError: the store cannot be read or written.
+    """
+    recording, version = stored.recording, stored.before_call(call)
+    id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}.call-{call}")
+    rest = paced(recording.events[stored.position(version) :], pauses, since=stored.events[version - 1].at)
+    given = await _fixed_parts(store, stored.contexts(version), system, tools)
+    events = [(event, fixed) for event, fixed in zip(rest, given, strict=True) if _is_said(event)]
+    at = events[0][0].at if events else None
+    original = await Timeline.open(store, recording.id, summarizer=summarizer, create=False)
+    timeline = await original.fork(at=version, conversation=id_, title=recording.title, now=at)
+    await timeline.use_policy(policy, now=at)
+    return await _run(store, timeline, events, on_progress)
+
+
+async def _run(
+    store: EventStore,
+    timeline: Timeline,
+    events: Sequence[tuple[RecordedEvent, FixedPart]],
+    on_progress: Callable[[int], None],
+) -> Simulation:
+    """Append events, rendering before each response, and count what came of it."""
+    result = Simulation(timeline.id)
+    drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, timeline.id, e.key)) for e, _ in events])
     seen: set[str] = set()
-    for number, (event, draft) in enumerate(zip(events, drafts, strict=True)):
+    for number, ((event, fixed), draft) in enumerate(zip(events, drafts, strict=True)):
         if _begins_response(event, seen):
-            await _render(timeline, result, event, system, tools)
+            await _render(timeline, result, event, fixed)
         await timeline.extend([draft])
         on_progress(number + 1)
     await _sum_up(store, timeline, result)
     return result
+
+
+def paced(events: Sequence[RecordedEvent], pauses: float, *, since: datetime) -> list[RecordedEvent]:
+    """Return events with ``pauses`` times the recorded time between them, from the time ``since`` on."""
+    return (
+        list(events) if pauses == 1 else [_moved(event, lambda at: since + (at - since) * pauses) for event in events]
+    )
+
+
+def _moved(event: RecordedEvent, when: Callable[[datetime], datetime]) -> RecordedEvent:
+    payload = event.payload
+    if isinstance(payload, BlockAppended) and payload.block.at is not None:
+        block = payload.block.model_copy(update={"at": when(payload.block.at)})
+        payload = payload.model_copy(update={"block": block})
+    elif isinstance(payload, ModelCalled) and payload.started_at is not None:
+        payload = payload.model_copy(update={"started_at": when(payload.started_at)})
+    return replace(event, payload=payload, at=when(event.at))
+
+
+def _is_said(event: RecordedEvent) -> bool:
+    """Return whether an event happened whichever policy decides; what the recorded client decided did not."""
+    return not isinstance(event.payload, ImportedCompaction | ImportedHide)
+
+
+async def _fixed_parts(
+    store: EventStore,
+    contexts: Sequence[ContextRendered | None],
+    system: JsonValue,
+    tools: Sequence[JsonValue] | None,
+) -> list[FixedPart]:
+    """Return the system prompt and tools of contexts as they were recorded, or the given ones instead.
+
+    A part of which only the hash was recorded is missing.
+    """
+    hashes = {h for context in contexts if context is not None for h in (context.system, context.tools) if h}
+    values = {hash_: json.loads(text) for hash_, text in (await store.values(hashes)).items()}
+    parts = []
+    for context in contexts:
+        recorded = (None, None) if context is None else (context.system, context.tools)
+        told, schemas = (None if hash_ is None else values.get(hash_) for hash_ in recorded)
+        parts.append(FixedPart(told if system is None else system, tuple((schemas or ()) if tools is None else tools)))
+    return parts
 
 
 def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
@@ -130,11 +241,9 @@ def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
     return True
 
 
-async def _render(
-    timeline: Timeline, result: Simulation, event: RecordedEvent, system: JsonValue, tools: Sequence[JsonValue]
-) -> None:
+async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, fixed: FixedPart) -> None:
     try:
-        context = await timeline.render(system=system, tools=tools, now=event.at)
+        context = await timeline.render(system=fixed.system, tools=fixed.tools, now=event.at)
     except BudgetError as error:
         result.typed_errors += 1
         result.errors.append(
@@ -168,14 +277,16 @@ def _largest_group(timeline: Timeline) -> int:
 
 
 async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> None:
-    """Fill in the counts that are taken from the log at the end of a run."""
+    """Fill in the counts that are taken from the log at the end of a run; what a fork shares is its parent's."""
     events = [event async for event in store.read(timeline.id)]
     _, states = block_states(events, timeline.id)
     result.uncovered = sum(state.state is None for state in states)
-    result.warm_hides = _warm_hides(events, timeline.policy)
+    base = (await store.info(timeline.id)).base
+    own = [event for event in events if event.version > base]
+    result.warm_hides = _warm_hides(own, timeline.policy)
     addresses = {state.version: state.block.path for state in states}
     printed: dict[str, None] = {}
-    for event in events:
+    for event in own:
         payload = event.payload
         if isinstance(payload, CompactionCompleted):
             result.compactions += 1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
+    from timeline.events import Event
     from timeline.importers.recording import RecordedEvent, Recording
     from timeline.ports import TokenCounter
     from timeline.usage import Usage
@@ -78,6 +79,14 @@ def input_tokens(usage: Usage) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """The part of a log that a replay takes as it was: its events, and how many of the recording's lie in it."""
+
+    events: tuple[Event, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A recording with its sizes in the provider's tokens.
 
@@ -87,6 +96,7 @@ class Measured:
         tokens: for each event of the recording the tokens of its block, or of the client's summary; else 0.
         fixed: tokens of system prompt and tools, and of any other unrecorded content.
         ratio: the provider's tokens for one of ours; the median.
+        past: of a log that is replayed from one of its model calls on, what came before that call.
     """
 
     recording: Recording
@@ -94,6 +104,7 @@ class Measured:
     tokens: tuple[int, ...]
     fixed: int
     ratio: float
+    past: Past | None = None
 
     @property
     def long(self) -> bool:

@@ -6,6 +6,7 @@ results, so that only values cross between processes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,15 +22,18 @@ from timeline.importers import read_recording
 from timeline.lab.prices import PriceTable, packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import FORMAT, RunResult
-from timeline.lab.sizes import Measured, measure
+from timeline.lab.sizes import Measured, Past, measure
 from timeline.lab.summaries import RecordedSummaries
 from timeline.policy.model import Policy
+from timeline.portable import read_copies
+from timeline.portable.stored import exported_conversations
 from timeline.projection.project import PROJECTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from timeline.lab.prices import Price
+    from timeline.portable.stored import StoredConversation
     from timeline.ports import Summarizer
 
 
@@ -42,6 +46,7 @@ class Options(Frozen):
         fixed: tokens of system prompt and tools; None for the measured ones.
         subagents: replay a file's subagents and branches, too.
         summaries: use the extractive summarizer, or the recorded client's summaries while there are any.
+        call: number of the first model call that is replayed; of a file of `timeline export` only.
     """
 
     prices: PriceTable | None = None
@@ -49,6 +54,7 @@ class Options(Frozen):
     fixed: int | None = None
     subagents: bool = True
     summaries: Literal["extractive", "recorded"] = "extractive"
+    call: int | None = None
 
     def price_of(self) -> Callable[[str], Price]:
         """Return the function that returns the price of a model."""
@@ -89,7 +95,10 @@ class Outcome(Frozen):
 def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
     try:
-        measured = _measured(work.file, _digest(work.file), work.options.fixed, subagents=work.options.subagents)
+        options = work.options
+        measured = _measured(
+            work.file, _digest(work.file), options.fixed, subagents=options.subagents, call=options.call
+        )
         with start_blocking_portal() as portal:
             return Outcome(runs=tuple(portal.call(_replayed, work, one) for one in measured))
     except TimelineError as error:
@@ -136,16 +145,31 @@ def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True
     Raises:
         ImportFailed: it is not a recording, or cannot be read.
     """
-    return _measured(file, _digest(file), fixed, subagents=subagents)
+    return _measured(file, _digest(file), fixed, subagents=subagents, call=None)
 
 
 @lru_cache(maxsize=2)
-def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool) -> tuple[Measured, ...]:
+def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool, call: int | None) -> tuple[Measured, ...]:
     """Read a file once for all policies; its hash is a part of the cache key, so that a changed file is read again."""
     del digest
-    recordings = read_recording(Path(file))
-    found = [measure(recording, fixed=fixed) for recording in recordings[: None if subagents else 1]]
-    return tuple(measured for measured in found if measured.calls)
+    path = Path(file)
+    copies = read_copies(path)
+    if copies is not None:
+        found = [_logged(stored, fixed, call) for stored in exported_conversations(path, copies)]
+    elif call is not None:
+        raise ImportFailed(file, "this is a recording, which is replayed from its beginning. Leave out --call.")
+    else:
+        found = [measure(recording, fixed=fixed) for recording in read_recording(path)]
+    return tuple(measured for measured in found[: None if subagents else 1] if measured.calls)
+
+
+def _logged(stored: StoredConversation, fixed: int | None, call: int | None) -> Measured:
+    """Measure a log, whose past up to a call is taken as it was."""
+    measured = measure(stored.recording, fixed=fixed)
+    if call is None:
+        return measured
+    version = stored.before_call(call)
+    return replace(measured, past=Past(stored.events[:version], stored.position(version)))
 
 
 def _digest(file: str) -> str:

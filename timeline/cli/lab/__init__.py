@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from timeline.cli.completing import complete_policy
-from timeline.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
+from timeline.cli.options import DEFAULT_DATABASE, AsJson, Db, FromCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 _POLICIES: Final = ("none", "balanced")
 _LIMIT: Final = 200_000
 
-_Files: TypeAlias = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recorded conversations.")]
+_Files: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE|ID", help="Recorded conversations, files of `export`, or conversations of the database (--db)."
+    ),
+]
 _Policies: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,6 +90,8 @@ def lab(
     resume: _Resume = None,
     calls: _Calls = False,
     html: _Html = None,
+    call: FromCall = None,
+    db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
     """Compare what policies would have cost.
@@ -93,6 +100,8 @@ def lab(
     shares of the first policy's. Also counts the tokens that stay in view and the files that a call needed while they
     were hidden. No model is called. Policies besides the presets: pi, cline, opencode, gemini-cli, goose, crush,
     deepagents, langchain, strands, clear-tool-uses, anthropic-compact, claude-code, seed-002-first.
+    With --call a stored or exported conversation is taken as it was up to that model call; the policies decide, and
+    costs count, from there on.
     """
     if validate:
         from timeline.cli.lab import validation
@@ -108,17 +117,20 @@ def lab(
                 "--dask": cluster,
                 "--resume": resume,
                 "--html": html,
+                "--call": call is not None,
             }
         )
         return validation.validate(files, prices, calls=calls, as_json=as_json)
     from timeline.cli.lab import tables as command
+    from timeline.cli.lab.stored import exported
 
     wanted = command.Wanted(
-        policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries
+        policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries, call
     )
-    return command.compare(
-        files, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, html=html, as_json=as_json
-    )
+    with exported(files, db) as paths:
+        return command.compare(
+            paths, wanted, jobs=jobs, cluster=cluster, resume=resume, calls=calls, html=html, as_json=as_json
+        )
 
 
 def _refuse_policies(given: Mapping[str, object]) -> None:

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
     fixed: int | None = None
     subagents: bool = True
     recorded_summaries: bool = False
+    call: int | None = None
 
     def tries(self) -> list[tuple[str, Policy]]:
         """Return every policy with every limit, once each.
@@ -68,6 +69,7 @@ class Wanted(NamedTuple):
             fixed=self.fixed,
             subagents=self.subagents,
             summaries="recorded" if self.recorded_summaries else "extractive",
+            call=self.call,
         )
 
 

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.portable.test_stored import POLICY, session
+from tests.scenes import prompt
+from timeline import Timeline, policies
+from timeline.audit.before_call import version_before_call
+from timeline.errors import CallNotFound, InvalidArgument
+from timeline.lab.simulate import simulate
+from timeline.portable.stored import stored_conversation
+from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from timeline.ports import EventStore
+
+
+def reply(text: str, number: int) -> dict[str, Any]:
+    """Return a chat completion."""
+    return {"id": f"r{number}", "choices": [{"message": {"role": "assistant", "content": text}}]}
+
+
+async def simulated(store: EventStore) -> str:
+    """Simulate a session that is compacted several times, and return its id."""
+    return (await simulate(store, session(), POLICY)).id
+
+
+async def test_the_store_and_the_whole_log_give_the_same_version_for_every_call() -> None:
+    """One reads what lies between two calls, the other has it all."""
+    store = MemoryStore()
+    id_ = await simulated(store)
+    stored = await stored_conversation(store, id_)
+    for number in range(1, 16):
+        assert await version_before_call(store, id_, number) == stored.before_call(number)
+
+
+async def test_a_fork_from_a_call_renders_the_context_that_the_call_was_sent() -> None:
+    """Under the same policy at the same time the same decisions follow, and the same blocks are shown."""
+    store = MemoryStore()
+    id_ = await simulated(store)
+    timeline = await Timeline.open(store, id_)
+    recorded = [e async for e in store.read(id_, types=["context.rendered"])]
+    for number in (1, 5, 9, 15):
+        branch = await timeline.fork(call=number, conversation=f"from {number}")
+        context = await branch.render(now=recorded[number - 1].at)
+        past = await timeline.at(recorded[number - 1].version - 1)
+        assert {block.path: block.state for block in context.blocks} == {
+            item.block.path: item.state for item in past.window.items
+        }
+
+
+async def test_a_refused_call_and_its_retry_begin_at_the_same_version() -> None:
+    """Both were asked with the same past."""
+    timeline = await Timeline.open(MemoryStore(), "c", policy=POLICY)
+    await timeline.append(prompt())
+    await timeline.render()
+    await timeline.record_model_call(error="500")
+    await timeline.record(reply("Yes.", 1))
+    versions = [await version_before_call(timeline._store, "c", number) for number in (1, 2)]
+    assert versions == [2, 2]
+
+
+async def test_a_fork_may_have_a_policy_of_its_own_from_its_beginning() -> None:
+    """The conversation that it came from keeps its own."""
+    store = MemoryStore()
+    id_ = await simulated(store)
+    timeline = await Timeline.open(store, id_)
+    branch = await timeline.fork(call=5, policy=policies.keep_last(max_tokens=50_000))
+    again = await Timeline.open(store, branch.id)
+    assert again.policy == policies.keep_last(max_tokens=50_000)
+    assert (await Timeline.open(store, id_)).policy == POLICY
+
+
+async def test_a_fork_begins_at_a_version_or_at_a_call_not_at_both() -> None:
+    """Both name one place."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, await simulated(store))
+    with pytest.raises(InvalidArgument, match="give one of them"):
+        await timeline.fork(at=3, call=2)
+    for unknown in (0, 99):
+        with pytest.raises(CallNotFound):
+            await timeline.fork(call=unknown)

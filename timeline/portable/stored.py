@@ -1,0 +1,179 @@
+"""Read a log as a recording of what was said in it, to run it again from any of its model calls on.
+
+A stored conversation and the file of an export give the same: what users, models and tools said, the model calls, and
+the decisions of the policy that it ran under. Another policy makes its own decisions instead of those behind a call.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from timeline.audit.before_call import HAPPENED, newest_that_precedes, sent
+from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
+from timeline.events import (
+    BlockAppended,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    ConversationOpened,
+    Event,
+    ModelCalled,
+)
+from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from timeline.events import Payload
+    from timeline.portable.lines import LogCopy
+    from timeline.ports import EventStore
+
+FORMAT: Final = "timeline"
+"""Name of the format in the report of such a recording."""
+_NEAR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """A log, and the same as a recording.
+
+    Attributes:
+        events: all events of the log, those that a fork shares with its parent included.
+        recording: what was said, without the log's own decisions; a compaction or a hide is noted as one of the
+            recorded client.
+        versions: for each event of the recording the version that it has in the log.
+    """
+
+    events: tuple[Event, ...] = field(repr=False)
+    recording: Recording
+    versions: tuple[int, ...] = field(repr=False)
+
+    def before_call(self, number: int) -> int:
+        """Return the log's version right before a model call: what it answers is there, its response is not.
+
+        Nor is what a policy decided for that call, so that another policy decides in its place.
+
+        Raises:
+            CallNotFound: the log has no model call of this number.
+        """
+        calls = [(event.version, event.payload) for event in self.events if isinstance(event.payload, ModelCalled)]
+        if not 1 <= number <= len(calls):
+            nearest = max(1, min(number, len(calls)))
+            near = range(max(1, nearest - _NEAR), min(len(calls), nearest + _NEAR) + 1)
+            raise CallNotFound(self.recording.id, number, near, len(calls))
+        version, called = calls[number - 1]
+        return newest_that_precedes(self.events[: sent(called, version, self.events)]) or 1
+
+    def position(self, version: int) -> int:
+        """Return the position of the recording's first event behind a version of the log."""
+        return bisect_right(self.versions, version)
+
+    def contexts(self, version: int) -> list[ContextRendered | None]:
+        """Return for each of the recording's events behind a version the newest recorded context before it."""
+        known: dict[int, ContextRendered | None] = {}
+        newest: ContextRendered | None = None
+        for event in self.events:
+            if isinstance(event.payload, ContextRendered):
+                newest = event.payload
+            known[event.version] = newest
+        return [known[own] for own in self.versions[self.position(version) :]]
+
+
+def as_recording(conversation: str, events: Sequence[Event], title: str = "") -> StoredConversation:
+    """Return a log as a recording.
+
+    Args:
+        conversation: its id.
+        events: its events from version 1 on, without a gap.
+        title: its title.
+
+    Raises:
+        HistoryUnavailable: events are missing.
+    """
+    for expected, event in enumerate(events, start=1):
+        if event.version != expected:
+            raise HistoryUnavailable(conversation, expected, event.version, events[-1].version, scavenged=True)
+    said = [(event.version, recorded) for event in events if (recorded := _recorded(event)) is not None]
+    report = Report(format=FORMAT, records=len(events))
+    recording = Recording(conversation, tuple(recorded for _, recorded in said), report, title)
+    return StoredConversation(tuple(events), recording, tuple(version for version, _ in said))
+
+
+def is_recorded(payload: Payload) -> bool:
+    """Return whether the recording of a log has an event for this one of the log."""
+    return isinstance(payload, (BlockAppended, CompactionCompleted, BlocksHidden, *HAPPENED))
+
+
+def _recorded(event: Event) -> RecordedEvent | None:
+    payload, key = event.payload, f"version {event.version}"
+    match payload:
+        case BlockAppended(block=block):
+            return RecordedEvent(BlockAppended(block=block, tokens=0, counter=""), event.at, key)
+        case CompactionCompleted(block=block):
+            return RecordedEvent(ImportedCompaction(block.text, payload.reason), event.at, key)
+        case BlocksHidden():
+            return RecordedEvent(ImportedHide((), payload.reason), event.at, key)
+    return RecordedEvent(payload, event.at, key) if isinstance(payload, HAPPENED) else None
+
+
+async def stored_conversation(store: EventStore, conversation: str) -> StoredConversation:
+    """Read a stored conversation.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryUnavailable: `timeline scavenge` removed a part of it.
+    """
+    info = await store.info(conversation)
+    return as_recording(conversation, [event async for event in store.read(conversation)], info.title)
+
+
+def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[StoredConversation]:
+    """Return the conversations of a file that `timeline export` wrote, each fork with the past that it shares.
+
+    Args:
+        path: the file, for errors.
+        copies: what `read_copies` found in it.
+
+    Raises:
+        ImportFailed: a fork's parent or an event is missing in it.
+    """
+    by_id = {copy.conversation: copy for copy in copies}
+    return [_exported(path, copy, by_id) for copy in copies]
+
+
+def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredConversation:
+    events = _events(path, copy, by_id)
+    title = next((e.payload.title for e in reversed(events) if isinstance(e.payload, ConversationOpened)), "")
+    try:
+        return as_recording(copy.conversation, events, title)
+    except HistoryUnavailable:
+        raise ImportFailed(
+            str(path), f"events of {copy.conversation!r} are missing in it. Export the conversation again."
+        ) from None
+
+
+def _events(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> list[Event]:
+    """Return a copy's events behind those that it shares with its parent."""
+    shared: list[Event] = []
+    if copy.base:
+        opened = next(f.event.payload for f in copy.events.values() if isinstance(f.event.payload, ConversationOpened))
+        parent = by_id.get(opened.parent.conversation) if opened.parent is not None else None
+        if parent is None:
+            raise ImportFailed(str(path), f"the parent of {copy.conversation!r} is not in it. Export both together.")
+        shared = [event for event in _events(path, parent, by_id) if event.version <= copy.base]
+    own = (copy.events[version] for version in sorted(copy.events))
+    return shared + [
+        Event(
+            id=found.event.id,
+            at=found.event.at,
+            payload=found.event.payload,
+            conversation=copy.conversation,
+            version=found.version,
+            position=found.version,
+            checksum=found.checksum,
+        )
+        for found in own
+    ]
