@@ -286,10 +286,10 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-FactsAreThoseOfTheLog.TestCase.settings = settings(
+TestFactsAreThoseOfTheLog = FactsAreThoseOfTheLog.TestCase
+TestFactsAreThoseOfTheLog.settings = settings(
     max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestFactsAreThoseOfTheLog = FactsAreThoseOfTheLog.TestCase
 
 
 def _asked(file: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
