@@ -12,12 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.depth import examples
 from tests.downgrade import before_facts
+from tests.invariants.playing import search
 from timeline.blocks import ToolCall, ToolResult
 from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
@@ -287,9 +286,7 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
 
 
 TestFactsAreThoseOfTheLog = FactsAreThoseOfTheLog.TestCase
-TestFactsAreThoseOfTheLog.settings = settings(
-    max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestFactsAreThoseOfTheLog.settings = search(40, steps=25)
 
 
 def _asked(file: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
