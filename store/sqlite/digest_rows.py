@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..digests import Reversion, within
+from ..digests import FILE_LISTS, Reversion, within
 from . import statements
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from ..digests import CompactionRow
+    from ..digests import CompactionRow, DigestEntry
 
 
 def write(connection: sqlite3.Connection, key: int, row: CompactionRow | Reversion | None) -> None:
@@ -27,7 +27,13 @@ def _write_compaction(connection: sqlite3.Connection, key: int, row: CompactionR
     (position,) = connection.execute(statements.POSITION, (key, row.version)).fetchone()
     *columns, entries = (position, key, *row)
     connection.execute(statements.INSERT_COMPACTION, _held(columns))
-    connection.executemany(statements.INSERT_ENTRY, (_held((position, *entry)) for entry in entries))
+    led = (_held((position, *entry)) for entry in entries if _leads(entry))
+    connection.executemany(statements.INSERT_ENTRY, led)
+
+
+def _leads(entry: DigestEntry) -> bool:
+    """Return whether a filter asks for entries of this kind; the others are read from the event alone."""
+    return entry.list in FILE_LISTS or entry.list == "commands" or entry.tool is not None or entry.errors > 0
 
 
 def _held(columns: Iterable[object]) -> list[object]:

@@ -162,7 +162,10 @@ class CompactionRow(Stored, table=True):
 
 
 class DigestEntryRow(Stored, table=True):
-    """One entry of a compaction's digest; see `store.digests.DigestEntry` for the columns."""
+    """One entry of a compaction's digest that a filter can ask for; see `store.digests.DigestEntry` for the columns.
+
+    Earlier releases wrote a row for every entry, for hidden blocks too.
+    """
 
     __tablename__: ClassVar[Any] = "digest_entries"
     __table_args__: ClassVar[Any] = (

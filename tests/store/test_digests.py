@@ -245,9 +245,14 @@ async def test_a_query_by_a_glob_of_many_stars_is_answered(url: str, tmp_path: P
         assert perf_counter() - began < 5
 
 
-async def test_every_entry_of_a_digest_is_a_row(tmp_path: Path) -> None:
-    """The rows can be queried with SQLModel: one for the compaction, one for each entry, with its columns."""
+async def test_every_entry_of_a_digest_that_a_filter_asks_for_is_a_row(tmp_path: Path) -> None:
+    """The rows can be queried with SQLModel: one for the compaction, one for each such entry, with its columns.
+
+    Hidden blocks are only in the event: their rows were as large as all others together, and no filter read them.
+    """
     digest = Digest(
+        hidden=(HiddenBlock(path="tc:1", replacement="[cleared]"),),
+        stages=("one",),
         tool_outputs=(ToolOutputs(tool="Bash", count=2, tokens=90, errors=1),),
         files_written=(FileUse(file="src/a.py", tool="Edit", path="tc:2", times=3),),
         commands=(Command(command="make", path="tc:3", exit_status=2, failed=True, output="no rule"),),
@@ -255,6 +260,7 @@ async def test_every_entry_of_a_digest_is_a_row(tmp_path: Path) -> None:
     )
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
         await store.append("a", [*events(2), compaction(1, 2, digest=digest, round_=4)])
+        assert [stored.digest async for stored in store.digests(tool="Bash")] == [digest]
     engine = create_engine(f"sqlite:///{tmp_path / 'agent.db'}")
     with Session(engine) as session:
         (row,) = session.exec(select(CompactionRow)).all()
