@@ -79,12 +79,14 @@ class FactRow(NamedTuple):
 class Waiting(NamedTuple):
     """A result whose call is not in its append; ``number`` is its place there.
 
-    ``other`` is a call of the append with the same id, and its place: the one that is answered if none has the path.
+    ``call`` is the path that its call should have, empty for a path of an application's own. ``other`` is a call of
+    the append with the same id, and its place: the one that is answered if none has the path.
     """
 
     number: int
     result: ToolResult
     at: datetime
+    call: str
     other: tuple[int, ToolCall] | None
 
 
@@ -123,9 +125,10 @@ def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
                 calls[block.path] = by_id[block.call_id] = (number, block)
             elif type(block) is ToolResult:
                 path = block.path
-                call = calls.get(path[: -len(_RESULT)] + BESIDE) if path.endswith(_RESULT) else None
+                beside = path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else ""
+                call = calls.get(beside) if beside else None
                 if call is None:
-                    waiting.append(Waiting(number, block, event.at, by_id.get(block.call_id)))
+                    waiting.append(_new(Waiting, (number, block, event.at, beside, by_id.get(block.call_id))))
                 elif facts := facts_of_result(call[1], call[0], block, number, event.at):
                     answered.append((call[0], number, path, facts))
         elif type(payload) is BlockRedacted:

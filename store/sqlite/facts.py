@@ -97,21 +97,23 @@ def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection, key: int, base: int, first: int, position: int, waiting: Sequence[Waiting]
 ) -> list[FactRow]:
     """Return the rows of results whose calls are not in their append at the path beside them."""
-    paths = [path for each in waiting if (path := call_path(each.result.path)) is not None]
+    paths = [each.call for each in waiting if each.call]
     calls: dict[str, tuple[int, Call | None]] = {}
     if paths:
         wanted = json.dumps(paths)
         if base:
             found = connection.execute(statements.CALLS_AT, (_LAST, key, wanted)).fetchall()
         else:
-            found = connection.execute(statements.OWN_CALLS, (wanted, key)).fetchall()
+            found = connection.execute(statements.OWN_CALLS, (key, wanted)).fetchall()
         if found:
             redacted = _redacted(connection.execute(statements.REDACTIONS, (_LAST, key)).fetchall())
             calls = {path: (v, None if v in redacted else _call(text)) for path, v, text in found}
     rows: list[FactRow] = []
-    for number, result, at, other in waiting:
+    for number, result, at, path, other in waiting:
+        if other is None and path not in calls:
+            continue
         version = first + number
-        call_version, call = calls.get(call_path(result.path) or "", (version, None))
+        call_version, call = calls.get(path, (version, None))
         if call_version >= version and other is not None:
             call_version, call = first + other[0], other[1]
         if call is not None and call_version < version:

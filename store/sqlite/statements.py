@@ -283,9 +283,9 @@ FACT: Final = (
     " f.path, f.source"
 )
 OWN_CALLS: Final = (
-    "SELECT e.path, e.version, e.payload FROM json_each(?) AS wanted CROSS JOIN events AS e"
-    " ON e.conversation = ? AND e.path = wanted.value"
+    f"SELECT path, version, payload FROM events INDEXED BY events_path WHERE conversation = ? AND path IN {_LISTED}"
 )
+"""In the order of the index: beside `json_each`, the look-ups would take half as long again."""
 CALLS_AT: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"

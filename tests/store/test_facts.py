@@ -476,3 +476,13 @@ async def test_a_query_that_is_killed_while_it_catches_up_loses_and_doubles_noth
         assert await found(reader) == expected
     async with await SQLiteStore.open(file) as store:
         assert await found(store) == expected
+
+
+async def test_results_with_paths_of_an_application_answer_the_call_of_their_id(tmp_path: Path) -> None:
+    """In one append, and where neither call nor result has a path at all."""
+    file = tmp_path / "agent.db"
+    calls = [ToolCall(call_id=each, name="bash", arguments={"command": f"make {each}"}) for each in ("one", "two")]
+    results = [ToolResult(call_id=each, text="done") for each in ("one", "two")]
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [event(BlockAppended(block=b, tokens=1, counter="c")) for b in (*calls, *results)])
+        assert _asked(file, "SELECT subject, version, call FROM facts") == [("make one", 3, 1), ("make two", 4, 2)]
