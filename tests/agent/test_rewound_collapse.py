@@ -67,8 +67,8 @@ async def test_collapsed_stages_are_named_and_the_memory_digest_has_their_decisi
     """The line that takes the place of the messages has no label of a summary, and no decision."""
     context = await (await collapsed(names, tokens)).render()
     [line] = [entry.text for entry in context.neutral.entries if entry.type == "conv.range.summary"]
-    assert line.startswith("[Approved stages, whose messages are out of view: Gagasan")
-    assert line.endswith("What they decided is in the memory digest, as far as it still holds.]")
+    assert line.startswith("[The messages of these stages are out of view: Gagasan")
+    assert line.endswith("What was decided in them is in the memory digest, as far as it still holds.]")
     assert "semula" not in line
     assert LABEL not in sent(context)
     digest = context.neutral.ephemeral[0].text

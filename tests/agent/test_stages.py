@@ -320,7 +320,7 @@ async def test_an_undone_collapse_brings_the_messages_and_the_detail_back() -> N
     await timeline.append(*turn(10))
     await timeline.compact(now=AT)
     [summary] = timeline.window.summaries
-    assert summary.parts.history.startswith("[Approved stages, whose messages are out of view: Gagasan. ")
+    assert summary.parts.history.startswith("[The messages of these stages are out of view: Gagasan. ")
     assert "in detail" not in (await timeline.render(record=False, now=AT)).neutral.ephemeral[1].text
     await timeline.undo_compaction(now=AT)
     assert timeline.window.summaries == ()

@@ -124,7 +124,7 @@ async def test_at_92_percent_the_two_oldest_stages_follow() -> None:
     context = await timeline.render(now=AT)
     assert done(context) == ["chitchat", "stage_digest"]
     [summary] = context.window.summaries
-    assert summary.block.text.startswith("[Approved stages, whose messages are out of view: Gagasan; Topik. ")
+    assert summary.block.text.startswith("[The messages of these stages are out of view: Gagasan; Topik. ")
     assert said(context) == 220 - 12 - 18 - 17
     assert 107_900 <= context.account.total <= 108_100
     assert percent(context) == 84.4
@@ -198,7 +198,7 @@ async def test_when_no_summary_can_be_written_recent_stages_give_way() -> None:
     assert done(context)[0] == "stage_digest"
     assert said(context) == 10 + 60
     [summary] = context.window.summaries
-    assert summary.parts.history.startswith("[Approved stages, whose messages are out of view: Gagasan. ")
+    assert summary.parts.history.startswith("[The messages of these stages are out of view: Gagasan. ")
     (_, told), (_, detailed) = context.neutral.ephemeral, before.neutral.ephemeral
     assert "t Gagasan" in detailed.text
     assert "s Gagasan" in told.text

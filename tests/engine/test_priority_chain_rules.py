@@ -219,7 +219,7 @@ async def test_stages_are_collapsed_oldest_first_until_it_is_enough(over: int, c
     await timeline.append(*messages_of(48, 1_000), prompt(108_800 - before - 48_000 + over))
     context = await timeline.render()
     [summary] = context.window.summaries
-    assert summary.block.text.startswith(f"[Approved stages, whose messages are out of view: {'; '.join(collapsed)}. ")
+    assert summary.block.text.startswith(f"[The messages of these stages are out of view: {'; '.join(collapsed)}. ")
     entries = [f"- {name}: {name[0] * 200}" for name in names]
     assert context.neutral.ephemeral[0].text.splitlines()[1:] == entries
     assert taken(context) == ["stage_digest"]

@@ -172,8 +172,6 @@ def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy)
 
 
 _LEAST_PREVIEW: Final = 64
-_GROWTH: Final = 0.1
-_LEAST_GROWTH: Final = 256
 
 
 UsageLevel: TypeAlias = Literal["normal", "warning", "critical"]
@@ -412,8 +410,12 @@ def preview_cap(policy: Policy, limit: int) -> int:
 
 
 def retry_growth(policy: Policy, visible_tokens: int) -> int:
-    """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants)."""
-    return max(least_progress(policy, visible_tokens), math.ceil(_GROWTH * visible_tokens), _LEAST_GROWTH)
+    """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants).
+
+    That is what a compaction has to free: a policy that is content with any progress tries again as soon as anything
+    was appended, as [priority_chain] and [keep_ratio] do before each model call.
+    """
+    return max(1, least_progress(policy, visible_tokens))
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:

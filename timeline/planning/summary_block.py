@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import BEHIND_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
+from timeline.blocks import BEHIND_KEY, COLLAPSED_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.fold.window import Item
 from timeline.planning.account import costs
@@ -96,7 +96,8 @@ def compaction_event(
         digest=digest,
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
+    further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
+    return with_meta(event, superseded(window, plan), plan.covered, **further)
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
@@ -107,6 +108,14 @@ def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
 def _order_meta(plan: Plan) -> dict[str, JsonValue]:
     """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
     return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
+
+
+def _stages_meta(earlier: Sequence[CompactionCompleted], plan: Plan) -> dict[str, JsonValue]:
+    """Return the entry of a summary's ``meta`` that names the collapsed stages, those of superseded summaries first."""
+    known = (compaction.block.meta.get(COLLAPSED_KEY) for compaction in earlier)
+    names = [str(name) for before in known if isinstance(before, list) for name in before]
+    every = list(dict.fromkeys([*names, *plan.collapsed]))
+    return {COLLAPSED_KEY: [*every]} if every else {}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:

@@ -34,7 +34,7 @@ class StageData(Frozen):
 
     Attributes:
         heading: the first line.
-        detailed: number of newest stages shown in detail, as long as their messages are in view.
+        detailed: number of newest stages shown in detail, unless a ``recent`` step collapsed one of them.
         detailed_chars, short_chars: most characters of a stage's detailed and short text.
         references, citations: most of each that are shown for a stage.
         artifacts: most that are shown for all stages together, newest first.
