@@ -144,10 +144,10 @@ async def test_the_prune_comes_only_after_shrunk_stage_data_was_counted() -> Non
         await timeline.append(*[block for _ in range(4) for block in turn(100, asked=50)])
         await timeline.approve_stage(decision=f"{name} settled", short="s" * 40, detailed="d" * 1_000)
     await timeline.enter_stage("review")
-    await timeline.append(*[block for _ in range(30) for block in turn(100, asked=100)])
+    await timeline.append(*[block for _ in range(32) for block in turn(100, asked=100)])
     context = await timeline.render()
     assert kinds(context) == ["compacted"]
-    assert sum(item.block.type == "user.prompt" for item in timeline.window.items) == 30
+    assert sum(item.block.type == "user.prompt" for item in timeline.window.items) == 32
     assert context.account.fixed.ephemeral < 100
     assert context.account.total <= context.account.trigger
 
