@@ -108,13 +108,13 @@ async def test_a_cleared_result_counts_its_placeholder() -> None:
 
 @pytest.mark.shows("004-30")
 async def test_a_marker_counts_its_question_and_its_summary() -> None:
-    """A summary of 100 tokens, the fixed question of 27, and what a message costs."""
+    """A summary of 100 tokens, the fixed question of 27, and what two messages cost."""
     timeline = await talking(
         quarters(keep_turns=1), *turn(900), *turn(900), *turn(), summarizer=Scribe(answers=["abcd" * 100])
     )
     await timeline.compact()
     account = (await timeline.render()).account
-    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 4
+    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 2 * 4
 
 
 # Limits, and what is over

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.frozen import Frozen, begins_with, canonical_json
-from timeline.planning.messages import Starts, message_role
+from timeline.planning.messages import Starts, around, message_role
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ class Costs:
 
     def _of_message(self, first: Item) -> int:
         """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""
-        return self.policy.message_tokens + (
-            self.policy.response_tokens if message_role(first.block) == "assistant" else 0
-        )
+        by_response = self.policy.response_tokens if message_role(first.block) == "assistant" else 0
+        return self.policy.message_tokens * (1 + around(first.block)) + by_response
 
     def _answer(self, version: int, *, omitted: bool) -> None:
         """Mark a call as answered, and as not sent where its result is omitted; correct its cost."""

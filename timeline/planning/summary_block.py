@@ -75,7 +75,7 @@ def compaction_event(
     text = _compose(window, plan, parts, digest, form, counter)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     path = free_summary_path(plan.turn_id, taken_paths)
-    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
+    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
     event = CompactionCompleted(
         block=block,
         tokens=tokens,
