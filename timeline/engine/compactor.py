@@ -222,7 +222,7 @@ async def set_back(
         window.tokens + growth,
         policy.hash(),
     )
-    if repeated and lease is None and known is not None and not window.approved_since(known.version):
+    if repeated and lease is None:
         return
     failed = CompactionFailed(
         reason=reason,

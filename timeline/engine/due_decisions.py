@@ -184,9 +184,8 @@ class _DueDecisions:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
         An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
-        or failure holds until the messages grew enough, or a stage was approved, which a step may collapse. Above the
-        limit a render fails without a compaction, so there a refusal or failure holds only until a block is appended or
-        is displayed differently.
+        or failure holds until the messages grew enough. Above the limit a render fails without a compaction, so there a
+        refusal or failure holds only until a block is appended or is displayed differently.
         """
         window, due = self.pressure.window, self.account
         if window.is_held:
@@ -197,7 +196,7 @@ class _DueDecisions:
         if setback is None:
             return False
         if due.total <= due.limit:
-            stands = window.tokens < setback.retry_at and not window.approved_since(setback.version)
+            stands = window.tokens < setback.retry_at
         else:
             stands = all(max(item.version, item.changed_at) <= setback.version for item in window.items)
         if stands:

@@ -269,10 +269,6 @@ class Window:
         """Whether a compaction was taken back: no automatic one follows, whatever policy a writer works under."""
         return bool(self.state.hold)
 
-    def approved_since(self, version: int) -> bool:
-        """Return whether a stage was approved after an event."""
-        return any(stage.approved > version for stage in self.stages)
-
     def covers_between(self, start: int, end: int) -> Covers:
         """Return the versions that a compaction of the items from ``start`` up to ``end`` covers.
 

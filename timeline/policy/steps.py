@@ -139,7 +139,7 @@ class StripChitchat(Frozen):
     """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
-        most_length: longer messages are never chitchat, in characters as written.
+        most_length: longer messages are never chitchat, in characters as written; an emoji counts as two.
         below_length: trimmed messages of fewer characters may be.
         kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
             is one with a number, or one that follows on what the assistant asked.
