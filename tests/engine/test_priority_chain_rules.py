@@ -99,6 +99,13 @@ async def test_tokens_are_characters_over_four(characters: int, tokens: int) -> 
     assert (account.by_category, account.total) == ({"prompts": tokens}, tokens)
 
 
+@pytest.mark.shows("000-6")
+async def test_a_character_counts_once_whatever_its_length_in_utf_16() -> None:
+    """Eight emoji are two tokens, not four."""
+    timeline = await talking(policies.priority_chain(), UserPrompt(text="\N{THUMBS UP SIGN}" * 8))
+    assert (await timeline.render()).account.total == 2
+
+
 @pytest.mark.shows("000-11", "R-000-21")
 @pytest.mark.parametrize(("tokens", "kept"), [(1_084, 100), (1_090, 50)])
 async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: int) -> None:
@@ -417,14 +424,19 @@ async def test_one_labelled_message_takes_the_place_of_the_twenty() -> None:
 
 
 @pytest.mark.shows("000-34", "R-000-17")
-async def test_a_model_that_fails_costs_its_step_alone() -> None:
+@pytest.mark.parametrize(
+    "summarizer",
+    [Mute(), Mute(problem=TimeoutError("slow")), Scribe(answers=["", ""])],
+    ids=["error", "timeout", "empty"],
+)
+async def test_a_model_that_fails_costs_its_step_alone(summarizer: Summarizer) -> None:
     """P4 is next where there are stages, and P5 where there are none; the render raises nothing."""
-    staged = await talking(policies.priority_chain(), summarizer=Mute())
+    staged = await talking(policies.priority_chain(), summarizer=summarizer)
     await through(staged, "Gagasan", 1_000)
     await staged.enter_stage("topik", "Topik")
     await staged.append(*messages_of(55, 1_900))
     assert taken(await staged.render())[-1] == "stage_digest"
-    plain = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=Mute())
+    plain = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=summarizer)
     assert taken(await plain.render()) == ["notice"]
 
 
