@@ -211,7 +211,7 @@ _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
 class _Told:
     """The accumulated usage and model of the replies to one request.
 
-    ``cut``: long answers are cut, so the beginning of one that was stopped is used. ``stopped`` says so of the last one.
+    ``cut``: long answers are cut, so the beginning of one that was stopped is used; ``stopped`` then says so.
     """
 
     model: str

@@ -1,7 +1,7 @@
 """Scripts: write a record out for a model that summarises it.
 
-Texts are whole, but in the scripts of the two designs that say how much of a message and of a result is shown. What does
-not fit a model's window is asked about in chunks.
+Texts are whole, except in the scripts of the two designs that say how much of a message and of a result is shown. What
+does not fit a model's window is asked about in chunks.
 """
 
 from __future__ import annotations

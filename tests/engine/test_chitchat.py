@@ -134,7 +134,7 @@ async def test_words_that_only_state_protect_what_follows_and_so_does_a_question
     assert await shown_after("I prefer this one.", "ok") == stated
     timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=2_000), summarizer=Mute())
     await timeline.append(UserPrompt(text="Paint the door of the old house"), AssistantCompletion(text="Which one?"))
-    second = [UserPrompt(text="the one that is near the garden"), UserPrompt(text="ok"), AssistantCompletion(text="Hm.")]
+    second = [UserPrompt(text="the one near the garden"), UserPrompt(text="ok"), AssistantCompletion(text="Hm.")]
     await timeline.append(*second, *LARGE)
     assert "ok" in [entry.text for entry in (await timeline.render()).neutral.entries]
 

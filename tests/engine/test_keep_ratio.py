@@ -65,7 +65,7 @@ async def test_a_render_compacts_above_a_utilization_of_80_percent(tokens: int, 
 
 @pytest.mark.shows("003-2", "003-24", "003-30", "R-003-10")
 async def test_a_compaction_is_made_however_little_it_frees() -> None:
-    """Six short messages and four long ones need 201,224 tokens; with 6,006 less the request fits: nothing is raised."""
+    """Six short messages and four long ones need 201,224 tokens; with 6,006 less the request fits."""
     sizes = [1_000] * 6 + [44_700] * 4
     timeline = await talking(*[answer(size) if n % 2 else prompt(size) for n, size in enumerate(sizes)])
     context = await timeline.render()

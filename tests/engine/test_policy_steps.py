@@ -154,7 +154,7 @@ async def test_the_prune_comes_only_after_shrunk_stage_data_was_counted() -> Non
 
 @pytest.mark.shows("000-12", "R-000-3")
 async def test_what_the_chain_leaves_free_takes_another_round_or_two() -> None:
-    """At most 85 % are used afterwards, so 19,200 tokens are free; the next round may be due, as 85 % is where it stops."""
+    """At most 85 % are used afterwards, so 19,200 tokens are free; but there the next round may be due again."""
     confirmed = [block for _ in range(40) for block in (prompt(text="ok"), answer(text="fine"))]
     timeline = await talking(policies.priority_chain(), *turn(54_000, asked=54_000), *confirmed, prompt(721))
     context = await timeline.render()

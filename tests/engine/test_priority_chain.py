@@ -144,9 +144,8 @@ async def test_the_components_of_a_typical_session() -> None:
     await talk(timeline, 18, 125)
     prompts, instructions = "p" * 10_000, "i" * 5_000
     fixed: dict[str, int] = {}
-    shown = {"data": {"artifacts": 0, "references": 0, "citations": 0}, "artifacts": {"references": 0, "citations": 0}}
-    for name, none in shown.items():
-        policy = policies.priority_chain(stage_data=StageData(**none))
+    for name, artifacts in (("data", 0), ("artifacts", 10)):
+        policy = policies.priority_chain(stage_data=StageData(artifacts=artifacts, references=0, citations=0))
         part = await Timeline.open(timeline._store, "c", policy=policy)
         fixed[name] = (await part.render(record=False, now=AT)).account.fixed.stage_data
     alone = (await timeline.render(record=False, system=prompts, now=AT)).account
