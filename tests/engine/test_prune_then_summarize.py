@@ -502,7 +502,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     [first] = await timeline.compact(now=after(7))
     # four messages of the two turns: 2 * (5 + 4) + 2 * (900 + 8)
     assert (first.facts["messages"], first.facts["before_tokens"]) == (4, before)
-    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 4)
+    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 2 * 4)
     assert int(first.facts["before_tokens"]) - int(first.facts["after_tokens"]) == saved
     await timeline.append(*turn(900), *turn(10))
     await timeline.compact(now=after(9))
