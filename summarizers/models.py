@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import SummarizerFailed, described
+from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
 from timeline.usage import Usage, total_usage
@@ -159,7 +160,7 @@ class ModelSummarizer:
         settings = self._settings
         output = settings.output_tokens or _ROOM * request.max_tokens
         asked = replace(request, max_tokens=min(request.max_tokens, output))
-        told = _Told(self._model)
+        told = _Told(self._model, cut=request.too_long == "cut")
 
         window = self._window(output) - (output - asked.max_tokens)
         try:
@@ -182,7 +183,7 @@ class ModelSummarizer:
             model=told.model,
             prompt_version=prompt_for(request).version,
             usage=told.usage,
-            fallback_reason=answer.remark,
+            fallback_reason="; ".join(remark for remark in (told.stopped, answer.remark) if remark) or None,
         )
 
     async def _asked(self, connection: Connection, question: Question) -> Reply:
@@ -208,10 +209,15 @@ _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
 
 @dataclass(slots=True)
 class _Told:
-    """The accumulated usage and model of the replies to one request."""
+    """The accumulated usage and model of the replies to one request.
+
+    ``cut``: long answers are cut, so the beginning of one that was stopped is used; ``stopped`` then says so.
+    """
 
     model: str
+    cut: bool = False
     usage: Usage | None = None
+    stopped: str | None = None
 
     def take(self, reply: Reply) -> str:
         """Add a reply, and return its text. A reply without usage makes the total unknown.
@@ -222,8 +228,12 @@ class _Told:
         self.model = reply.model or self.model
         if reply.usage != Usage():
             self.usage = total_usage((self.usage, reply.usage))
-        if reply.problem is not None:
-            raise reply.problem
+        problem, self.stopped = reply.problem, None
+        if problem is None:
+            return reply.text
+        if not (self.cut and problem.cause == "length" and shows(reply.text)):
+            raise problem
+        self.stopped = "; ".join(problem.problems)
         return reply.text
 
 

@@ -108,13 +108,13 @@ async def test_a_cleared_result_counts_its_placeholder() -> None:
 
 @pytest.mark.shows("004-30")
 async def test_a_marker_counts_its_question_and_its_summary() -> None:
-    """A summary of 100 tokens, the fixed question of 27, and what a message costs."""
+    """A summary of 100 tokens, the fixed question of 27, and what two messages cost."""
     timeline = await talking(
         quarters(keep_turns=1), *turn(900), *turn(900), *turn(), summarizer=Scribe(answers=["abcd" * 100])
     )
     await timeline.compact()
     account = (await timeline.render()).account
-    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 4
+    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 2 * 4
 
 
 # Limits, and what is over
@@ -502,7 +502,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     [first] = await timeline.compact(now=after(7))
     # four messages of the two turns: 2 * (5 + 4) + 2 * (900 + 8)
     assert (first.facts["messages"], first.facts["before_tokens"]) == (4, before)
-    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 4)
+    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 2 * 4)
     assert int(first.facts["before_tokens"]) - int(first.facts["after_tokens"]) == saved
     await timeline.append(*turn(900), *turn(10))
     await timeline.compact(now=after(9))

@@ -18,7 +18,7 @@ RELEASES: Final[dict[str, tuple[int, str]]] = {
     "economical": (1, "fdb40a6a56cf"),
     "gentle": (1, "99190a05d9f1"),
     "keep_last": (1, "cedbeba83e29"),
-    "keep_ratio": (1, "32f4b3ccdb3a"),
+    "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),
     "priority_chain": (1, "7a906ed302d7"),
     "prune_then_summarize": (1, "18c8547c1ca3"),

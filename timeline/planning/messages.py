@@ -1,8 +1,9 @@
 """Part a window into messages, the units in which the published designs count.
 
 For most designs a response's reasoning, text and calls are one message of the assistant; each result is one of the
-tool; a turn's header, prompt and attachments are one of the user. Blocks that are omitted, or shown in the tail, are in
-no message. For the cut-point design [cut_point] a message is a block: a candidate, which a cut may be placed before, or
+tool; a turn's header, prompt and attachments are one of the user. A summary is one message more for the question before
+it and for the answer behind it, where its form has them. Blocks that are omitted, or shown in the tail, are in no
+message. For the cut-point design [cut_point] a message is a block: a candidate, which a cut may be placed before, or
 a result.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from timeline.blocks import Attachment, ToolResult, TurnHeader, UserPrompt
+from timeline.blocks import FORM_KEY, Attachment, RangeSummary, ToolResult, TurnHeader, UserPrompt
 from timeline.fold.turns import RESPONSE_BLOCKS
 
 if TYPE_CHECKING:
@@ -58,10 +59,16 @@ def messages(items: Sequence[Item]) -> list[Message]:
         if item.unsent:
             continue
         if starts.at(item, position):
-            parts.append((message_role(item.block), [position]))
+            parts += [(message_role(item.block), [position]) for _ in range(1 + around(item.block))]
         else:
             parts[-1][1].append(position)
     return [Message(role, tuple(indices)) for role, indices in parts]
+
+
+def around(block: Block) -> int:
+    """Return the number of messages that are sent around a block: a summary's question and answer."""
+    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
+    return sum(bool(form.get(said)) for said in ("question", "answer")) if isinstance(form, dict) else 0
 
 
 def message_role(block: Block) -> Role:

@@ -2,7 +2,7 @@
 
 A message that stays needlessly costs a few tokens; an answer that goes costs the conversation its point. So everything
 that may be an answer stays: what follows a question of the assistant, with or without a question mark, and what follows
-directly on a summary, which may have covered the question.
+directly on a summary, which may have covered the question. Behind collapsed stages nothing was asked: they are over.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
+from timeline.planning.collapse_stages import COLLAPSED_BY
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
 def is_chitchat(text: str, step: StripChitchat) -> bool:
     """Return whether a user message is chitchat by itself: short, no question or exclamation, number or kept word."""
     trimmed = text.strip().lower()
-    if len(text) > step.most_length or len(trimmed) >= step.below_length:
+    if _length(text) > step.most_length or _length(trimmed) >= step.below_length:
         return False
     if _ASKING.search(trimmed) or _EXCLAIMING.search(trimmed) or any(sign.isdigit() for sign in trimmed):
         return False
@@ -88,6 +89,11 @@ def is_chitchat(text: str, step: StripChitchat) -> bool:
     if not _NUMBERS.isdisjoint(numbers) or (len(numbers) == 1 and numbers[0] in _ONE):
         return False
     return not any(_words(kept.lower()) in said for kept in step.kept_words)
+
+
+def _length(text: str) -> int:
+    """Return the length as [priority_chain] measures it, in UTF-16 units: an emoji has two."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def is_stripped(item: Item) -> bool:
@@ -104,9 +110,10 @@ def _words(text: str) -> str:
 def _answers(window: Window) -> set[int]:
     """Return the versions of the prompts that may answer a question: said before the assistant said anything else."""
     asked, answers = False, set[int]()
+    over = {done.block.path for done in window.summaries if done.written_by.summarizer == COLLAPSED_BY}
     for item in window.items:
         if item.is_summary:
-            asked = True
+            asked = item.block.path not in over
         elif type(item.block) is AssistantCompletion and item.block.text.strip():
             asked = _asks(item.block.text)
         elif asked and type(item.block) is UserPrompt:

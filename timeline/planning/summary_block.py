@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import BEHIND_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
+from timeline.blocks import BEHIND_KEY, COLLAPSED_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.facts.record import shown_record
 from timeline.fold.window import Item
@@ -78,7 +78,7 @@ def compaction_event(
     shown = _shown(window, plan, record, path, counter) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
-    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
+    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
     event = CompactionCompleted(
         block=block,
         tokens=tokens,
@@ -99,7 +99,8 @@ def compaction_event(
         digest=build_digest(plan.covered),
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
+    further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
+    return with_meta(event, superseded(window, plan), plan.covered, **further)
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
@@ -110,6 +111,14 @@ def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
 def _order_meta(plan: Plan) -> dict[str, JsonValue]:
     """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
     return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
+
+
+def _stages_meta(earlier: Sequence[CompactionCompleted], plan: Plan) -> dict[str, JsonValue]:
+    """Return the entry of a summary's ``meta`` that names the collapsed stages, those of superseded summaries first."""
+    known = (compaction.block.meta.get(COLLAPSED_KEY) for compaction in earlier)
+    names = [str(name) for before in known if isinstance(before, list) for name in before]
+    every = list(dict.fromkeys([*names, *plan.collapsed]))
+    return {COLLAPSED_KEY: [*every]} if every else {}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:

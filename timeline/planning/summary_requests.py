@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
 from timeline.events import SummaryParts
@@ -42,6 +42,7 @@ class Wanted:
         original_task: the first prompt of the log.
         instructions: further instructions of the caller.
         temperature: for the model that writes it; None where the policy names none.
+        too_long: what becomes of an answer above its cap.
     """
 
     prompt: PromptName = "generic"
@@ -49,6 +50,7 @@ class Wanted:
     original_task: str | None = None
     instructions: str = ""
     temperature: float | None = None
+    too_long: Literal["refuse", "cut"] = "refuse"
 
 
 ANYTHING: Final = Wanted()
@@ -161,6 +163,7 @@ class _Asking:
             compaction_number=self.compaction_number,
             original_task=self.wanted.original_task,
             temperature=self.wanted.temperature,
+            too_long=self.wanted.too_long,
         )
 
 

@@ -98,8 +98,7 @@ def priority_chain(
             "summary_tokens": 200,
             "memory_digest": _KEPT,
             "stage_data": StageData(),
-            "min_progress": 0.0,
-            "min_progress_tokens": 1,
+            **_ANY_PROGRESS,
         },
         changes,
         model,
@@ -171,6 +170,7 @@ def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = 
             "on_failure": "truncate",
             "form": SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.", record=False),
             "boundary": True,
+            **_ANY_PROGRESS,
         },
         changes,
         _opened(model) if long_context else model,
@@ -223,6 +223,8 @@ _UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
 """The limit with the beta flag, for an unknown model (keep-ratio design)."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
 """Shared by the four designs that are not ours: one try, down to their trigger, prose only."""
+_ANY_PROGRESS: Final[dict[str, Any]] = {"min_progress": 0.0, "min_progress_tokens": 1}
+"""Of the two designs that compact before each call that is above their line, however little that frees."""
 _KEPT: Final = MemoryDigest(heading="MEMORY DIGEST (keputusan tersimpan per tahap):")
 """The priority-chain design's heading."""
 _PROGRESS: Final = (

@@ -34,7 +34,7 @@ class StageData(Frozen):
 
     Attributes:
         heading: the first line.
-        detailed: number of newest stages shown in detail, as long as their messages are in view.
+        detailed: number of newest stages shown in detail, unless a ``recent`` step collapsed one of them.
         detailed_chars, short_chars: most characters of a stage's detailed and short text.
         references, citations: most of each that are shown for a stage.
         artifacts: most that are shown for all stages together, newest first.
@@ -139,7 +139,7 @@ class StripChitchat(Frozen):
     """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
-        most_length: longer messages are never chitchat, in characters as written.
+        most_length: longer messages are never chitchat, in characters as written; an emoji counts as two.
         below_length: trimmed messages of fewer characters may be.
         kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
             is one with a number, or one that follows on what the assistant asked.
