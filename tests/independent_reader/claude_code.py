@@ -1,8 +1,9 @@
 """Claude Code sessions: JSON records, one a line, two where a line break was lost; calls and results by their ids.
 
-A failed result has ``is_error``. A command's exit status is the first line of a failed result, ``Exit code 2``; a result
-that did not fail was 0, but for a command that goes on in the background, and for one of which the client says what its
-other status means (``returnCodeInterpretation``): their status is not in the record.
+A failed result has ``is_error``. A command's exit status is the first line of a failed result, ``Exit code 2``. A
+result that did not fail was 0 where the row has the client's own record of the command (``toolUseResult``, which the
+rows of subagents lack), unless that says that the command goes on in the background, was interrupted, or ended with a
+status that it puts into words (``returnCodeInterpretation``): then no status is recorded.
 """
 
 from __future__ import annotations
@@ -64,5 +65,6 @@ def _outcome(part: dict[str, Any], more: Any, *, runs: bool) -> Outcome:
     if failed:
         said = _EXIT.match(text)
         return Outcome(failed, int(said[1]) if said else None, text)
-    left_open = isinstance(more, dict) and ("backgroundTaskId" in more or "returnCodeInterpretation" in more)
-    return Outcome(failed, None if left_open else 0, text)
+    left_open = ("backgroundTaskId", "returnCodeInterpretation")
+    ended = isinstance(more, dict) and not more["interrupted"] and not any(key in more for key in left_open)
+    return Outcome(failed, 0 if ended else None, text)
