@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections import Counter
 from dataclasses import fields
-from itertools import batched, product
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -32,7 +32,8 @@ async def main() -> int:
     parser.add_argument("--together", type=int, default=1, help="files that are one conversation")
     parser.add_argument("--turns", action="store_true", help="each file under one preset and limit, in turns")
     asked = parser.parse_args()
-    groups, ways = list(batched(asked.files, asked.together)), list(product(asked.limits, asked.presets))
+    groups = [asked.files[n : n + asked.together] for n in range(0, len(asked.files), asked.together)]
+    ways = list(product(asked.limits, asked.presets))
     cases = [(group, ways[n % len(ways)]) for n, group in enumerate(groups)] if asked.turns else product(groups, ways)
     total, wrong = Counter[str](), 0
     for group, (limit, preset) in cases:
