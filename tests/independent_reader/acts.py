@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Kind = Literal["file_read", "file_written", "file_deleted", "command", "search", "error"]
 
@@ -39,8 +39,14 @@ DOES: Final[Mapping[str, tuple[Kind, str]]] = {
     "open": ("file_read", "path"),
     "create": ("file_written", "filename"),
     "find_file": ("search", "file_name"),
+    # Codex
+    "shell": ("command", "command"),
+    "local_shell": ("command", "command"),
+    "exec_command": ("command", "cmd"),
 }
 """What a call of a tool does, and the argument that names what it is done to."""
+PATCHES: Final = "apply_patch"
+"""The tool whose argument is a patch: it writes some files, and deletes others."""
 NOTHING: Final = frozenset(
     "AskUserQuestion EnterPlanMode ExitPlanMode LSP Skill Task TaskCreate TaskList TaskOutput TaskStop TaskUpdate "
     "TodoWrite WebFetch insert submit mcp__ide__getDiagnostics mcp__linear-server__create_comment "
@@ -102,7 +108,7 @@ class Conversation:
 
     def call(self, id_: str, tool: str, arguments: dict[str, Any]) -> None:
         """Take a call."""
-        if tool not in DOES and tool not in NOTHING:
+        if tool not in DOES and tool not in NOTHING and tool != PATCHES:
             raise ValueError(f"the table of tools has no {tool!r}, called with {sorted(arguments)}")
         self._open[id_] = (self._times[id_], tool, arguments)
         self._times[id_] += 1
@@ -112,15 +118,39 @@ class Conversation:
         if id_ not in self._open:
             return
         number, tool, arguments = self._open.pop(id_)
-        kind, argument = DOES.get(tool, (None, ""))
-        call, runs = (id_, number), kind == "command"
-        subject = arguments.get(argument)
-        if kind and subject:
-            status = outcome.status if runs else None
-            self.acts.append(Act(call, kind, subject, tool, status, outcome.failed))
-        if outcome.failed and not runs:
-            self.acts.append(Act(call, "error", "", tool, None, failed=True))
+        call, failed, done = (id_, number), outcome.failed, _done(tool, arguments)
+        for kind, subject in done:
+            status = outcome.status if kind == "command" else None
+            self.acts.append(Act(call, kind, subject, tool, status, failed))
+        if failed and "command" not in {kind for kind, _ in done}:
+            self.acts.append(Act(call, "error", "", tool, None, failed))
 
     def shell(self, id_: str) -> bool:
         """Return whether a call without a result runs a command."""
         return id_ in self._open and DOES.get(self._open[id_][1], ("",))[0] == "command"
+
+
+def _done(tool: str, arguments: dict[str, Any]) -> list[tuple[Kind, str]]:
+    """Return what a call does, and to what."""
+    if tool == PATCHES:
+        return list(_patched(arguments["input"]))
+    if tool not in DOES:
+        return []
+    kind, argument = DOES[tool]
+    subject = arguments.get(argument)
+    words = " ".join(subject) if isinstance(subject, list) else subject
+    return [(kind, words)] if words else []
+
+
+def _patched(patch: str) -> Iterator[tuple[Kind, str]]:
+    """Return the files that a patch names. One that is moved is written at its new place, and gone from its old one."""
+    lines = patch.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        action, _, file = line.partition(" File: ")
+        moved = following.startswith("*** Move to: ")
+        if action == "*** Delete" or (action == "*** Update" and moved):
+            yield "file_deleted", file
+        elif action in {"*** Add", "*** Update"}:
+            yield "file_written", file
+        if moved:
+            yield "file_written", following.removeprefix("*** Move to: ")

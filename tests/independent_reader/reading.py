@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from tests.independent_reader import claude_code, gemini, pi, swe_agent
+from tests.independent_reader import claude_code, codex, gemini, pi, swe_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,5 +22,6 @@ def read(path: Path) -> list[Conversation]:
             return gemini.read(path)
         case _:
             with path.open(encoding="utf-8") as file:
-                is_pi = '"type":"session"' in file.readline().replace(" ", "")
-            return pi.read(path) if is_pi else claude_code.read(path)
+                first = json.loads(file.readline())["type"]
+            by_first = {"session": pi, "session_meta": codex}
+            return by_first.get(first, claude_code).read(path)
