@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scenes import call
-from timeline.facts.tool_use import ToolUse, tool_use
+from timeline.facts.tool_use import ToolUse, tool_use, tool_uses
 
 PATCH = (
     "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** Update File: src/old.py\n-y\n"
@@ -28,8 +28,27 @@ PATCH = (
         ("str_replace_editor", {"command": "view", "path": "a.py"}, ToolUse("read", ("a.py",))),
         ("str_replace_editor", {"command": "create", "path": "a.py"}, ToolUse("write", ("a.py",))),
         ("str_replace_based_edit_tool", {"command": "str_replace", "path": "a.py"}, ToolUse("write", ("a.py",))),
-        ("apply_patch", {"input": PATCH}, ToolUse("write", ("src/new.py", "src/old.py", "gone.py"))),
-        ("apply_patch", PATCH, ToolUse("write", ("src/new.py", "src/old.py", "gone.py"))),
+        ("apply_patch", {"input": PATCH}, ToolUse("write", ("src/new.py", "src/old.py"))),
+        ("apply_patch", PATCH, ToolUse("write", ("src/new.py", "src/old.py"))),
+        ("mcp__files__read_text_file", {"path": "a.py"}, ToolUse("read", ("a.py",))),
+        ("read", {"filePath": "a.py"}, ToolUse("read", ("a.py",))),
+        ("write_to_file", {"TargetFile": "a.py"}, ToolUse("write", ("a.py",))),
+        ("read_many_files", {"paths": ["a.py", "b.py"]}, ToolUse("read", ("a.py", "b.py"))),
+        ("read_file", {"files": [{"path": "a.py"}, {"path": "b.py"}]}, ToolUse("read", ("a.py", "b.py"))),
+        ("MultiEdit", {"edits": [{"file_path": "a"}, {"file_path": "b"}]}, ToolUse("write", ("a", "b"))),
+        ("apply_patch", {"operation": {"type": "delete_file", "path": "a"}}, ToolUse("delete", ("a",))),
+        ("delete_file", {"target_file": "a.py"}, ToolUse("delete", ("a.py",))),
+        ("memory", {"command": "delete", "path": "a.md"}, ToolUse("delete", ("a.md",))),
+        ("shell", {"command": ["apply_patch", PATCH]}, ToolUse("write", ("src/new.py", "src/old.py"))),
+        ("run_command", {"CommandLine": "ls"}, ToolUse("command", ("ls",))),
+        ("execute_code", {"code": "1 + 1"}, ToolUse("command", ("1 + 1",))),
+        ("get_file_contents", {"path": "a.py"}, ToolUse("read", ("a.py",))),
+        ("create_directory", {"path": "src"}, None),
+        ("mcp__ide__getDiagnostics", {"uri": "file:///a.py"}, None),
+        ("read_resource", {"uri": "https://example.com/a"}, None),
+        ("edit", {"search": "old text", "replace": "new text"}, None),
+        ("NotebookEdit", {"notebook_path": "a.ipynb", "edit_mode": "delete"}, ToolUse("write", ("a.ipynb",))),
+        ("Bash", {"command": "make test > log.txt"}, ToolUse("command", ("make test > log.txt",))),
         ("Bash", {"command": "make test", "description": "d"}, ToolUse("command", ("make test",))),
         ("shell", {"command": ["bash", "-lc", "ls"]}, ToolUse("command", ("bash -lc ls",))),
         ("execute_command", {"cmd": "ls"}, ToolUse("command", ("ls",))),
@@ -50,3 +69,41 @@ PATCH = (
 def test_a_call_is_told_by_its_name_and_arguments(name: str, arguments: Any, use: ToolUse | None) -> None:
     """Names compare without case and separators; a tool about no file, command or search is None."""
     assert tool_use(call("c", name, arguments=arguments)) == use
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "uses"),
+    [
+        ("apply_patch", PATCH, (ToolUse("write", ("src/new.py", "src/old.py")), ToolUse("delete", ("gone.py",)))),
+        (
+            "apply_patch",
+            "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-x\n+y\n*** End Patch",
+            (ToolUse("write", ("b.py",)), ToolUse("delete", ("a.py",))),
+        ),
+        (
+            "apply_diff",
+            {"diff": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-1\n+2\n--- a/y.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"},
+            (ToolUse("write", ("x.py",)), ToolUse("delete", ("y.py",))),
+        ),
+        (
+            "move_file",
+            {"source": "a.py", "destination": "b.py"},
+            (ToolUse("write", ("b.py",)), ToolUse("delete", ("a.py",))),
+        ),
+        (
+            "memory",
+            {"command": "rename", "old_path": "a", "new_path": "b"},
+            (ToolUse("write", ("b",)), ToolUse("delete", ("a",))),
+        ),
+        (
+            "copy_path",
+            {"source_path": "a", "destination_path": "b"},
+            (ToolUse("write", ("b",)), ToolUse("read", ("a",))),
+        ),
+    ],
+)
+def test_a_call_that_writes_some_files_and_deletes_others_has_both_uses(
+    name: str, arguments: Any, uses: tuple[ToolUse, ...]
+) -> None:
+    """Files written come first; a file that is moved is deleted where it was."""
+    assert tool_uses(call("c", name, arguments=arguments)) == uses

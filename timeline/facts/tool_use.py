@@ -1,114 +1,269 @@
-"""Read from a call's name and arguments which file it reads, writes or deletes, what it runs, or what it searches for.
+"""Read from a call's name and arguments which files it reads, writes or deletes, what it runs, or what it searches for.
 
-Names are compared without case and separators, so that ``Write``, ``write_file`` and ``fs.writeFile`` are alike.
+Names of tools and of arguments are compared without case and separators, so that ``Write``, ``write_file`` and
+``fs.writeFile`` are alike, and ``file_path`` and ``filePath``. Of a tool of a server (``mcp__files__read_file``) only
+its own name counts. A shell command is its text: which files it touches is not guessed.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from timeline.blocks import ToolCall
 
-UseKind: TypeAlias = Literal["read", "write", "command", "search"]
+UseKind: TypeAlias = Literal["read", "write", "delete", "command", "search"]
+_Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy"]
+_Role: TypeAlias = Literal["file", "folder", "old", "new", "command", "code", "query", "patch", "parts"]
 
 _SPLIT: Final = re.compile(r"[^a-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_FILE_KEYS: Final = (
-    "file_path",
-    "filepath",
-    "path",
-    "notebook_path",
-    "filename",
-    "file_name",
-    "file",
-    "target_file",
-    "relative_path",
-    "absolute_path",
-    "uri",
-)
-_COMMAND_KEYS: Final = ("command", "cmd", "script", "commands")
-_QUERY_KEYS: Final = ("pattern", "query", "search_term", "regex", "q", "search", "keywords", "glob")
-_WORDS: Final[dict[UseKind, frozenset[str]]] = {
-    "command": frozenset(
-        {"bash", "shell", "exec", "execute", "terminal", "run", "powershell", "cmd", "sh", "execbash"}
-    ),
-    "write": frozenset(
-        {
-            "write",
-            "edit",
-            "multiedit",
-            "create",
-            "replace",
-            "insert",
-            "patch",
-            "update",
-            "append",
-            "save",
-            "notebookedit",
-        }
-    ),
-    "search": frozenset({"grep", "glob", "search", "find", "memsearch", "websearch", "ripgrep", "ls", "list", "query"}),
-    "read": frozenset({"read", "view", "cat", "open", "get", "load", "fetch", "notebookread"}),
+_SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
+_LONGEST_NAME: Final = 200
+_LONGEST_FILE: Final = 4_096
+
+_ROLES: Final[Mapping[_Role, str]] = {
+    "file": "file_path path notebook_path filename file target_file relative_path absolute_path path_in_project"
+    " relative_workspace_path uri file_paths paths notebook_paths filenames files target_files",
+    "folder": "dir_path directory dir folder directory_path",
+    "old": "old_path source source_path src from from_path old_name",
+    "new": "new_path destination destination_path dest dst to to_path target target_path new_name",
+    "command": "command cmd script commands command_line",
+    "code": "code",
+    "query": "pattern query search_term regex q search keywords glob file_pattern glob_pattern",
+    "patch": "input patch diff patch_text",
+    "parts": "edits changes operations operation action reads writes",
 }
-_EDITOR_COMMANDS: Final[dict[str, UseKind]] = {
+_ROLE: Final[Mapping[str, tuple[_Role, int]]] = {
+    "".join(_SPLIT.split(key)): (role, rank) for role, keys in _ROLES.items() for rank, key in enumerate(keys.split())
+}
+_VERBS: Final[Mapping[_Verb, str]] = {
+    "command": "bash shell exec execute execution terminal run powershell cmd sh execbash console ipython",
+    "write": "write edit multiedit create replace insert patch update append save notebookedit modify rewrite",
+    "delete": "delete remove rm unlink trash",
+    "move": "move rename mv",
+    "copy": "copy cp duplicate",
+    "search": "grep glob search find memsearch websearch ripgrep ls list query",
+    "read": "read view cat notebookread open",
+}
+_WORDS: Final[Mapping[_Verb, frozenset[str]]] = {verb: frozenset(words.split()) for verb, words in _VERBS.items()}
+_FETCH: Final = frozenset({"get", "load", "fetch"})
+"""Words of tools that read files only if their name says so: ``get_file``, but not ``get_diagnostics``."""
+_FILES: Final = frozenset({"file", "files", "contents", "content", "text", "document", "notebook", "image"})
+_FOLDERS: Final = frozenset({"directory", "dir", "folder", "mkdir"})
+_EDITOR_COMMANDS: Final[Mapping[str, _Verb]] = {
     "view": "read",
+    "read": "read",
     "create": "write",
+    "write": "write",
+    "edit": "write",
     "str_replace": "write",
     "insert": "write",
     "undo_edit": "write",
-    "delete": "write",
-    "rename": "write",
+    "delete": "delete",
+    "rename": "move",
 }
-_PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+_OPERATIONS: Final[Mapping[str, _Verb]] = {
+    "create_file": "write",
+    "update_file": "write",
+    "delete_file": "delete",
+    "create": "write",
+    "update": "write",
+    "edit": "write",
+    "write": "write",
+    "modify": "write",
+    "delete": "delete",
+    "read": "read",
+}
+"""What one part of a call does, by its ``type``, ``action`` or ``kind``."""
+_PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
+_DIFF_FILE: Final = re.compile(r"^--- (\S+)[^\n]*\n\+\+\+ (\S+)", re.MULTILINE)
+_ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """The use of a tool by one call: its kind, and the files, the command or the query that it names."""
+class ToolUse(NamedTuple):
+    """One use of a tool by a call: its kind, and the files, the command or the query that it names."""
 
     kind: UseKind
     subjects: tuple[str, ...]
 
 
 def tool_use(call: ToolCall) -> ToolUse | None:
-    """Return the use of a call; None for a tool that works with neither files, commands nor searches."""
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    raw = call.arguments if isinstance(call.arguments, str) else ""
-    words = {word for word in _SPLIT.split(_CAMEL.sub(" ", call.name).lower()) if word}
-    words.add("".join(_SPLIT.split(call.name.lower())))
-    file = _first(arguments, _FILE_KEYS)
-    editor = _EDITOR_COMMANDS.get(str(arguments.get("command")))
-    if editor is not None and file is not None:
-        return ToolUse(editor, (file,))
-    patched = tuple(_PATCH_FILE.findall(_first(arguments, ("input", "patch", "diff")) or raw))
-    if patched:
-        return ToolUse("write", patched)
-    command = _first(arguments, _COMMAND_KEYS)
-    if command is not None and (words & _WORDS["command"] or file is None):
-        return ToolUse("command", (command,))
-    if file is not None and words & _WORDS["write"]:
-        return ToolUse("write", (file,))
-    query = _first(arguments, _QUERY_KEYS)
-    if query is not None and words & _WORDS["search"]:
-        return ToolUse("search", (query,))
-    if file is not None and words & _WORDS["search"]:
-        return ToolUse("search", (file,))
-    if file is not None and words & _WORDS["read"]:
-        return ToolUse("read", (file,))
-    return ToolUse("search", (query,)) if query is not None else None
+    """Return the first use of a call; None for a tool that works with neither files, commands nor searches."""
+    uses = tool_uses(call)
+    return uses[0] if uses else None
 
 
-def _first(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """Return the value of the first key that holds a text; a list of words (an argv) is joined."""
-    for key in keys:
-        value = arguments.get(key)
-        if isinstance(value, str) and value:
-            return value
-        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-            return " ".join(value)
+def tool_uses(call: ToolCall) -> tuple[ToolUse, ...]:
+    """Return all uses of a call: a patch may write some files and delete others, a move writes one and deletes one."""
+    arguments = call.arguments
+    if not isinstance(arguments, dict):
+        return _patched(arguments)
+    verbs = _verbs(call.name[:_LONGEST_NAME])
+    given = _given(arguments)
+    return _uses(verbs, given) if given else ()
+
+
+@lru_cache(maxsize=1_024)
+def _verbs(name: str) -> frozenset[_Verb]:
+    """Return what the words of a tool's name say that it does."""
+    own = _SERVER.sub("", name)
+    words = {word for word in _SPLIT.split(_CAMEL.sub(" ", own).lower()) if word}
+    whole = "".join(_SPLIT.split(own.lower()))
+    verbs = {verb for verb, known in _WORDS.items() if words & known or whole in known}
+    if words & _FETCH and (words & _FILES or len(words) == 1):
+        verbs.add("read")
+    if words & _FOLDERS:
+        verbs.discard("write")  # a folder that is made is no file
+    return frozenset(verbs)
+
+
+@lru_cache(maxsize=4_096)
+def _role(key: str) -> tuple[_Role, int] | None:
+    return _ROLE.get("".join(_SPLIT.split(key.lower())))
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[_Role, Any]:
+    """Return the arguments that name something, by their role; of several with one role, the best known."""
+    given: dict[_Role, Any] = {}
+    ranks: dict[_Role, int] = {}
+    for key, value in arguments.items():
+        if len(key) > _LONGEST_NAME or (known := _role(key)) is None or not value:
+            continue
+        role, rank = known
+        if isinstance(value, (str, list, dict)) and rank < ranks.get(role, len(_ROLE)):
+            given[role], ranks[role] = value, rank
+    return given
+
+
+def _uses(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
+    files = _files(given.get("file"))
+    if "command" in given or "code" in given:
+        editor = _EDITOR_COMMANDS.get(str(given.get("command"))) if "command" not in verbs else None
+        if editor is not None and (files or "old" in given):
+            return _file_uses(frozenset({editor}), files, given)
+        patch = given.get("command")
+        if isinstance(patch, list) and len(patch) > 1 and patch[0] == "apply_patch":
+            return _patched(patch[1])
+        command = _command(given, verbs)
+        if command is not None and ("command" in verbs or not files):
+            return (ToolUse("command", (command,)),)
+    if "patch" in given and (patched := _patched(given["patch"])):
+        return patched
+    if uses := _file_uses(verbs, files, given):
+        return uses
+    if uses := _parts(verbs, given) or _searches(verbs, files, given):
+        return uses
+    return (ToolUse("read", files),) if files and "read" in verbs else ()
+
+
+def _file_uses(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
+    """Return the files that are written, deleted, moved or copied, or read by an editor's command."""
+    if "new" in given and verbs & {"move", "copy"}:
+        old, new = _files(given.get("old")) or files, _files(given["new"])
+        if old and new:
+            kind: UseKind = "delete" if "move" in verbs else "read"
+            return (ToolUse("write", new), ToolUse(kind, old))
+    if not files:
+        return ()
+    if "delete" in verbs:
+        return (ToolUse("delete", files),)
+    if "write" in verbs:
+        return (ToolUse("write", files),)
+    return (ToolUse("read", files),) if "read" in verbs and len(verbs) == 1 else ()
+
+
+def _parts(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
+    """Return the uses of a call whose files are named in its parts: a list of edits, one operation."""
+    if "parts" not in given:
+        return ()
+    parts = given["parts"]
+    by_kind: dict[UseKind, list[str]] = {}
+    for part in parts if isinstance(parts, list) else (parts,):
+        if not isinstance(part, dict):
+            continue
+        named = _given(part)
+        said = next((v for key in ("type", "action", "kind") if isinstance(v := part.get(key), str)), "")
+        operation = _OPERATIONS.get(said.lower())
+        if "command" in named and "file" not in named and (command := _text(named["command"], " ")) is not None:
+            by_kind.setdefault("command", []).append(command)
+        for use in _file_uses(frozenset({operation}) if operation else verbs, _files(named.get("file")), named):
+            by_kind.setdefault(use.kind, []).extend(use.subjects)
+    return tuple(ToolUse(kind, tuple(dict.fromkeys(subjects))) for kind, subjects in by_kind.items())
+
+
+def _searches(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
+    query = _text(given.get("query"), " ")
+    if "search" in verbs:
+        found = (query,) if query is not None else files or _files(given.get("folder"))
+        return (ToolUse("search", found),) if found else ()
+    if query is None or verbs & {"write", "delete", "move", "copy"} or ("read" in verbs and files):
+        return ()
+    return (ToolUse("search", (query,)),)
+
+
+def _command(given: dict[_Role, Any], verbs: frozenset[_Verb]) -> str | None:
+    """Return the command; a list of words (an argv) is joined. Code is one only for a tool that runs something."""
+    command = _text(given.get("command"), " ")
+    if command is None and "command" in verbs:
+        return _text(given.get("code"), "\n")
+    return command
+
+
+def _text(value: Any, between: str) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return between.join(value)
     return None
+
+
+def _files(value: Any) -> tuple[str, ...]:
+    """Return the files that an argument names: a path, a list of paths, or a list of objects with one each."""
+    if isinstance(value, str):
+        return (value,) if _is_file(value) else ()
+    if not isinstance(value, list):
+        return ()
+    named = (_given(entry).get("file") if isinstance(entry, dict) else entry for entry in value)
+    return tuple(dict.fromkeys(file for file in named if isinstance(file, str) and _is_file(file)))
+
+
+def _is_file(value: str) -> bool:
+    """Return whether a text can be a file's path: one line, not a page's address."""
+    if not value or len(value) > _LONGEST_FILE or "\n" in value:
+        return False
+    return "://" not in value or value.startswith("file://") or _ADDRESS.match(value) is None
+
+
+def _patched(patch: Any) -> tuple[ToolUse, ...]:
+    """Return the files that a patch writes and deletes, in the form of ``apply_patch`` or of ``diff``."""
+    if not isinstance(patch, str):
+        return ()
+    written: dict[str, None] = {}
+    deleted: dict[str, None] = {}
+    for done, file in _changes(patch):  # what comes later holds: a file that is updated and moved is not written
+        now, before = (deleted, written) if done == "delete" else (written, deleted)
+        now[file] = None
+        before.pop(file, None)
+    kinds: Iterable[tuple[UseKind, dict[str, None]]] = (("write", written), ("delete", deleted))
+    return tuple(ToolUse(kind, tuple(files)) for kind, files in kinds if files)
+
+
+def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
+    if "*** " in patch:
+        updated = ""
+        for done, file in _PATCH_FILE.findall(patch):
+            if done == "Move to":  # the file that is updated goes to another place
+                yield "delete", updated
+                yield "write", file
+            else:
+                yield ("delete" if done == "Delete File" else "write"), file
+            updated = file
+    elif "+++ " in patch:
+        for old, new in _DIFF_FILE.findall(patch):
+            gone = new == "/dev/null"
+            yield ("delete" if gone else "write"), (old if gone else new).removeprefix("a/" if gone else "b/")

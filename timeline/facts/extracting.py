@@ -1,0 +1,227 @@
+"""Make facts of a log's blocks by fixed rules: what a call did by its result, and what a text names.
+
+The rules have one number, `FORM`. Facts are stored with it, so a change of any rule raises it, and an index of another
+form is made again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.blocks import RangeSummary, ToolCall, ToolResult
+from timeline.facts.model import Fact
+from timeline.facts.tool_use import tool_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.facts.model import FactKind
+    from timeline.facts.tool_use import UseKind
+
+FORM: Final = 1
+"""Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
+MOST_NAMED: Final = 100
+"""The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
+
+_KINDS: Final[dict[UseKind, FactKind]] = {
+    "read": "file_read",
+    "write": "file_written",
+    "delete": "file_deleted",
+    "command": "command",
+    "search": "search",
+}
+_FIRST_WORDS: Final = 200
+_HEAD: Final = 2_000
+_TAIL: Final = 200
+_STATUS: Final = re.compile(
+    r"^(?:(?:Process |Command )?exited with (?:exit )?code|Exit code|exit status):? (-?\d{1,10})\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_LAST_STATUS: Final = re.compile(r"^Command exited with code (\d{1,10})\s*\Z", re.MULTILINE)
+_HITS_BEGIN: Final = "Ff0123456789"
+_HITS: Final = re.compile(
+    r"(?:Found )?(\d{1,12}) (?:total )?(?:files?|matches|match|results?|hits?|occurrences?)\b", re.IGNORECASE
+)
+
+
+def facts_of_result(
+    call: ToolCall, call_version: int, result: ToolResult, result_version: int, at: datetime
+) -> tuple[Fact, ...]:
+    """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
+
+    A call that failed did not do what it was asked to: its facts are marked so, and a failed write is no file written.
+    A failed command says so itself; any other failed call gives an error beside its own facts.
+
+    Args:
+        call: the call.
+        call_version: version of the event that appended it.
+        result: its result.
+        result_version: version of the event that appended that.
+        at: time of the work, which is that of the result.
+    """
+    status, failed, detail = result.exit_status, result.is_error, ""
+    facts: list[Fact] = []
+    ran = False
+    for kind, subjects in tool_uses(call):
+        if kind == "command":
+            ran = True
+            status = status_in(result.text) if status is None else status
+        if failed or status:
+            failed, detail = True, detail or first_words(result.text)
+        of_call = kind in {"write", "delete"}
+        path, version = (call.path, call_version) if of_call else (result.path, result_version)
+        said = detail if failed or kind != "search" else hits_in(result.text)
+        facts.extend(
+            Fact(_KINDS[kind], subject, path, version, at, call.name, status, failed, said) for subject in subjects
+        )
+    if (failed or status) and not ran:
+        words = detail or first_words(result.text)
+        facts.append(Fact("error", call.name, result.path, result_version, at, call.name, status, True, words))
+    return tuple(facts)
+
+
+def status_in(text: str) -> int | None:
+    """Return the exit status that the beginning of a command's output states, or its last line; None if none does."""
+    if text.find("xit", 0, _HEAD) >= 0 or text.find("EXIT", 0, _HEAD) >= 0:
+        found = _STATUS.search(text, 0, _HEAD)
+        if found is not None:
+            return int(found[1])
+    if text.find("exited", -_TAIL) >= 0:
+        found = _LAST_STATUS.search(text[-_TAIL:])
+        if found is not None:
+            return int(found[1])
+    return None
+
+
+def hits_in(text: str) -> str:
+    """Return the number of hits that the first or the last line of a search's output states; empty if none does."""
+    for start in (0, text.rfind("\n", -_TAIL) + 1):
+        if text[start : start + 1] in _HITS_BEGIN and (found := _HITS.match(text, start)) is not None:
+            return found[1]
+    return ""
+
+
+def first_words(text: str) -> str:
+    """Return the first 200 characters of what a failure said, on one line."""
+    words = " ".join(text[: _FIRST_WORDS * 4].split())
+    return words if len(words) <= _FIRST_WORDS else words[:_FIRST_WORDS] + "…"
+
+
+# What a text names
+
+_URL: Final = re.compile(r"https?://[^\s<>\"'`\\|{}^\[\]\x00-\x1f]{1,2000}")
+_URL_END: Final = ".,;:!?*_"
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_#-]{4,}|#[0-9]{1,6}")
+_NUMBERED: Final = re.compile(r"#[0-9]{1,6}")
+_HEX: Final = re.compile(r"(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_TICKET: Final = re.compile(r"([A-Z][A-Z0-9]{1,9})-[0-9]{1,6}|(CVE)-[0-9]{4}-[0-9]{4,7}")
+_PREFIXED: Final = re.compile(r"[a-z]{1,10}[_-]([A-Za-z0-9]{8,64})")
+_MADE: Final = re.compile(r"[0-9][A-Za-z]+[0-9]|^[0-9][0-9A-Za-z]{15}")
+_ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_LONGEST_TOKEN: Final = 80
+_STANDARDS: Final = (
+    "AES ANSI ARM BASE CP CRC EC ECMA GB GCC GPT HTTP IEC IEEE IPV ISO KOI LATIN MD MP NIST PEP PKCS RFC RIPEMD RSA SHA"
+    " TLS UCS UTC UTF GMT JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
+)
+_NO_TICKETS: Final = frozenset(_STANDARDS.split())
+"""What comes before a number in names of standards and in dates."""
+
+
+def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
+    """Return the URLs and identifiers that a block names, each once, in the order of its text.
+
+    An **identifier** is a word that was made to name one thing, by its shape: a UUID; an abbreviated or full hash (7 to
+    12, 40 or 64 lower-case hexadecimal digits, with digits and letters); a ticket (``ENT-241``, ``CVE-2024-1234``, but
+    no standard as ``UTF-8``); a number of an issue (``#123``); a prefix with a random part of 8 characters or more
+    (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Words of a program (``snake_case``, ``test_login2``) are none.
+
+    At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
+    """
+    if isinstance(block, RangeSummary):
+        return ()
+    urls: dict[str, None] = {}
+    identifiers: dict[str, None] = {}
+    for text in _texts(block):
+        _take_urls(text, urls)
+        _take_identifiers(text, identifiers)
+    named: list[tuple[FactKind, str]] = [("url", url) for url in urls]
+    named += [("identifier", identifier) for identifier in identifiers]
+    return tuple(Fact(kind, subject, block.path, version, at) for kind, subject in named)
+
+
+def identifiers_in(text: str) -> tuple[str, ...]:
+    """Return the identifiers that a text names, each once, see `facts_named`."""
+    found: dict[str, None] = {}
+    _take_identifiers(text, found)
+    return tuple(found)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    if block.text:
+        yield block.text
+    if isinstance(block, ToolCall):
+        yield from _strings(block.arguments)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings inside a JSON value, its keys too, in order; without recursion, since values may be deep."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            for key, entry in reversed(value.items()):
+                waiting += (entry, key)
+
+
+def _take_urls(text: str, urls: dict[str, None]) -> None:
+    if "://" not in text:
+        return
+    for found in _URL.finditer(text):
+        if len(urls) >= MOST_NAMED:
+            return
+        url = found[0].rstrip(_URL_END)
+        while url.endswith(")") and url.count(")") > url.count("("):
+            url = url[:-1].rstrip(_URL_END)
+        if not url.endswith("/") or url.count("/") > 2:
+            urls[url] = None
+
+
+def _take_identifiers(text: str, identifiers: dict[str, None]) -> None:
+    if "://" in text:
+        text = _URL.sub(" ", text)  # what a URL holds is part of it
+    for found in _TOKEN.finditer(text):
+        start, end = found.span()
+        if end - start > _LONGEST_TOKEN:
+            continue
+        token = found[0].strip("-_")
+        if token and token not in identifiers and _is_identifier(token) and not _is_glued(text, start):
+            identifiers[token] = None
+            if len(identifiers) >= MOST_NAMED:
+                return
+
+
+def _is_glued(text: str, start: int) -> bool:
+    """Return whether a number sign belongs to what is before it: an entity, a name with a fragment."""
+    return text[start] == "#" and start > 0 and (text[start - 1] in "&/" or text[start - 1].isalnum())
+
+
+def _is_identifier(token: str) -> bool:
+    if token.isalpha() or token.isdecimal():
+        return False
+    if _HEX.fullmatch(token):
+        return not token.isdecimal()
+    if token[0] == "#":
+        return _NUMBERED.fullmatch(token) is not None
+    if (ticket := _TICKET.fullmatch(token)) is not None:
+        return (ticket[1] or ticket[2]) not in _NO_TICKETS
+    if (prefixed := _PREFIXED.fullmatch(token)) is not None:
+        return _MADE.search(prefixed[1]) is not None
+    return _UUID.fullmatch(token) is not None or _ULID.fullmatch(token) is not None
