@@ -23,6 +23,7 @@ class Glob:
 
     Args:
         text: the glob as it was written.
+        field: name of the parameter that it was given as, for errors.
 
     Attributes:
         prefix: the text that every match begins with.
@@ -32,7 +33,7 @@ class Glob:
         InvalidFilter: a class matches no character.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, field: str = "path_glob") -> None:
         places = _Places()
         coarse: list[str] = []
         end = 0
@@ -40,7 +41,7 @@ class Glob:
             literal = text[end : piece.start()]
             for character in literal:
                 places.add_character(character)
-            places.add_piece(piece, text)
+            places.add_piece(piece, text, field)
             coarse += [_literal(literal), "?" if piece.lastgroup in {"one", "set"} else "*"]
             end = piece.end()
         for character in text[end:]:
@@ -92,7 +93,7 @@ class _Places:
     def add_character(self, character: str) -> None:
         self._characters[character] = self._characters.get(character, 0) | self._next()
 
-    def add_piece(self, piece: re.Match[str], glob: str) -> None:
+    def add_piece(self, piece: re.Match[str], glob: str, field: str) -> None:
         match piece.lastgroup:
             case "folders":
                 self.folders |= self._next()
@@ -103,7 +104,7 @@ class _Places:
             case "one":
                 self._one |= self._next()
             case _:
-                self._classes.append(_Class(self._next(), _members(piece[0], glob)))
+                self._classes.append(_Class(self._next(), _members(piece[0], glob, field)))
 
     def _next(self) -> int:
         self.count += 1
@@ -127,18 +128,18 @@ class _Places:
 
 
 @lru_cache(64)
-def parse_glob(glob: str) -> Glob:
-    """Compile a glob. A ``[`` without a closing ``]`` is a literal.
+def parse_glob(glob: str, field: str = "path_glob") -> Glob:
+    """Compile a glob. A ``[`` without a closing ``]`` is a literal; ``field`` names the parameter in errors.
 
     Raises:
         InvalidFilter: it is empty, too long, or has a class that matches no character.
     """
     if not 0 < len(glob) <= _LONGEST:
-        raise InvalidFilter("path_glob", f"a glob has 1 to {_LONGEST} characters, for example src/**/*.py")
-    return Glob(glob)
+        raise InvalidFilter(field, f"a glob has 1 to {_LONGEST} characters, for example src/**/*.py")
+    return Glob(glob, field)
 
 
-def _members(piece: str, glob: str) -> re.Pattern[str]:
+def _members(piece: str, glob: str, field: str) -> re.Pattern[str]:
     """Return the expression of a class."""
     inner = piece[1:-1]
     negated = inner.startswith("!")
@@ -147,7 +148,7 @@ def _members(piece: str, glob: str) -> re.Pattern[str]:
     try:
         return re.compile(f"[{'^' if negated else ''}{members}]", re.DOTALL)
     except re.error as error:
-        raise InvalidFilter("path_glob", f"{glob!r} holds a class that cannot be read ({error})") from None
+        raise InvalidFilter(field, f"{glob!r} holds a class that cannot be read ({error})") from None
 
 
 def _literal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Query a store: find compactions by their digests, and blocks by their words.
+"""Query a store: find compactions by their digests, facts by their fields, and blocks by their words.
 
 The result types, and the protocol `Queries`, which is part of `timeline.ports.EventStore`.
 """
@@ -6,7 +6,7 @@ The result types, and the protocol `Queries`, which is part of `timeline.ports.E
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
@@ -68,6 +68,68 @@ class Found:
     rank: float
 
 
+FactKind: TypeAlias = Literal[
+    "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier"
+]
+"""What a fact is; see `timeline.facts.model.Fact`."""
+FactSource: TypeAlias = Literal["log", "digest"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFact:
+    """A fact that `Queries.facts` found: one thing that was done or named.
+
+    Attributes:
+        conversation: the conversation whose event made it known; of a fork's shared past the parent.
+        position: place of that event in the whole store: of the result, or of the block that names something.
+        kind: what it is.
+        subject: the file, the command, the query, the URL or the identifier; of an error the failed tool.
+        at: time of that event, in UTC.
+        path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
+        version: version of the event that appended the block to read.
+        tool: name of the tool; empty for a URL or an identifier.
+        status: exit status; None where it is unknown.
+        failed: whether it failed. A failed write wrote nothing.
+        detail: first words of what a failure said; hits of a search, where the output shows their number.
+        covered: whether a compaction in force covers the block to read, so that the model is no longer shown it.
+        source: ``digest`` if its event was scavenged before facts were kept: an entry of a compaction's digest is all
+            that is left of it, which may stand for several uses of a file.
+    """
+
+    conversation: str
+    position: int
+    kind: FactKind
+    subject: str
+    at: datetime
+    path: str
+    version: int
+    tool: str = ""
+    status: int | None = None
+    failed: bool = False
+    detail: str = ""
+    covered: bool = False
+    source: FactSource = "log"
+
+    @property
+    def address(self) -> str:
+        """The short address of the block to read, in its conversation."""
+        return f"@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactReach:
+    """How far the index of facts reaches.
+
+    Facts of files, commands, searches and errors are there as soon as their result is; ``position`` is that of the last
+    event whose URLs and identifiers are in the index too. What is behind it is caught up by the next query, or scanned
+    by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the rules.
+    """
+
+    position: int
+    head: int
+    form: int
+
+
 class Queries(Protocol):
     """The queries of a store, besides reading its log. `timeline.store.testing.StoreContract` tests them."""
 
@@ -110,6 +172,67 @@ class Queries(Protocol):
             ConversationNotFound: there is no such conversation.
             StoreCorrupt: an event does not match its checksum.
         """
+        ...
+
+    def facts(
+        self,
+        *,
+        conversation: str | Collection[str] | None = None,
+        kind: FactKind | Collection[FactKind] | None = None,
+        subject: str | None = None,
+        glob: str | None = None,
+        tool: str | None = None,
+        status: int | None = None,
+        failed: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        covered: bool | None = None,
+        query: str | None = None,
+        page: int = 200,
+    ) -> AsyncIterator[StoredFact]:
+        """Iterate over the facts that meet every given condition, each fact all of them, by position.
+
+        A result makes known what its call did, together with its status: a call without a result gives no facts. The
+        query covers the whole log, also what was scavenged since facts are kept; what was redacted gives no facts.
+        A conversation's facts include those of the past that a fork shares with its parent; without a conversation,
+        each fact comes once, under its own. No lock or cursor is held between two pages.
+
+        Args:
+            conversation: only facts of this conversation, or of these.
+            kind: only facts of this kind, or of these.
+            subject: the subject contains exactly this text.
+            glob: the whole subject matches; see `digests` for the pattern.
+            tool: the tool has exactly this name.
+            status: the exit status is this number.
+            failed: True: only what failed; False: only what did not.
+            since: done at this moment or later.
+            until: done at this moment or earlier.
+            covered: True: only facts of blocks that a compaction in force covers; False: only those of live ones.
+            query: all words of this text occur in the subject, the tool or the detail; see `search` for words.
+            page: number of facts to read at a time.
+
+        Raises:
+            InvalidFilter: a filter is not valid.
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
+        """Return one merged record of a conversation's facts.
+
+        Args:
+            conversation: the conversation; a fork's shared past is part of it.
+            covers: only facts of blocks in these versions; None: of the whole log.
+            most: the most entries of each kind; all are counted.
+
+        Raises:
+            InvalidFilter: ``most`` is below 1.
+            ConversationNotFound: there is no such conversation.
+        """
+        ...
+
+    async def fact_reach(self) -> FactReach:
+        """Return how far the index of facts reaches."""
         ...
 
     def search(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
 
 from ..sqlite import statements
-from . import create, digests, forks, identity, rare, retention
+from . import create, digests, facts, forks, identity, rare, retention
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,6 +25,7 @@ MIGRATIONS: Final[tuple[tuple[str, Callable[[sqlite3.Connection], None]], ...]] 
     ("let appended blocks pass the indexes of rare events", rare.apply),
     ("give the store a name of its own", identity.apply),
     ("let history be removed on request", retention.apply),
+    ("keep facts as rows", facts.apply),
 )
 """The steps in order; the first has number 1. A released step is never changed."""
 

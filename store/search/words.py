@@ -103,8 +103,12 @@ class Query:
     terms: tuple[Term, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Query:
+    def parse(cls, text: str, field: str = "text") -> Query:
         """Parse a user's query: words, ``"quoted words"`` and ``begin*``; no other syntax has a meaning.
+
+        Args:
+            text: the query.
+            field: name of the parameter, for the error.
 
         Raises:
             InvalidFilter: the text has no word.
@@ -116,7 +120,7 @@ class Query:
             if term is not None:
                 terms[term] = None
         if not terms:
-            raise InvalidFilter("text", "holds no word to look for; a word has a letter or a digit")
+            raise InvalidFilter(field, "holds no word to look for; a word has a letter or a digit")
         return cls(tuple(terms))
 
     @property

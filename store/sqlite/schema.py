@@ -197,6 +197,45 @@ class SearchProgressRow(Stored, table=True):
     """Position of the last event that is in the index."""
 
 
+class FactTableRow(Stored, table=True):
+    """One fact; see `store.facts.FactRow` for the columns.
+
+    Time and path of its event are the event's own. The key's order is that of the log, so that an append writes the
+    rows behind all others.
+    """
+
+    __tablename__: ClassVar[Any] = "facts"
+    __table_args__: ClassVar[Any] = (
+        Index("facts_within", "conversation", "position"),
+        Index("facts_of_kind", "kind", "failed", "position"),
+        {"sqlite_strict": True, "sqlite_with_rowid": False},
+    )
+
+    position: int = Field(primary_key=True, foreign_key="events.position", sa_column_kwargs={"autoincrement": False})
+    number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    conversation: int = Field(foreign_key="conversations.key")
+    kind: int
+    failed: int
+    status: int | None = None
+    version: int
+    call: int | None = None
+    subject: str = Field(sa_type=Text)
+    tool: str = Field(sa_type=Text)
+    detail: str = Field(sa_type=Text)
+    path: str | None = Field(default=None, sa_type=Text)
+    source: int
+
+
+class FactProgressRow(Stored, table=True):
+    """How far URLs and identifiers are among the facts: one row once a query asked, with the number of the rules."""
+
+    __tablename__: ClassVar[Any] = "facts_progress"
+    __table_args__: ClassVar[Any] = {"sqlite_strict": True}
+
+    form: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    position: int
+
+
 class IdentityRow(Stored, table=True):
     """One row: the store's name, which only the store and its copies have."""
 
@@ -226,6 +265,8 @@ TABLES: Final = (
     CompactionRow,
     DigestEntryRow,
     SearchProgressRow,
+    FactTableRow,
+    FactProgressRow,
     IdentityRow,
     MigrationRow,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
+
+from timeline.queries import FactKind
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-FactKind: TypeAlias = Literal[
-    "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier"
-]
+__all__ = ["Fact", "FactKind"]
 
 
 class Fact(NamedTuple):

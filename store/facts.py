@@ -1,0 +1,318 @@
+"""Facts as rows: what an append makes known, the shape of a row, and the conditions of a query.
+
+The rules are here once, for every store: which call a result answers, what a redaction takes away, which blocks a
+compaction covers, and what a condition means. A database narrows by its indexes first; `FactFilter.matches` decides.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+from timeline.blocks import ToolCall, ToolResult
+from timeline.errors import InvalidFilter
+from timeline.events import BlockAppended, BlockRedacted
+from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.queries import FactKind, StoredFact
+
+from .digests import EARLIEST, LATEST, moment, within
+from .globs import parse_glob
+from .search.words import Query, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import NewEvent
+    from timeline.facts.model import Fact
+
+    from .globs import Glob
+
+KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
+"""A kind's number in a row is its place here. Stored: only add at the end."""
+NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+NAMED: Final = frozenset({NUMBERS["url"], NUMBERS["identifier"]})
+"""The kinds that are caught up later: every text of the log has to be read for them."""
+BESIDE: Final = ".call"
+"""The ``path`` of a row whose block is the call beside the event's own block, a result."""
+_RESULT: Final = ".result"
+
+
+class FactRow(NamedTuple):
+    """One fact as a row; ``position`` and ``number`` are its key.
+
+    Attributes:
+        position: of the event that made it known.
+        number: its place among the facts of that event: from 0 what a result says was done, below 0 what is named.
+        conversation: the conversation's key in its store.
+        kind: number of the kind, see `KINDS`.
+        failed: 1 if it failed.
+        status: exit status.
+        version: version of the block to read.
+        call: version of the call that a result answers; None for what a block names.
+        subject: see `timeline.facts.model.Fact`, as all others.
+        tool: name of the tool.
+        detail: first words.
+        path: path of the block to read; None: that of the event; `BESIDE`: that of the call beside it.
+        source: 1 if it was taken from a digest.
+    """
+
+    position: int
+    number: int
+    conversation: Any
+    kind: int
+    failed: int
+    status: int | None
+    version: int
+    call: int | None
+    subject: str
+    tool: str
+    detail: str
+    path: str | None
+    source: int
+
+
+class Waiting(NamedTuple):
+    """A result whose call is not in its append; ``number`` is its place there.
+
+    ``other`` is a call of the append with the same id, and its place: the one that is answered if none has the path.
+    """
+
+    number: int
+    result: ToolResult
+    at: datetime
+    other: tuple[int, ToolCall] | None
+
+
+class BatchFacts(NamedTuple):
+    """What an append makes known, by places in the append instead of versions.
+
+    Attributes:
+        answered: the results whose calls are in the append too: the call's place, the result's, and the facts, whose
+            versions are places.
+        waiting: the results whose calls have to be looked up.
+        redacted: versions of blocks that the append redacts, each with the place of the event that does.
+    """
+
+    answered: Sequence[tuple[int, int, str, tuple[Fact, ...]]]
+    waiting: Sequence[Waiting]
+    redacted: Sequence[tuple[int, int]]
+
+
+def call_path(path: str) -> str | None:
+    """Return the path of the call that the result at a path answers; None for a path of an application's own."""
+    return path[: -len(_RESULT)] + BESIDE if path.endswith(_RESULT) else None
+
+
+def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
+    """Return what an append makes known; None for nothing."""
+    calls: dict[str, tuple[int, ToolCall]] = {}
+    by_id: dict[str, tuple[int, ToolCall]] = {}
+    answered: list[tuple[int, int, str, tuple[Fact, ...]]] = []
+    waiting: list[Waiting] = []
+    redacted: list[tuple[int, int]] = []
+    for number, event in enumerate(events):
+        payload = event.payload
+        if type(payload) is BlockAppended:
+            block = payload.block
+            if type(block) is ToolCall:
+                calls[block.path] = by_id[block.call_id] = (number, block)
+            elif type(block) is ToolResult:
+                path = block.path
+                call = calls.get(path[: -len(_RESULT)] + BESIDE) if path.endswith(_RESULT) else None
+                if call is None:
+                    waiting.append(Waiting(number, block, event.at, by_id.get(block.call_id)))
+                elif facts := facts_of_result(call[1], call[0], block, number, event.at):
+                    answered.append((call[0], number, path, facts))
+        elif type(payload) is BlockRedacted:
+            redacted.append((number, payload.version))
+    return BatchFacts(answered, waiting, redacted) if answered or waiting or redacted else None
+
+
+def rows_of_facts(  # noqa: PLR0913, PLR0917 - the parts of a key
+    facts: Sequence[Fact], key: object, position: int, path: str, call: int | None, shift: int = 0
+) -> Iterator[FactRow]:
+    """Return the rows of the facts that an event makes known.
+
+    Args:
+        facts: all that one result says, or all that one block names.
+        key: the conversation's key.
+        position: the event's.
+        path: path of the event's block.
+        call: version of the call that a result answers; None for what a block names.
+        shift: is added to the versions of the facts.
+    """
+    first = 0 if call is not None else -len(facts)
+    for number, fact in enumerate(facts, first):
+        kind, subject, at_path, version, _, tool, status, failed, detail = fact
+        if at_path == path:
+            kept: str | None = None
+        else:
+            kept = BESIDE if at_path == call_path(path) else at_path
+        status = status if status is None else within(status)
+        yield FactRow(
+            position, number, key, NUMBERS[kind], int(failed), status, version + shift, call,
+            subject, tool, detail, kept, 0,
+        )  # fmt: skip
+
+
+def rows_named(block: Block, key: object, position: int, version: int, at: datetime) -> Iterator[FactRow]:
+    """Return the rows of what a block names."""
+    return rows_of_facts(facts_named(block, version, at), key, position, block.path, None)
+
+
+def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, covered: bool) -> StoredFact:
+    """Return a row as a query's answer.
+
+    Args:
+        row: the row.
+        conversation: id of the conversation.
+        at: time of the event.
+        path: path of the event's block.
+        covered: whether the block to read is covered.
+    """
+    own = path if row.path is None else call_path(path) if row.path == BESIDE else row.path
+    return StoredFact(
+        conversation=conversation,
+        position=row.position,
+        kind=KINDS[row.kind],
+        subject=row.subject,
+        at=at,
+        path=own or "",
+        version=row.version,
+        tool=row.tool,
+        status=row.status,
+        failed=bool(row.failed),
+        detail=row.detail,
+        covered=covered,
+        source="digest" if row.source else "log",
+    )
+
+
+class Coverage:
+    """The versions that the compactions in force cover and did not carry."""
+
+    def __init__(self, compactions: Iterable[tuple[int, Iterable[tuple[int, int]], Iterable[int], Iterable[int]]]):
+        """Merge compactions in force: version, ranges and superseded summaries that it covers, carried versions."""
+        spans: list[tuple[int, int]] = []
+        for version, ranges, summaries, carried in compactions:
+            kept = sorted(set(carried))
+            for first, last in chain(ranges, ((summary, summary) for summary in summaries)):
+                spans.extend(_without(first, min(last, version - 1), kept))
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        for first, last in sorted(spans):
+            if self._lasts and first <= self._lasts[-1] + 1:
+                self._lasts[-1] = max(self._lasts[-1], last)
+            else:
+                self._firsts.append(first)
+                self._lasts.append(last)
+
+    def __contains__(self, version: int) -> bool:
+        """Return whether a version is covered."""
+        place = bisect_right(self._firsts, version) - 1
+        return place >= 0 and version <= self._lasts[place]
+
+
+def _without(first: int, last: int, kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for version in kept:
+        if first <= version <= last:
+            if first < version:
+                yield first, version - 1
+            first = version + 1
+    if first <= last:
+        yield first, last
+
+
+@dataclass(frozen=True, slots=True)
+class FactFilter:
+    """The conditions of `Queries.facts`, validated."""
+
+    kinds: frozenset[int]
+    subject: str | None
+    glob: Glob | None
+    tool: str | None
+    status: int | None
+    failed: bool | None
+    since: str
+    until: str
+    covered: bool | None
+    query: Query | None
+
+    @classmethod
+    def checked(  # noqa: PLR0913 - the filters of a query
+        cls,
+        *,
+        kind: FactKind | Collection[FactKind] | None,
+        subject: str | None,
+        glob: str | None,
+        tool: str | None,
+        status: int | None,
+        failed: bool | None,
+        since: datetime | None,
+        until: datetime | None,
+        covered: bool | None,
+        query: str | None,
+    ) -> FactFilter:
+        """Validate conditions.
+
+        Raises:
+            InvalidFilter: a condition cannot be used.
+        """
+        for field, text in (("subject", subject), ("tool", tool)):
+            if text == "":
+                raise InvalidFilter(field, "is an empty text, which everything contains; leave it out")
+        return cls(
+            kinds=_kinds(kind),
+            subject=subject,
+            glob=None if glob is None else parse_glob(glob, "glob"),
+            tool=tool,
+            status=None if status is None else within(status),
+            failed=failed,
+            since=moment("since", since) or EARLIEST,
+            until=moment("until", until) or LATEST,
+            covered=covered,
+            query=None if query is None else Query.parse(query, "query"),
+        )
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether the filter has a bound in time."""
+        return (self.since, self.until) != (EARLIEST, LATEST)
+
+    @property
+    def every_kind(self) -> bool:
+        """Return whether no kind is left out."""
+        return len(self.kinds) == len(KINDS)
+
+    def matches(self, row: FactRow, at: str) -> bool:
+        """Return whether a fact meets every condition but that of being covered; ``at`` is its time in a row's form."""
+        return (
+            row.kind in self.kinds
+            and self.failed in {None, bool(row.failed)}
+            and self.tool in {None, row.tool}
+            and (self.status is None or row.status == self.status)
+            and self.since <= at <= self.until
+            and (self.subject is None or self.subject in row.subject)
+            and (self.glob is None or self.glob.fits(row.subject))
+            and (self.query is None or _holds(self.query, row))
+        )
+
+
+def _kinds(kind: FactKind | Collection[FactKind] | None) -> frozenset[int]:
+    if kind is None:
+        return frozenset(NUMBERS.values())
+    asked = {kind} if isinstance(kind, str) else set(kind)
+    unknown = sorted(map(str, asked - NUMBERS.keys()))
+    if unknown:
+        raise InvalidFilter("kind", f"there is no kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    return frozenset(NUMBERS[kind] for kind in asked)
+
+
+def _holds(query: Query, row: FactRow) -> bool:
+    """Return whether each term of a query is met by one of a fact's texts; no phrase crosses from one to another."""
+    counts = [query.counts(Words.of(text)) for text in (row.subject, row.tool, row.detail)]
+    return query.met([sum(each) for each in zip(*counts, strict=True)])
