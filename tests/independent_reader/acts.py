@@ -62,7 +62,7 @@ class Act:
     Attributes:
         call: id of the call, and how many calls before it had the same id.
         subject: file, command or pattern; empty for an error.
-        status: the exit status of a command, where the record says it.
+        status: the exit status, where the record says it.
     """
 
     call: tuple[str, int]
@@ -120,10 +120,9 @@ class Conversation:
         number, tool, arguments = self._open.pop(id_)
         call, failed, done = (id_, number), outcome.failed, _done(tool, arguments)
         for kind, subject in done:
-            status = outcome.status if kind == "command" else None
-            self.acts.append(Act(call, kind, subject, tool, status, failed))
+            self.acts.append(Act(call, kind, subject, tool, outcome.status, failed))
         if failed and "command" not in {kind for kind, _ in done}:
-            self.acts.append(Act(call, "error", "", tool, None, failed))
+            self.acts.append(Act(call, "error", "", tool, outcome.status, failed))
 
     def shell(self, id_: str) -> bool:
         """Return whether a call without a result runs a command."""

@@ -52,16 +52,13 @@ def differences(read: Counter[Act], logged: Counter[Act]) -> list[str]:
 
 
 async def logged(store: EventStore, conversation: str, calls: dict[str, Named]) -> list[Act]:
-    from timeline.facts.tool_use import tool_use
-    K={'read':'file_read','write':'file_written','command':'command','search':'search'}
+    from timeline.facts.extracting import facts_of_result
     byp={}; out=[]
     async for e in store.read(conversation):
         b = appended_block(e.payload)
-        if isinstance(b,ToolCall): byp[b.path]=b
+        if isinstance(b,ToolCall): byp[b.path]=(b,e.version)
         elif isinstance(b,ToolResult) and b.path in calls:
-            c=byp[b.path.removesuffix('.result')+'.call']; u=tool_use(c); failed=b.is_error or bool(b.exit_status)
-            kind=K[u.kind] if u else None
-            for s in (u.subjects if u else ()):
-                out.append(Act(calls[b.path],kind,s,c.name,b.exit_status if kind=='command' else None,failed))
-            if failed and kind!='command': out.append(Act(calls[b.path],'error','',c.name,None,True))
+            c,v=byp[b.path.removesuffix('.result')+'.call']
+            for f in facts_of_result(c,v,b,e.version,e.at):
+                out.append(Act(calls[f.path],f.kind,'' if f.kind=='error' else f.subject,f.tool,f.status,f.failed))
     return out

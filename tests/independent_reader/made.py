@@ -203,10 +203,9 @@ def codex(folder: Path) -> tuple[Path, list[Act]]:
         act("ok", "command", "bash -lc make", "shell", 0),
         act("no", "command", "make test", "exec_command", 2, failed=True),
     ]
-    for id_, fails in (("p", False), ("bad", True)):
-        for kind, file in _of_the_patch():
-            acts.append(act(id_, kind, file, "apply_patch", failed=fails))
-    acts.append(act("bad", "error", "", "apply_patch", failed=True))
+    for id_, status in (("p", 0), ("bad", 1)):
+        acts += [act(id_, kind, file, "apply_patch", status, failed=bool(status)) for kind, file in _of_the_patch()]
+    acts.append(act("bad", "error", "", "apply_patch", 1, failed=True))
     return rollout.write(folder), acts
 
 

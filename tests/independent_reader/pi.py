@@ -36,6 +36,6 @@ def read(path: Path) -> list[Conversation]:
 def _outcome(message: dict[str, Any]) -> Outcome:
     text = "\n".join(part.get("text", "") for part in message["content"])
     if not message["isError"]:
-        return Outcome(failed=False, status=0, text=text)
+        return Outcome(failed=False, status=0 if message["toolName"] == "bash" else None, text=text)
     said = _EXIT.search(text)
     return Outcome(failed=True, status=int(said[1]) if said else None, text=text)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from tests.independent_reader.acts import Act
     from tests.independent_reader.logged import Named
-    from timeline.importers import Recording, RecordedEvent
+    from timeline.importers import RecordedEvent, Recording
+    from timeline.log.protocol import Draft
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
@@ -85,11 +86,15 @@ class _Playing:
         ids = [derived_event_id(event.at, recording.id, event.key) for event in told]
         drafts = await drafts_of(self.timeline, list(zip(told, ids, strict=True)))
         responses: set[str] = set()
+        waiting: list[Draft] = []
         for event, draft in zip(told, drafts, strict=True):
             if (response := _response(event)) and response not in responses:
                 responses.add(response)
+                await self.timeline.extend(waiting)
+                waiting = []
                 await self._render(event)
-            await self.timeline.extend([draft])
+            waiting.append(draft)
+        await self.timeline.extend(waiting)
 
     async def _render(self, event: RecordedEvent) -> None:
         try:
