@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from tests.independent_reader.playing import Played, play_files
+from tests.independent_reader.playing import Played, play
 from timeline import policies
 from timeline.policy.presets import PRESETS
 
@@ -38,7 +38,7 @@ async def main() -> int:
     total, wrong = Counter[str](), 0
     for group, (limit, preset) in cases:
         with TemporaryDirectory() as folder:
-            played = await play_files(Path(folder), group, policies.by_name(preset, max_tokens=limit))
+            played = await play(Path(folder), group, policies.by_name(preset, max_tokens=limit))
         wrong += len(played.wrong)
         total.update(figures(played) | {"conversations": 1, "ten or more compactions": played.compactions >= 10})
         sys.stdout.write(f"{preset} {limit:,} {' '.join(file.stem for file in group)}: {said(figures(played))}\n")

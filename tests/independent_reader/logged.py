@@ -53,12 +53,17 @@ def differences(read: Counter[Act], logged: Counter[Act]) -> list[str]:
 
 async def logged(store: EventStore, conversation: str, calls: dict[str, Named]) -> list[Act]:
     from timeline.facts.extracting import facts_of_result
-    byp={}; out=[]
+
+    byp = {}
+    out = []
     async for e in store.read(conversation):
         b = appended_block(e.payload)
-        if isinstance(b,ToolCall): byp[b.path]=(b,e.version)
-        elif isinstance(b,ToolResult) and b.path in calls:
-            c,v=byp[b.path.removesuffix('.result')+'.call']
-            for f in facts_of_result(c,v,b,e.version,e.at):
-                out.append(Act(calls[f.path],f.kind,'' if f.kind=='error' else f.subject,f.tool,f.status,f.failed))
+        if isinstance(b, ToolCall):
+            byp[b.path] = (b, e.version)
+        elif isinstance(b, ToolResult) and b.path in calls:
+            c, v = byp[b.path.removesuffix(".result") + ".call"]
+            for f in facts_of_result(c, v, b, e.version, e.at):
+                out.append(
+                    Act(calls[f.path], f.kind, "" if f.kind == "error" else f.subject, f.tool, f.status, f.failed)
+                )
     return out

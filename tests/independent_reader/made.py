@@ -89,7 +89,12 @@ def claude_code(folder: Path) -> tuple[Path, list[Act]]:
 def _subagent(session: Session) -> None:
     """Add the steps of a subagent, whose results lack the client's own record."""
     call = use("agent-1", "Bash", command="go test ./... 2>&1 | tail -3")
-    result = {"type": "tool_result", "tool_use_id": "agent-1", "content": "FAIL\nexit status 1\nFAIL x", "is_error": False}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "agent-1",
+        "content": "FAIL\nexit status 1\nFAIL x",
+        "is_error": False,
+    }
     for number, (type_, part) in enumerate((("assistant", call), ("user", result))):
         message = {"role": type_, "content": [part], "id": "m9", "model": "claude-opus-4-5", "usage": {}}
         told = {"type": type_, "uuid": f"agent-{number}", "timestamp": "2026-01-20T10:00:00.000Z", "message": message}
@@ -227,3 +232,30 @@ SESSIONS: Final[dict[str, Callable[[Path], tuple[Path, list[Act]]]]] = {
     made.__name__: made for made in (claude_code, codex, gemini, pi, swe_agent)
 }
 """A session of each client, by its name."""
+
+
+def long_session(folder: Path) -> Path:
+    """Write a session of 80 steps: files that are written, two that never are, commands that fail and later work."""
+    session = Session()
+    for step in range(80):
+        if step % 8 == 0:
+            session.user(f"Make part {step // 8} work")
+        name, file = f"s{step}", f"src/part_{step % 13}.py"
+        match step % 4:
+            case 0:
+                call = use(name, "Read", file_path=file)
+            case 1:
+                call = use(name, "Write", file_path="/etc/hosts" if step % 3 == 0 else file, content="x = 1\n" * 30)
+            case 2:
+                call = use(name, "Bash", command=f"pytest tests/test_{step % 5}.py")
+            case _:
+                call = use(name, "Grep", pattern=f"part_{step}")
+        session.answer(f"m{step}", {"type": "text", "text": f"Step {step}."}, call)
+        if call["name"] == "Write" and step % 3 == 0:
+            session.result(name, "EACCES: permission denied, open '/etc/hosts'", is_error=True)
+        elif call["name"] == "Bash" and step < 50:
+            session.result(name, "Exit code 1\n" + f"E assert {step}\n" * 60, is_error=True)
+        else:
+            own = {"is_error": False, "toolUseResult": RAN} if call["name"] == "Bash" else {}
+            session.result(name, f"line {step} of the output\n" * 40, **own)
+    return session.write(folder, "long.jsonl")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from tests.independent_reader.commands import outputs
 from tests.independent_reader.known import Known
 from tests.independent_reader.logged import NamedCalls, differences, logged, of_calls
 from tests.independent_reader.reading import read
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
 
 
+WORD: Final = "error"
+"""What is searched for in every log."""
+
+
 @dataclass
 class Played:
     """What one replay showed.
@@ -56,12 +61,9 @@ class Played:
     wrong: list[str] = field(default_factory=list)
 
 
-async def play(store: EventStore, recordings: Sequence[Recording], acts: Iterable[Act], policy: Policy) -> Played:
-    """Replay recordings, one behind the other, as one conversation, and check it after each compaction."""
-    return await _Playing(store, acts, policy).through(recordings)
-
-
 class _Playing:
+    """A running replay of recordings, one behind the other, as one conversation."""
+
     def __init__(self, store: EventStore, acts: Iterable[Act], policy: Policy) -> None:
         self.store, self.acts, self.policy = store, list(acts), policy
         self.played = Played()
@@ -70,7 +72,8 @@ class _Playing:
         """The calls that have a result, in the order of the results."""
         self.read_until = 0
 
-    async def through(self, recordings: Sequence[Recording]) -> Played:
+    async def through(self, recordings: Sequence[Recording]) -> None:
+        """Replay all of them; check after each compaction, and at the end."""
         first = next(iter(recordings[0].events), None)
         at = first.at if first else None
         self.timeline = await Timeline.open(self.store, "played", policy=self.policy, now=at)
@@ -78,8 +81,8 @@ class _Playing:
             await self._play(recording)
         await self._look(None)
         await self._compare(at_end=True)
-        await self._resolve("the window", self._texts_in_the_window())
-        return self.played
+        window = self.timeline.window.items
+        await self.resolve("the window", [item.replacement.text for item in window if item.replacement is not None])
 
     async def _play(self, recording: Recording) -> None:
         told = [e for e in recording.events if not isinstance(e.payload, ImportedCompaction | ImportedHide)]
@@ -117,11 +120,11 @@ class _Playing:
             if isinstance(event.payload, CompactionCompleted):
                 done.append(event.payload)
             if isinstance(event.payload, BlocksHidden):
-                await self._resolve("a replacement", (block.text for block in event.payload.blocks))
+                await self.resolve("a replacement", (block.text for block in event.payload.blocks))
         for compaction in done:
             self.played.compactions += 1
             await self._compare()
-            await self._resolve("a summary", [compaction.block.text])
+            await self.resolve("a summary", [compaction.block.text])
             self._hold_to_the_reader(compaction, context)
 
     async def _compare(self, *, at_end: bool = False) -> None:
@@ -132,16 +135,14 @@ class _Playing:
         if at_end:
             self.played.facts = (read & found).total()
 
-    async def _resolve(self, where: str, texts: Iterable[str]) -> None:
+    async def resolve(self, where: str, texts: Iterable[str]) -> None:
+        """Read every address and path that some texts print."""
         for address in dict.fromkeys(address for text in texts for address in printed(text)):
             self.played.addresses += 1
             try:
                 await self.timeline.read(address)
             except BlockNotFound:
                 self.played.wrong.append(f"{where} prints {address}, which nothing is at")
-
-    def _texts_in_the_window(self) -> list[str]:
-        return [item.replacement.text for item in self.timeline.window.items if item.replacement is not None]
 
     def _hold_to_the_reader(self, compaction: CompactionCompleted, context: RenderedContext | None) -> None:
         """Check that a record keeps to its cap, and claims no file, and no failure, that the reader does not know."""
@@ -168,9 +169,13 @@ def _response(event: RecordedEvent) -> str:
     return event.payload.block.response_id or event.key
 
 
-async def play_files(folder: Path, files: Sequence[Path], policy: Policy) -> Played:
+async def play(folder: Path, files: Sequence[Path], policy: Policy) -> Played:
     """Replay the sessions of some files, one behind the other, in a database of their own."""
     recordings = [next(iter(read_recording(file))) for file in files]
     acts = [act for file in files for conversation in read(file) if not conversation.name for act in conversation.acts]
     async with await open_store(folder / "played.db") as store:
-        return await play(store, recordings, acts, policy)
+        playing = _Playing(store, acts, policy)
+        await playing.through(recordings)
+        for command, printed_ in (await outputs(folder / "played.db", playing.timeline.id, WORD)).items():
+            await playing.resolve(f"timeline {command}", [printed_])
+    return playing.played

@@ -1,7 +1,7 @@
 """Trajectories of SWE-agent: one JSON document; its history has function calls, or actions that are text.
 
-An action that is text goes to a shell, where SWE-agent's own commands are functions: it is a command. Results say neither
-a status nor that they failed; what an observation words is not read.
+An action that is text goes to a shell, where SWE-agent's own commands are functions: it is a command. Results record
+neither a status nor a failure; the words of an observation are not interpreted.
 """
 
 from __future__ import annotations

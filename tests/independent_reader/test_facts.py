@@ -21,6 +21,7 @@ from timeline.store import open_store
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.independent_reader.acts import Act
     from timeline.ports import EventStore
 
 NEITHER: Final = {"LICENSE", "README.md"}
@@ -65,7 +66,7 @@ async def compare(folder: Path, file: Path) -> tuple[int, list[str]]:
     return agreed, [*wrong, *(f"{file.stem}: not imported: {act}" for act in lost)]
 
 
-async def facts_of(store: EventStore, conversation: str) -> Counter[object]:
+async def facts_of(store: EventStore, conversation: str) -> Counter[Act]:
     """Return the facts of a log as the acts of its calls."""
     calls = NamedCalls()
     async for event in store.read(conversation):
