@@ -36,8 +36,12 @@ from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.frozen import PLAIN, canonical_json, is_flat, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot
 
+from .facts import facts_of_batch
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from .facts import BatchFacts
 
 Row: TypeAlias = tuple[Any, ...]
 """``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database returns it."""
@@ -93,6 +97,8 @@ class Batch(NamedTuple):
     fork: ForkPoint | None
     compactions: Sequence[tuple[int, Payload]]
     """The source events of digest rows, each with its place in the append, from 0."""
+    facts: BatchFacts | None
+    """What the append makes known."""
 
     @property
     def ids(self) -> list[str]:
@@ -144,6 +150,7 @@ def encode(
         parent,
         fork,
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
+        facts_of_batch(events),
     )
 
 

@@ -31,7 +31,9 @@ FILE_LISTS: Final = ("artifacts", "files_read", "files_written")
 EARLIEST: Final = ""
 """Sorts before every time in the log's form; ``LATEST`` sorts after all of them."""
 LATEST: Final = "~"
-_LISTS: Final = tuple(name for name in Digest.model_fields if name != "more")
+_NAMES: Final = frozenset({"urls", "identifiers"})
+_LISTS: Final = tuple(name for name in Digest.model_fields if name != "more" and name not in _NAMES)
+"""The lists whose entries filters select; what a text names is found by a query of facts."""
 _LARGEST: Final = 2**63 - 1
 
 

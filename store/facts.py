@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -15,6 +16,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import InvalidFilter
 from timeline.events import BlockAppended, BlockRedacted
 from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.model import Fact
 from timeline.queries import FactKind, StoredFact
 
 from .digests import EARLIEST, LATEST, moment, within
@@ -23,11 +25,8 @@ from .search.words import Query, Words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from timeline.blocks import Block
     from timeline.events import NewEvent
-    from timeline.facts.model import Fact
 
     from .globs import Glob
 
@@ -174,14 +173,13 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
         path: path of the event's block.
         covered: whether the block to read is covered.
     """
-    own = path if row.path is None else call_path(path) if row.path == BESIDE else row.path
     return StoredFact(
         conversation=conversation,
         position=row.position,
         kind=KINDS[row.kind],
         subject=row.subject,
         at=at,
-        path=own or "",
+        path=block_path(row.path, path),
         version=row.version,
         tool=row.tool,
         status=row.status,
@@ -190,6 +188,20 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
         covered=covered,
         source="digest" if row.source else "log",
     )
+
+
+def fact_of(row: FactRow, at: str, path: str) -> Fact:
+    """Return a row as the fact that it was made of; ``at`` and ``path`` are those of its event."""
+    _, _, _, kind, failed, status, version, _, subject, tool, detail, kept, _ = row
+    moment = datetime.fromisoformat(at)
+    return Fact(KINDS[kind], subject, block_path(kept, path), version, moment, tool, status, bool(failed), detail)
+
+
+def block_path(kept: str | None, path: str) -> str:
+    """Return the path of the block to read, of a row's ``path`` and the path of the event's block."""
+    if kept is None:
+        return path
+    return call_path(path) or "" if kept == BESIDE else kept
 
 
 class Coverage:
@@ -246,16 +258,16 @@ class FactFilter:
     def checked(  # noqa: PLR0913 - the filters of a query
         cls,
         *,
-        kind: FactKind | Collection[FactKind] | None,
-        subject: str | None,
-        glob: str | None,
-        tool: str | None,
-        status: int | None,
-        failed: bool | None,
-        since: datetime | None,
-        until: datetime | None,
-        covered: bool | None,
-        query: str | None,
+        kind: FactKind | Collection[FactKind] | None = None,
+        subject: str | None = None,
+        glob: str | None = None,
+        tool: str | None = None,
+        status: int | None = None,
+        failed: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        covered: bool | None = None,
+        query: str | None = None,
     ) -> FactFilter:
         """Validate conditions.
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from timeline.errors import InvalidFilter
+
 from .digests import DigestFilter
+from .facts import FactFilter
 from .failures import checked_page
 from .search.scanning import SearchFilter
 from .search.words import Query
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator, Collection, Sequence
     from datetime import datetime
 
-    from timeline.queries import Found, StoredDigest
+    from timeline.events import Covers
+    from timeline.queries import FactKind, FactRecord, Found, StoredDigest, StoredFact
 
 
 class QueryMixin(ABC):
@@ -63,9 +67,57 @@ class QueryMixin(ABC):
         async for found in self._search(query, conversation, wanted, checked_page(page)):
             yield found
 
+    async def facts(
+        self,
+        *,
+        conversation: str | Collection[str] | None = None,
+        kind: FactKind | Collection[FactKind] | None = None,
+        subject: str | None = None,
+        glob: str | None = None,
+        tool: str | None = None,
+        status: int | None = None,
+        failed: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        covered: bool | None = None,
+        query: str | None = None,
+        page: int = 200,
+    ) -> AsyncIterator[StoredFact]:
+        """Iterate over the facts that meet every condition; see `Queries.facts`."""
+        wanted = FactFilter.checked(
+            kind=kind,
+            subject=subject,
+            glob=glob,
+            tool=tool,
+            status=status,
+            failed=failed,
+            since=since,
+            until=until,
+            covered=covered,
+            query=query,
+        )
+        one = isinstance(conversation, str)
+        asked = None if conversation is None else [conversation] if one else list(dict.fromkeys(conversation))
+        async for fact in self._facts(asked, wanted, checked_page(page)):
+            yield fact
+
+    async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
+        """Return one merged record of a conversation's facts; see `Queries.fact_record`."""
+        if most < 1:
+            raise InvalidFilter("most", f"{most} entries are none; at least 1 of each kind is kept")
+        return await self._fact_record(conversation, covers, most)
+
     @abstractmethod
     def _digests(self, conversation: str | None, wanted: DigestFilter, page: int) -> AsyncIterator[StoredDigest]:
         """Iterate over the compactions of a conversation (or all) that match a filter, by position."""
+
+    @abstractmethod
+    def _facts(self, conversations: Sequence[str] | None, wanted: FactFilter, page: int) -> AsyncIterator[StoredFact]:
+        """Iterate over the facts of conversations (or all) that meet a filter, by position."""
+
+    @abstractmethod
+    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
+        """Return the merged record of a conversation's facts."""
 
     @abstractmethod
     def _search(self, query: Query, conversation: str | None, wanted: SearchFilter, page: int) -> AsyncIterator[Found]:

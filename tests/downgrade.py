@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 def before_digest_rows(file: Path) -> None:
     """Make a store what the schema before the digests' rows made of it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        for table in ("facts", "facts_progress", "digest_entries", "compactions", "search_progress", "identity", "bases", "settings"):
+        for table in (
+            "facts",
+            "facts_progress",
+            "digest_entries",
+            "compactions",
+            "search_progress",
+            "identity",
+            "bases",
+            "settings",
+        ):
             connection.execute(f"DROP TABLE {table}")
         for index in ("events_scavenged", "conversations_forks"):
             connection.execute(f"DROP INDEX {index}")

@@ -30,7 +30,10 @@ class ToolOutputs(Frozen):
 
 
 class FileUse(Frozen):
-    """A file that was read or written; ``path`` is the last block that did it, ``times`` how often."""
+    """A file that was read, written or deleted, without failures; ``times`` is how often.
+
+    ``path`` is the block that did it last: the result of reading, the call of writing or deleting.
+    """
 
     file: str
     tool: str
@@ -72,6 +75,16 @@ class Problem(Frozen):
     tool: str
     path: str
     message: str
+    subject: str = ""
+    """The file or the query that the call was about, where it is known."""
+
+
+class Named(Frozen):
+    """A URL or an identifier, and the last block that names it; ``times`` is how many do."""
+
+    name: str
+    path: str
+    times: int = 1
 
 
 class Digest(Frozen):
@@ -86,13 +99,16 @@ class Digest(Frozen):
     hidden: tuple[HiddenBlock, ...] = ()
     errors: tuple[Problem, ...] = ()
     stages: tuple[str, ...] = ()
+    files_deleted: tuple[FileUse, ...] = ()
+    urls: tuple[Named, ...] = ()
+    identifiers: tuple[Named, ...] = ()
     more: dict[str, int] = {}
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the blocks that the entries name, each once, in the order of the lists."""
         outputs = (path for output in self.tool_outputs for path in output.paths)
-        entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem, ...] = (
+        entries: tuple[Artifact | FileUse | Command | Search | HiddenBlock | Problem | Named, ...] = (
             *self.artifacts,
             *self.files_read,
             *self.files_written,
@@ -100,6 +116,9 @@ class Digest(Frozen):
             *self.searches,
             *self.hidden,
             *self.errors,
+            *self.files_deleted,
+            *self.urls,
+            *self.identifiers,
         )
         return tuple(dict.fromkeys((*outputs, *(entry.path for entry in entries))))
 

@@ -5,11 +5,11 @@ The result types, and the protocol `Queries`, which is part of `timeline.ports.E
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator, Collection, Mapping
     from datetime import datetime
 
     from timeline.digest import Digest
@@ -114,6 +114,60 @@ class StoredFact:
     def address(self) -> str:
         """The short address of the block to read, in its conversation."""
         return f"@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactEntry:
+    """All facts of one kind about one subject that came out the same way: all that failed, or all that did not.
+
+    Attributes:
+        kind: what they are.
+        subject: the file, the command, the query, the URL or the identifier; of errors the failed tool.
+        failed: whether they failed.
+        times: how many there are.
+        first: version of the first one's block.
+        last: version of the last one's block; ``path``, ``tool``, ``status``, ``detail`` and ``at`` are the last one's.
+        path: see ``last``.
+        at: see ``last``.
+        tool: see ``last``.
+        status: see ``last``.
+        detail: see ``last``.
+        repeats: of a URL or identifier: how many later calls named it.
+    """
+
+    kind: FactKind
+    subject: str
+    failed: bool
+    times: int
+    first: int
+    last: int
+    path: str
+    at: datetime
+    tool: str = ""
+    status: int | None = None
+    detail: str = ""
+    repeats: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FactRecord:
+    """One merged record of many facts.
+
+    Attributes:
+        open_failures: what failed and did not succeed since: the newest first. A file that could not be read is no open
+            failure once it was written.
+        done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
+            them, all others by last use.
+        errors: the other failures of tools that are no work on files, commands or searches, by tool: newest first.
+        counts: how many different subjects there are of each kind, failed or not.
+        open_count: how many open failures there are.
+    """
+
+    open_failures: tuple[FactEntry, ...] = ()
+    done: Mapping[FactKind, tuple[FactEntry, ...]] = field(default_factory=dict)
+    errors: tuple[FactEntry, ...] = ()
+    counts: Mapping[FactKind, int] = field(default_factory=dict)
+    open_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ _STATEMENTS: Final = (
         PRIMARY KEY (form)
     ) STRICT
     """,
+    "INSERT INTO facts_progress (form, position) VALUES (1, 0)",
     # The newest digest that names a block says most of it; a redacted block gives no fact.
     """
     INSERT INTO facts

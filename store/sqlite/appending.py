@@ -21,7 +21,7 @@ from timeline.ports import Appended
 
 from .. import append_rules
 from ..digests import rows_of
-from . import digest_rows, statements
+from . import digest_rows, facts, statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -174,6 +174,8 @@ def insert(
     for batch, log, first, last in placed:
         position += last - first + 1
         appended.append(Appended(first, last, position))
+        if batch.facts is not None:
+            facts.write(connection, log.key, log.base, first, position - last + first, batch.facts)
         for number, payload in batch.compactions:
             digest_rows.write(connection, log.key, rows_of(first + number, batch.drafts[number].at, payload))
     return appended

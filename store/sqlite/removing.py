@@ -20,6 +20,7 @@ from ..codec import decode_snapshot
 from ..removal import Bounds, bounds, named_in
 from . import statements
 from .appending import NOWHERE, SQLiteLog
+from .facts import reach
 from .search import drop_other_form, forget_text
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         ).fetchall()
         gone = rows[:most]
         if gone:
+            (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
+            reach(connection, head)
             _note_size(connection)
             _keep_base(connection, log.key, within, snapshot)
             _blank(connection, log.key, gone)

@@ -267,6 +267,133 @@ def page_of_digests(given: frozenset[str]) -> str:
     )
 
 
+# --- facts --------------------------------------------------------------------------------------------------------
+
+_INSERT_FACTS = (
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool, detail,"
+    " path, source) VALUES "
+)
+_FACT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_FACTS: Final = {rows: _INSERT_FACTS + ", ".join([_FACT_PARAMETERS] * rows) for rows in (50, 10, 1)}
+"""By number of rows, as `INSERT_EVENTS`."""
+FACT: Final = (
+    "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
+    " f.path, f.source"
+)
+OWN_CALLS: Final = (
+    "SELECT e.path, e.version, e.payload FROM json_each(?) AS wanted CROSS JOIN events AS e"
+    " ON e.conversation = ? AND e.path = wanted.value"
+)
+CALLS_AT: Final = (
+    f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
+)
+CALLS_OF_IDS: Final = (
+    f"{_LINEAGE_UP_TO}SELECT wanted.value, e.version, e.payload FROM lineage AS l"
+    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version <= l.last"
+    " AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
+    " CROSS JOIN json_each(?) AS wanted ON CASE WHEN json_valid(e.payload)"
+    " THEN json_extract(e.payload, '$.block.call_id') END = wanted.value"
+)
+"""Reads all calls of a conversation: only for results that no path leads to a call."""
+REDACTIONS: Final = (
+    f"{_LINEAGE_UP_TO}SELECT l.key, e.version, e.payload FROM lineage AS l CROSS JOIN events AS e"
+    " INDEXED BY events_rare_within ON e.conversation = l.key AND e.type = 'block.redacted'"
+    f" AND e.version <= l.last WHERE {RARE_WHERE.replace('type', 'e.type')}"
+)
+FORGET_FACTS: Final = (
+    "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
+    " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
+)
+FACTS_PROGRESS: Final = "SELECT position FROM facts_progress WHERE form = ?"
+FORGET_FACTS_PROGRESS: Final = "DELETE FROM facts_progress"
+SET_FACTS_PROGRESS: Final = "INSERT OR REPLACE INTO facts_progress (form, position) VALUES (?, ?)"
+EVENTS_OF_FACTS: Final = (
+    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events"
+    " WHERE position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
+    " ORDER BY position LIMIT ?"
+)
+EVENTS_OF_FACTS_WITHIN: Final = (
+    "SELECT position, conversation, version, at, coalesce(path, ''), payload, checksum FROM events NOT INDEXED"
+    " WHERE conversation = ? AND position > ? AND position <= ? AND type = 'block.appended' AND schema_version = 1"
+    " ORDER BY position LIMIT ?"
+)
+ID_OF: Final = "SELECT id FROM conversations WHERE key = ?"
+DONE_AT: Final = f"SELECT {FACT} FROM json_each(?) AS wanted CROSS JOIN facts AS f ON f.position = wanted.value"
+POSITION_AT: Final = "SELECT position FROM events WHERE conversation = ? AND version <= ? ORDER BY version DESC LIMIT 1"
+KNOWN_BETWEEN: Final = "SELECT DISTINCT position FROM facts WHERE position > ? AND position <= ? AND number >= 0"
+COVERING: Final = (
+    f"{_LINEAGE}SELECT e.type, e.version, json_extract(e.payload, '$.covers'), json_extract(e.payload, '$.carried'),"
+    " json_extract(e.payload, '$.versions') FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_rare_within"
+    " ON e.conversation = l.key AND e.type IN ('compaction.completed', 'compaction.reverted') AND e.version <= l.last"
+    f" WHERE {RARE_WHERE.replace('type', 'e.type')} AND json_valid(e.payload)"
+)
+"""Only the covered versions of compactions are read, not their digests."""
+DROP_OTHER_FACTS: Final = (
+    "DELETE FROM facts WHERE source = 0"
+    " AND EXISTS (SELECT 1 FROM events AS e WHERE e.position = facts.position AND e.checksum <> '')"
+    " AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.conversation = facts.conversation AND c.version = facts.call"
+    " AND c.checksum = '')"
+)
+"""Once for a new form of the rules: what can be read from the log again is."""
+
+_RECORDED: Final = (
+    "FROM json_each(:parts) AS p CROSS JOIN facts AS f INDEXED BY facts_within"
+    " ON f.conversation = json_extract(p.value, '$[0]') AND f.position <= json_extract(p.value, '$[1]')"
+    " WHERE f.version NOT IN (SELECT value FROM json_each(:hidden))"
+    " AND (f.call IS NULL OR f.call NOT IN (SELECT value FROM json_each(:hidden)))"
+    " AND (:covers IS NULL OR f.version IN (SELECT value FROM json_each(:summaries))"
+    " OR EXISTS (SELECT 1 FROM json_each(:covers) AS r"
+    " WHERE f.version BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')))"
+    " GROUP BY f.kind, f.subject, f.failed"
+)
+MERGED_FACTS: Final = (
+    "SELECT l.*, e.at, coalesce(e.path, '') FROM (SELECT f.kind, f.subject, f.failed, count(*), total(f.tool <> ''),"
+    f" max(f.version), f.position AS position, f.path, f.tool, f.status, f.detail {_RECORDED}) AS l"
+    " CROSS JOIN events AS e ON e.position = l.position ORDER BY l.kind, l.subject, l.failed"
+)
+"""The other columns are those of the row with the highest version (https://sqlite.org/lang_select.html#bareagg)."""
+FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), f.tool <> '' {_RECORDED} ORDER BY 1, 2, 3"
+
+_FACTS_FROM: Final = {
+    "conversation": "facts AS f INDEXED BY facts_within WHERE f.conversation = :key",
+    "kind": "facts AS f INDEXED BY facts_of_kind WHERE f.kind = {kind} AND f.failed = {failed}",
+    "nothing": "facts AS f NOT INDEXED WHERE true",
+}
+_FACT_CONDITIONS: Final = {
+    "kinds": f" AND f.kind IN {_LISTED.replace('?', ':kinds')}",
+    "failed": " AND f.failed = :failed",
+    "tool": " AND f.tool = :tool",
+    "status": " AND f.status = :status",
+    "subject": " AND instr(f.subject, :subject) > 0",
+    "time": " AND EXISTS (SELECT 1 FROM events AS t WHERE t.position = f.position AND t.at BETWEEN :since AND :until)",
+}
+
+
+@cache
+def page_of_facts(given: frozenset[str], leads: tuple[tuple[int, int], ...] = ()) -> str:
+    """Write the statement of a page of facts, by position.
+
+    The conditions that are given are among conversation, kinds, failed, tool, status, subject, time. Without a
+    conversation, each pair of a kind and a failure of ``leads`` is walked by its index, as far as the page goes.
+    """
+    lead = "conversation" if "conversation" in given else "kind" if leads else "nothing"
+    done = {"kinds", "failed"} if leads else set()
+    asked = "".join(text for name, text in _FACT_CONDITIONS.items() if name in given and name not in done)
+    behind = " AND (f.position, f.number) > (:after, :number) AND f.position <= :last"
+    order = " ORDER BY position, number LIMIT :page"
+    parts = [
+        f"SELECT * FROM (SELECT {FACT} FROM {_FACTS_FROM[lead].format(kind=kind, failed=failed)}{behind}{asked}{order})"
+        for kind, failed in leads or ((0, 0),)
+    ]
+    found = parts[0] if len(parts) == 1 else f"SELECT * FROM ({' UNION ALL '.join(parts)}){order}"
+    return (
+        f"SELECT f.*, e.at, coalesce(e.path, ''), c.id FROM ({found}) AS f CROSS JOIN events AS e"
+        " ON e.position = f.position CROSS JOIN conversations AS c ON c.key = f.conversation"
+        " ORDER BY f.position, f.number"
+    )
+
+
 # --- search -------------------------------------------------------------------------------------------------------
 
 CREATE_INDEX: Final = (

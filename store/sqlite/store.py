@@ -26,7 +26,10 @@ from timeline.errors import (
     StoreMoved,
     StoreReadOnly,
 )
+from timeline.facts.extracting import FORM
 from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
+
+from timeline.queries import FactReach
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode
 from ..failures import DRIVER_ERRORS, checked_page, closed, moved, reading_only, store_error
@@ -34,6 +37,9 @@ from ..queries import QueryMixin
 from . import statements
 from .appending import append_nothing
 from .connection import check_not_inherited
+from .facts import SLICE as FACTS_SLICE
+from .facts import SQLiteFacts
+from .facts import catch_up as catch_up_facts
 from .files import Durability, advice, connect_writer, exists, started
 from .holding import log
 from .identity import Place
@@ -52,12 +58,13 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
-    from timeline.events import Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent
     from timeline.events.other_payloads import Retention
-    from timeline.queries import Found, StoredDigest
+    from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from ..codec import Row
     from ..digests import DigestFilter
+    from ..facts import FactFilter
     from ..search.scanning import SearchFilter
     from ..search.words import Query
 
@@ -309,6 +316,32 @@ class SQLiteStore(QueryMixin):
         async for found in self._questions.search(query, key, wanted, page):
             yield found
 
+    async def _facts(
+        self, conversations: Sequence[str] | None, wanted: FactFilter, page: int
+    ) -> AsyncIterator[StoredFact]:
+        await self._catch_up_facts()
+        async for fact in self._known.facts(conversations, wanted, page):
+            yield fact
+
+    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
+        await self._catch_up_facts()
+        return await self._known.record(conversation, covers, most)
+
+    async def fact_reach(self) -> FactReach:
+        """Return how far the index of facts reaches; see `Queries.fact_reach`."""
+        return FactReach(*await self._known.progress(), FORM)
+
+    async def _catch_up_facts(self) -> None:
+        """Bring the facts up to date where they may be written; what they still lack is read from the log."""
+        if self._writer is None:
+            return
+        reached, last = await self._known.progress()
+        try:
+            while reached < last:
+                reached = await self._written(self._writer.submit(partial(catch_up_facts, until=last), FACTS_SLICE))
+        except (StoreReadOnly, StoreLocked, StoreFull) as refusal:
+            log.info("facts are read from the log: %s", refusal)
+
     async def _catch_up(self, writer: Writer) -> None:
         indexed, last = await self._questions.progress()
         try:
@@ -328,6 +361,7 @@ class SQLiteStore(QueryMixin):
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
+        await self._catch_up_facts()
         job = partial(remove, conversation=conversation, after=after, most=most, where=str(self.file))
         return await self._do(job, most * _REMOVED)
 
@@ -451,6 +485,10 @@ class SQLiteStore(QueryMixin):
     def _questions(self) -> SQLiteQuestions:
         # Made when needed: kept, it would be a reference cycle, and a store left open could not warn when dropped.
         return SQLiteQuestions(self._fetched, str(self.file))
+
+    @property
+    def _known(self) -> SQLiteFacts:
+        return SQLiteFacts(self._fetched)
 
     async def _key(self, conversation: str) -> int:
         rows = await self._rows(statements.CONVERSATION_KEY, conversation)

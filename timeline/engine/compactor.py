@@ -36,6 +36,7 @@ from timeline.events.other_payloads import (
     PrefixChanged,
     ToolsChanged,
 )
+from timeline.facts.record import FactRecord
 from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
 from timeline.log.stopwatch import Stopwatch
@@ -390,6 +391,7 @@ class _Compaction:
                 window,
                 plan,
                 parts=parts,
+                record=await self._record(plan),
                 written_by=who,
                 reason=self.pressure.reason,
                 taken_paths=await self.log.paths_taken([stem(RangeSummary(turn_id=plan.turn_id))]),
@@ -411,6 +413,12 @@ class _Compaction:
             counter = self.compactor.counter.name
             payloads.append(BlocksHidden(reason="spill", blocks=plan.previews, pruned=pruned, counter=counter))
         return payloads
+
+    async def _record(self, plan: Plan) -> FactRecord:
+        """Return the record of everything that the plan covers, earlier compactions included; empty if none is shown."""
+        if plan.covers is None or not plan.caps.digest:
+            return FactRecord()
+        return await self.log.fact_record(plan.covers)
 
     def _previews(self, plan: Plan) -> Pruned:
         """Return the figures of previews that come without a summary; a summary's own figures include its previews."""

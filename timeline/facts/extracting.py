@@ -150,7 +150,8 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
         _take_identifiers(text, identifiers)
     named: list[tuple[FactKind, str]] = [("url", url) for url in urls]
     named += [("identifier", identifier) for identifier in identifiers]
-    return tuple(Fact(kind, subject, block.path, version, at) for kind, subject in named)
+    tool = block.name if isinstance(block, ToolCall) else ""
+    return tuple(Fact(kind, subject, block.path, version, at, tool) for kind, subject in named)
 
 
 def identifiers_in(text: str) -> tuple[str, ...]:

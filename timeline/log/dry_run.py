@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.blocks import UserPrompt
-from timeline.events import appended_block
+from timeline.events import CompactionCompleted, appended_block
+from timeline.facts.record import MOST_ENTRIES, record_of
+from timeline.fold.facts import WindowFacts
 from timeline.log.history import first_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from timeline.events import Event, Payload
+    from timeline.events import Covers, Event, Payload
+    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision
     from timeline.ports import EventStore
@@ -30,6 +33,7 @@ class FoldedLog:
         self._fold = fold
         self._now = now
         self._paths: set[str] = set()
+        self._facts = WindowFacts()
 
     @property
     def fold(self) -> Fold:
@@ -54,6 +58,10 @@ class FoldedLog:
         items = self._fold.window.items
         return next((i.block.text for i in items if type(i.block) is UserPrompt and i.block.text.strip()), None)
 
+    async def fact_record(self, covers: Covers) -> FactRecord:
+        """Return the record of the blocks in the window, and of those that this log has covered."""
+        return record_of(self._facts.within(covers, self._fold.window.items))
+
     async def commit(
         self,
         payloads: Sequence[Payload],
@@ -67,6 +75,8 @@ class FoldedLog:
         del expected, values, snapshot
         first = self._fold.version + 1
         for version, payload in enumerate(payloads, start=self._fold.version + 1):
+            if isinstance(payload, CompactionCompleted):
+                self._facts.cover(payload, self._fold.window.items)
             self._fold.apply(version, at or self._now, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
@@ -96,3 +106,7 @@ class DryRunLog(FoldedLog):
     async def first_prompt(self) -> str | None:
         """Return the text of the conversation's first prompt."""
         return await first_prompt(self._store, self._fold.conversation)
+
+    async def fact_record(self, covers: Covers) -> FactRecord:
+        """Return the record that the store has: a dry run appends decisions, which make no facts."""
+        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)

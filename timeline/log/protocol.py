@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import Event, Payload
+    from timeline.events import Covers, Event, Payload
+    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
 
 
@@ -57,6 +58,10 @@ class Log(Protocol):
 
     async def first_prompt(self) -> str | None:
         """Return the text of the conversation's first prompt, see `timeline.log.history.first_prompt`."""
+        ...
+
+    async def fact_record(self, covers: Covers) -> FactRecord:
+        """Return the merged record of what was done and named in the blocks of these versions."""
         ...
 
     async def commit(

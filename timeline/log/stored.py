@@ -14,6 +14,7 @@ import anyio
 from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
 from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
+from timeline.facts.record import MOST_ENTRIES
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import ConversationOpened, Event, Payload, PolicyChanged
+    from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
+    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
     from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
@@ -145,6 +147,10 @@ class StoredLog:
     async def first_prompt(self) -> str | None:
         """Return the text of the conversation's first prompt."""
         return await first_prompt(self._store, self._fold.conversation)
+
+    async def fact_record(self, covers: Covers) -> FactRecord:
+        """Return the record that the store has of the blocks of these versions."""
+        return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
 
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.

@@ -1,189 +1,128 @@
-"""Make the digest of the covered items without a model, and the few lines of it that the model is shown.
+"""Make the digest of the covered items without a model: a view of their facts, and what else was covered.
 
-The digest counts the outputs of all tools, also of those that no rule of `timeline.facts.tool_use` knows.
+The facts are those of `timeline.facts`. The digest also counts the outputs of all tools, and lists artifacts, hidden
+blocks and stages.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
-from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
-from timeline.facts.tool_use import tool_use
+from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Named, Problem, Search, ToolOutputs
+from timeline.fold.facts import facts_of
 from timeline.planning.strip_chitchat import is_stripped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from timeline.facts.model import Fact, FactKind
     from timeline.fold.window import Item
-    from timeline.ports import TokenCounter
 
-
-MOST_ITEMS: Final = 50
-"""The most items of each list in the copy of a digest that a summary block carries."""
-_OUTPUT_CHARACTERS: Final = 200
-_HITS: Final = re.compile(r"^(?:Found )?(\d+) (?:files?|matches|results|hits)\b", re.MULTILINE | re.IGNORECASE)
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
-_EXIT: Final = re.compile(r"^(?:Exit code|exit status|exited with code):? (\d+)", re.MULTILINE | re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class _Collected:
-    """The digest's entries so far, by file and by tool, in the order of the log."""
-
-    artifacts: list[Artifact] = field(default_factory=list)
-    outputs: dict[str, list[Item]] = field(default_factory=dict)
-    read: dict[str, FileUse] = field(default_factory=dict)
-    written: dict[str, FileUse] = field(default_factory=dict)
-    commands: list[Command] = field(default_factory=list)
-    searches: list[Search] = field(default_factory=list)
-    hidden: list[HiddenBlock] = field(default_factory=list)
-    errors: list[Problem] = field(default_factory=list)
-    stages: list[str] = field(default_factory=list)
+_MOST_HIT_PATHS: Final = 10
 
 
 def build_digest(covered: Sequence[Item]) -> Digest:
     """Return the digest of covered items. Deterministic; the lists keep the order of the log."""
-    collected = _Collected()
-    results = {i.answers: i for i in covered if i.answers is not None}
-    names = {i.version: i.block.name for i in covered if isinstance(i.block, ToolCall)}
-    for item in covered:
-        block = item.block
-        if item.replacement is not None:
-            collected.hidden.append(HiddenBlock(path=block.path, replacement=item.replacement.text))
-        elif is_stripped(item):
-            collected.hidden.append(HiddenBlock(path=block.path, replacement=block.text))
-        if isinstance(block, ToolCall):
-            _enter_call(collected, block, results.get(item.version))
-        elif isinstance(block, ToolResult):
-            name = block.name or names.get(item.answers or 0) or "unknown"
-            collected.outputs.setdefault(name, []).append(item)
-        elif isinstance(block, Attachment) or "sources_used" in block.meta:
-            collected.artifacts.append(_artifact(item))
-        elif isinstance(block, StageDigest):
-            collected.stages.append(block.text)
+    facts = [fact for _, fact in facts_of(covered)]
+    of_kind: dict[FactKind, list[Fact]] = {}
+    for fact in facts:
+        of_kind.setdefault(fact.kind, []).append(fact)
+    texts = {item.block.path: item.block.text for item in covered if isinstance(item.block, ToolResult)}
     return Digest(
-        artifacts=tuple(collected.artifacts),
-        tool_outputs=tuple(_outputs(name, items) for name, items in collected.outputs.items()),
-        files_read=tuple(collected.read.values()),
-        files_written=tuple(collected.written.values()),
-        commands=tuple(collected.commands),
-        searches=tuple(collected.searches),
-        hidden=tuple(collected.hidden),
-        errors=tuple(collected.errors),
-        stages=tuple(collected.stages),
+        artifacts=tuple(_artifacts(covered)),
+        tool_outputs=tuple(_outputs(covered)),
+        files_read=_files(of_kind.get("file_read", ())),
+        files_written=_files(of_kind.get("file_written", ())),
+        files_deleted=_files(of_kind.get("file_deleted", ())),
+        commands=tuple(_command(fact) for fact in of_kind.get("command", ())),
+        searches=tuple(_search(fact, texts) for fact in of_kind.get("search", ()) if not fact.failed),
+        hidden=tuple(_hidden(covered)),
+        errors=tuple(_problems(facts)),
+        stages=tuple(item.block.text for item in covered if isinstance(item.block, StageDigest)),
+        urls=_named(of_kind.get("url", ())),
+        identifiers=_named(of_kind.get("identifier", ())),
     )
 
 
-def _artifact(item: Item) -> Artifact:
-    sources = item.block.meta.get("sources_used")
-    used = tuple(str(source) for source in sources) if isinstance(sources, list) else ()
-    return Artifact(path=item.block.path, mime=item.block.mime, visibility=item.state, sources_used=used)
+def _artifacts(covered: Sequence[Item]) -> Iterator[Artifact]:
+    for item in covered:
+        block = item.block
+        if isinstance(block, ToolCall | ToolResult):
+            continue
+        if isinstance(block, Attachment) or "sources_used" in block.meta:
+            sources = block.meta.get("sources_used")
+            used = tuple(str(source) for source in sources) if isinstance(sources, list) else ()
+            yield Artifact(path=block.path, mime=block.mime, visibility=item.state, sources_used=used)
 
 
-def _enter_call(collected: _Collected, call: ToolCall, answer: Item | None) -> None:
-    result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
-    failed = result is not None and _failed(result)
-    use = tool_use(call)
-    kind = use.kind if use is not None else None
-    for subject in use.subjects if use is not None else ():
-        if kind == "command":
-            collected.commands.append(_command(subject, call, result, failed=failed))
-        elif kind == "search":
-            hits = _HITS.search(result.text) if result is not None else None
-            paths = tuple(dict.fromkeys(_HIT_PATH.findall(result.text)))[:10] if result is not None else ()
-            collected.searches.append(
-                Search(
-                    query=subject,
-                    tool=call.name,
-                    path=call.path,
-                    hits=int(hits[1]) if hits else None,
-                    hit_paths=paths,
-                )
-            )
-        else:
-            files = collected.written if kind == "write" else collected.read
-            times = files[subject].times + 1 if subject in files else 1
-            files[subject] = FileUse(file=subject, tool=call.name, path=call.path, times=times)
-    if failed and kind != "command" and result is not None:
-        collected.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
+def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
+    for item in covered:
+        if item.replacement is not None:
+            yield HiddenBlock(path=item.block.path, replacement=item.replacement.text)
+        elif is_stripped(item):
+            yield HiddenBlock(path=item.block.path, replacement=item.block.text)
+
+
+def _files(facts: Sequence[Fact]) -> tuple[FileUse, ...]:
+    """Return the files of facts, each once; what failed was not done."""
+    files: dict[str, FileUse] = {}
+    for fact in facts:
+        if not fact.failed:
+            times = files[fact.subject].times + 1 if fact.subject in files else 1
+            files[fact.subject] = FileUse(file=fact.subject, tool=fact.tool, path=fact.path, times=times)
+    return tuple(files.values())
+
+
+def _named(facts: Sequence[Fact]) -> tuple[Named, ...]:
+    names: dict[str, Named] = {}
+    for fact in facts:
+        times = names[fact.subject].times + 1 if fact.subject in names else 1
+        names[fact.subject] = Named(name=fact.subject, path=fact.path, times=times)
+    return tuple(names.values())
+
+
+def _command(fact: Fact) -> Command:
+    return Command(
+        command=fact.subject, path=fact.path, exit_status=fact.status, failed=fact.failed, output=fact.detail
+    )
+
+
+def _search(fact: Fact, texts: dict[str, str]) -> Search:
+    hit_paths = tuple(dict.fromkeys(_HIT_PATH.findall(texts.get(fact.path, ""))))[:_MOST_HIT_PATHS]
+    hits = int(fact.detail) if fact.detail else None
+    return Search(query=fact.subject, tool=fact.tool, path=fact.path, hits=hits, hit_paths=hit_paths)
+
+
+def _problems(facts: Sequence[Fact]) -> Iterator[Problem]:
+    """Return the errors, each with what its call was about: the facts of a failed call come right before its error."""
+    subject = ""
+    for fact in facts:
+        if fact.kind == "error":
+            yield Problem(tool=fact.tool, path=fact.path, message=fact.detail, subject=subject)
+            subject = ""
+        elif fact.failed and fact.kind != "command":
+            subject = subject or fact.subject
+
+
+def _outputs(covered: Sequence[Item]) -> Iterator[ToolOutputs]:
+    names = {i.version: i.block.name for i in covered if isinstance(i.block, ToolCall)}
+    outputs: dict[str, list[Item]] = {}
+    for item in covered:
+        if isinstance(item.block, ToolResult):
+            name = item.block.name or names.get(item.answers or 0) or "unknown"
+            outputs.setdefault(name, []).append(item)
+    for tool, items in outputs.items():
+        yield ToolOutputs(
+            tool=tool,
+            count=len(items),
+            tokens=sum(i.tokens for i in items),
+            errors=sum(isinstance(i.block, ToolResult) and _failed(i.block) for i in items),
+            paths=tuple(i.block.path for i in items),
+        )
 
 
 def _failed(result: ToolResult) -> bool:
     return result.is_error or bool(result.exit_status)
-
-
-def _command(command: str, call: ToolCall, result: ToolResult | None, *, failed: bool) -> Command:
-    text = result.text if result is not None else ""
-    status = result.exit_status if result is not None else None
-    if status is None and (match := _EXIT.search(text[:2_000])):
-        status = int(match[1])
-    failed = failed or bool(status)
-    return Command(
-        command=command, path=call.path, exit_status=status, failed=failed, output=_first_words(text) if failed else ""
-    )
-
-
-def _outputs(tool: str, items: Sequence[Item]) -> ToolOutputs:
-    return ToolOutputs(
-        tool=tool,
-        count=len(items),
-        tokens=sum(i.tokens for i in items),
-        errors=sum(isinstance(i.block, ToolResult) and _failed(i.block) for i in items),
-        paths=tuple(i.block.path for i in items),
-    )
-
-
-def _first_words(text: str) -> str:
-    words = " ".join(text[: _OUTPUT_CHARACTERS * 4].split())
-    return words if len(words) <= _OUTPUT_CHARACTERS else words[:_OUTPUT_CHARACTERS] + "…"
-
-
-def digest_text(
-    digest: Digest, *, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int, counter: TokenCounter
-) -> str:
-    """Return the lines that follow the summary: files written, failing commands, open calls, pins.
-
-    Newest first within each kind, whole lines only, at most ``most_tokens`` together. A last line counts the entries
-    that do not fit.
-    """
-    sections = (
-        ("Files written", [f"{use.file} ({use.path})" for use in reversed(digest.files_written)]),
-        ("Failing commands", _failing(digest.commands)),
-        ("Open calls", list(open_calls)),
-        ("Pinned", list(pins)),
-    )
-    lines: list[str] = []
-    room = most_tokens
-    for title, all_entries in sections:
-        entries = list(dict.fromkeys(all_entries))
-        if not entries:
-            continue
-        kept: list[str] = []
-        more = counter.count(f"{title}:\n- and {len(entries)} more\n")
-        for entry in entries:
-            cost = counter.count(f"- {entry}\n")
-            if cost + more > room:
-                break
-            kept.append(f"- {entry}")
-            room -= cost
-        if not kept:
-            continue
-        room -= more
-        left = len(entries) - len(kept)
-        lines += [f"{title}:", *kept, *([f"- and {left} more"] if left else [])]
-    return "\n".join(lines)
-
-
-def _failing(commands: Sequence[Command]) -> list[str]:
-    """Return a line for each failed command, newest first; equal lines once, with the newest call's path."""
-    lines: dict[str, str] = {}
-    for command in reversed(commands):
-        if command.failed:
-            status = f" (exit {command.exit_status})" if command.exit_status is not None else ""
-            line = " ".join(command.command.split())
-            shortened = line if len(line) <= _OUTPUT_CHARACTERS else line[:_OUTPUT_CHARACTERS] + "…"
-            lines.setdefault(f"{shortened}{status}", command.path)
-    return [f"{line} ({path})" for line, path in lines.items()]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import BEHIND_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
+from timeline.facts.record import shown_record
 from timeline.fold.window import Item
 from timeline.planning.account import costs
-from timeline.planning.covered_digest import MOST_ITEMS, build_digest, digest_text
+from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_requests import joined, summary_due, superseded
 from timeline.policy.steps import BLOCK_FORM
 from timeline.usage import total_usage
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from timeline.digest import Digest
     from timeline.events import CompactReason, SummaryParts
+    from timeline.facts.record import FactRecord
     from timeline.fold.window import Window
     from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
@@ -32,7 +33,7 @@ HEADING: Final = BLOCK_FORM.heading
 """The first line of a summary in the default form."""
 SPLIT_HEADING: Final = "Turn Context (split turn)"
 """The label of the turn prefix in the cut-point design [cut_point]."""
-RECORD_HEADING: Final = "Exact record (read any path back for the full content)"
+RECORD_HEADING: Final = "Done so far, from the log (read an address for the full content)"
 NOTHING: Final = "Nothing was said before this point."
 _SAID: Final = {"role", "question", "answer"}
 
@@ -42,6 +43,7 @@ def compaction_event(
     plan: Plan,
     *,
     parts: SummaryParts,
+    record: FactRecord,
     written_by: WrittenBy,
     reason: CompactReason,
     taken_paths: Collection[str],
@@ -56,6 +58,7 @@ def compaction_event(
         window: the window that the plan was made from.
         plan: a plan that covers at least one item.
         parts: the summary's two halves.
+        record: what was done and named before the window, the newly covered blocks included.
         written_by: who wrote them.
         reason: why the compaction runs.
         taken_paths: paths in use that begin with the stem of the summary's path.
@@ -71,10 +74,10 @@ def compaction_event(
         raise ValueError("nobody wrote a summary of what the plan covers")
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
-    digest, form = build_digest(plan.covered), formed(own_form, number)
-    text = _compose(window, plan, parts, digest, form, counter)
+    form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
+    shown = _shown(window, plan, record, path, counter) if form.record else ""
+    text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
-    path = free_summary_path(plan.turn_id, taken_paths)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
     event = CompactionCompleted(
         block=block,
@@ -93,7 +96,7 @@ def compaction_event(
         least_progress=plan.least_progress,
         written_by=written_by,
         none_due=none_due,
-        digest=digest,
+        digest=build_digest(plan.covered),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
@@ -163,7 +166,6 @@ def with_meta(
     """
     times = [i.block.at for i in covered if i.block.at is not None]
     meta = {
-        "compaction_digest": event.digest.shortened(MOST_ITEMS).dump(),
         "covered_turn_ids": covered_turns(earlier, covered, event.split_turn_id),
         "split_turn_id": event.split_turn_id,
         "covers": event.covers.model_dump(mode="json"),
@@ -195,26 +197,25 @@ def covered_turns(
     return list(turns)
 
 
-def _compose(  # noqa: PLR0917 - private, in the order of the text
-    window: Window, plan: Plan, parts: SummaryParts, digest: Digest, form: SummaryForm, counter: TokenCounter
-) -> str:
+def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     sections = [parts.history or (NOTHING if not parts.turn_prefix else "")]
     if parts.turn_prefix:
         sections.append(f"## {SPLIT_HEADING}\n\n{parts.turn_prefix}")
-    if form.record and (record := _record(window, plan, digest, counter)):
-        sections.append(f"## {RECORD_HEADING}\n\n{record}")
+    if shown:
+        sections.append(f"## {RECORD_HEADING}\n\n{shown}")
     text = joined(*sections)
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _record(window: Window, plan: Plan, digest: Digest, counter: TokenCounter) -> str:
+def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter) -> str:
     carried = set(plan.carried)
-    return digest_text(
-        digest,
+    return shown_record(
+        record,
         open_calls=[i.block.path for i in window.open_calls()],
         pins=[i.block.path for i in window.items if i.version in carried and i.keeps],
         most_tokens=plan.caps.digest,
         counter=counter,
+        address=path,
     )
 
 

@@ -1,0 +1,340 @@
+"""Merge facts into one record, and choose the lines of it that the model is shown within a cap.
+
+A record has one entry for each subject and outcome: what succeeded and what failed are never counted together, so that
+a failed write is no file written. It is ranked and capped by kind; its counts are those of all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from timeline.facts.model import Fact, FactKind
+    from timeline.ports import TokenCounter
+
+MOST_ENTRIES: Final = 200
+"""The most entries of each kind in the record that a summary is written from."""
+_WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
+_BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
+_NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
+
+
+@dataclass(frozen=True, slots=True)
+class FactEntry:
+    """All facts of one kind about one subject that came out the same way: all that failed, or all that did not.
+
+    Attributes:
+        kind: what they are.
+        subject: the file, the command, the query, the URL or the identifier; of errors the failed tool.
+        failed: whether they failed.
+        times: how many there are.
+        first: version of the first one's block.
+        last: version of the last one's block; ``path``, ``tool``, ``status``, ``detail`` and ``at`` are the last one's.
+        path: see ``last``.
+        at: see ``last``.
+        tool: see ``last``.
+        status: see ``last``.
+        detail: see ``last``.
+        repeats: of a URL or identifier: how many later calls named it.
+    """
+
+    kind: FactKind
+    subject: str
+    failed: bool
+    times: int
+    first: int
+    last: int
+    path: str
+    at: datetime
+    tool: str = ""
+    status: int | None = None
+    detail: str = ""
+    repeats: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FactRecord:
+    """One merged record of many facts.
+
+    Attributes:
+        open_failures: what failed and did not succeed since: the newest first. A file that could not be read is no open
+            failure once it was written.
+        done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
+            them, all others by last use.
+        errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
+        counts: how many different subjects there are of each kind, failed or not.
+        open_count: how many open failures there are.
+        error_count: how many such tools there are.
+    """
+
+    open_failures: tuple[FactEntry, ...] = ()
+    done: Mapping[FactKind, tuple[FactEntry, ...]] = field(default_factory=dict)
+    errors: tuple[FactEntry, ...] = ()
+    counts: Mapping[FactKind, int] = field(default_factory=dict)
+    open_count: int = 0
+    error_count: int = 0
+
+
+def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
+    """Merge facts, in the order of the log, into a record with at most ``most`` entries a kind."""
+    return record_from(merged(facts), most)
+
+
+def merged(facts: Iterable[Fact]) -> list[FactEntry]:
+    """Merge facts, in the order of the log, by kind, subject and outcome."""
+    entries: dict[tuple[FactKind, str, bool], FactEntry] = {}
+    for fact in facts:
+        key = (fact.kind, fact.subject, fact.failed)
+        known = entries.get(key)
+        if known is None:
+            entries[key] = FactEntry(*key, 1, fact.version, fact.version, fact.path, fact.at, *_outcome(fact))
+            continue
+        repeated = known.repeats + (fact.kind in _NAMES and bool(fact.tool) and fact.version > known.first)
+        entries[key] = replace(known, times=known.times + 1, repeats=repeated, first=min(known.first, fact.version))
+        if fact.version >= known.last:
+            tool, status, detail = _outcome(fact)
+            entries[key] = replace(
+                entries[key], last=fact.version, path=fact.path, at=fact.at, tool=tool, status=status, detail=detail
+            )
+    return list(entries.values())
+
+
+def _outcome(fact: Fact) -> tuple[str, int | None, str]:
+    return fact.tool, fact.status, fact.detail
+
+
+def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactRecord:
+    """Rank entries that were merged already, one for each kind, subject and outcome, into a record."""
+    by_kind: dict[FactKind, list[FactEntry]] = {}
+    failed: list[FactEntry] = []
+    subjects: dict[FactKind, set[str]] = {}
+    succeeded: dict[tuple[FactKind, str], int] = {}
+    for entry in entries:
+        subjects.setdefault(entry.kind, set()).add(entry.subject)
+        if entry.failed:
+            failed.append(entry)
+        else:
+            by_kind.setdefault(entry.kind, []).append(entry)
+            succeeded[entry.kind, entry.subject] = entry.last
+    failed.sort(key=_newest)
+    still_open = [entry for entry in failed if entry.kind in _WORK and not _is_closed(entry, succeeded)]
+    workers = {entry.tool for entry in failed if entry.kind in _WORK}
+    errors = [entry for entry in failed if entry.kind == "error" and entry.subject not in workers]
+    return FactRecord(
+        open_failures=tuple(still_open[:most]),
+        done={kind: _ranked(kind, of_kind)[:most] for kind, of_kind in sorted(by_kind.items())},
+        errors=tuple(errors[:most]),
+        counts={kind: len(names) for kind, names in sorted(subjects.items())},
+        open_count=len(still_open),
+        error_count=len(errors),
+    )
+
+
+def _is_closed(failure: FactEntry, succeeded: Mapping[tuple[FactKind, str], int]) -> bool:
+    kinds: tuple[FactKind, ...] = (failure.kind, "file_written") if failure.kind == "file_read" else (failure.kind,)
+    return any(succeeded.get((kind, failure.subject), 0) > failure.last for kind in kinds)
+
+
+def _newest(entry: FactEntry) -> tuple[int, str]:
+    return (-entry.last, entry.subject)
+
+
+def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ...]:
+    """Rank entries of one kind. Files alternate between the one used last and the one used most."""
+    newest = sorted(entries, key=_newest)
+    if kind in _NAMES:
+        return tuple(sorted(newest, key=lambda entry: -entry.repeats))
+    if kind not in _BY_USE:
+        return tuple(newest)
+    most_used = sorted(newest, key=lambda entry: -entry.times)
+    both = chain.from_iterable(zip(newest, most_used, strict=True))
+    return tuple({entry.subject: entry for entry in both}.values())
+
+
+# The lines that the model is shown
+
+
+_LONGEST_SUBJECT: Final = 160
+_LONGEST_COMMAND: Final = 120
+_LONGEST_DETAIL: Final = 60
+_LEAST_FOLDER: Final = 12
+"""A folder is named once, above its files, if it has at least so many characters."""
+_COUNTED: Final[Mapping[FactKind, tuple[str, str]]] = {
+    "file_written": ("file written", "files written"),
+    "file_deleted": ("file deleted", "files deleted"),
+    "file_read": ("file read", "files read"),
+    "command": ("command", "commands"),
+    "search": ("search", "searches"),
+    "identifier": ("identifier", "identifiers"),
+    "url": ("URL", "URLs"),
+}
+
+
+class _Line(NamedTuple):
+    """A line of a section, and the entry that it shows; None for a path."""
+
+    text: str
+    shows: FactEntry | None = None
+
+
+@dataclass(slots=True)
+class _Section:
+    """A titled list of lines: how many are taken in each round, and how many are taken so far."""
+
+    title: str
+    lines: Sequence[_Line]
+    share: int = 1
+    taken: int = 0
+
+    @property
+    def chosen(self) -> Sequence[_Line]:
+        return self.lines[: self.taken]
+
+
+def shown_record(
+    record: FactRecord,
+    *,
+    open_calls: Iterable[str],
+    pins: Iterable[str],
+    most_tokens: int,
+    counter: TokenCounter,
+    address: str,
+) -> str:
+    """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
+
+    Open failures come first, then files by last and most use, commands by their last result, and the identifiers that
+    later calls repeated. Lines are taken in rounds, some of each section, so that no section takes all the room. The
+    last line counts what has no room, and names the block to read for the full record.
+
+    Args:
+        record: of everything before the window.
+        open_calls: paths of the calls without a result.
+        pins: paths of the pinned blocks.
+        most_tokens: cap.
+        counter: counts the lines.
+        address: path of the summary block.
+    """
+    sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
+    _take_lines(sections, most_tokens - counter.count(_rest(record, (), address)), counter)
+    while any(section.taken for section in sections):
+        text = _text(sections, record, address)
+        if counter.count(text) <= most_tokens:
+            return text
+        # Counts of parts do not add up exactly.
+        next(section for section in reversed(sections) if section.taken).taken -= 1
+    return ""
+
+
+def _sections(
+    record: FactRecord, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int
+) -> Iterator[_Section]:
+    most = most_tokens // 4  # a line has some tokens
+    failures = [_Line(_failure(entry), entry) for entry in record.open_failures[:most]]
+    yield _Section("Failed, and not done since", failures, share=2)
+    yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])
+    yield _files("Files written", record.done.get("file_written", ())[:most], share=3)
+    yield _files("Files deleted", record.done.get("file_deleted", ())[:most], share=2)
+    failing = {(entry.kind, entry.subject) for entry in record.open_failures}
+    ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
+    yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)], share=2)
+    named = (entry for entry in record.done.get("identifier", ()) if entry.repeats)
+    yield _Section("Named again by later calls", [_line(e, at=e.first) for e in islice(named, most)])
+    yield _files("Files read", record.done.get("file_read", ())[:most])
+    yield _Section("Open calls", [_Line(path) for path in open_calls])
+    yield _Section("Pinned", [_Line(path) for path in pins])
+
+
+def _files(title: str, entries: Sequence[FactEntry], share: int = 1) -> _Section:
+    """Return a section of files; a folder that most are in is named once, in the title."""
+    folder = _folder([entry.subject for entry in entries])
+    lines = [_line(entry, _times(entry), name=entry.subject.removeprefix(folder)) for entry in entries]
+    return _Section(f"{title} (in {folder})" if folder else title, lines, share)
+
+
+def _folder(files: Sequence[str]) -> str:
+    """Return the folder whose name is best left out of the lines; empty if a line could then be misread."""
+    if len(files) < 2 or not all(file.startswith(("/", "~/")) for file in files):
+        return ""
+    inside = Counter(folder for file in files for folder in _parents(file))
+    best = max(inside.items(), key=lambda pair: ((pair[1] - 1) * len(pair[0]), pair[0]), default=("", 0))
+    return best[0] if best[1] > 1 and len(best[0]) >= _LEAST_FOLDER else ""
+
+
+def _parents(file: str) -> Iterator[str]:
+    end = file.rfind("/")
+    while end > 0:
+        yield file[: end + 1]
+        end = file.rfind("/", 0, end)
+
+
+def _line(entry: FactEntry, more: str = "", *, at: int = 0, name: str = "") -> _Line:
+    most = _LONGEST_COMMAND if entry.kind == "command" else _LONGEST_SUBJECT
+    return _Line(f"{_brief(name or entry.subject, most)}{more} (@{at or entry.last})", entry)
+
+
+def _times(entry: FactEntry) -> str:
+    return f" x{entry.times}" if entry.times > 1 else ""
+
+
+def _ended(entry: FactEntry) -> str:
+    return f" (exit {entry.status})" if entry.status is not None else ""
+
+
+def _failure(entry: FactEntry) -> str:
+    """Return a failure's line: of a command with its status, of another call with what it said."""
+    if entry.kind == "command":
+        return f"{_brief(entry.subject, _LONGEST_COMMAND)}{_ended(entry)}{_times(entry)} (@{entry.last})"
+    subject = "" if entry.kind == "error" else f" {_brief(entry.subject, _LONGEST_SUBJECT)}"
+    said = f": {_brief(entry.detail, _LONGEST_DETAIL)}" if entry.detail else ""
+    return f"{entry.tool}{subject}{_times(entry)}{said} (@{entry.last})"
+
+
+def _brief(text: str, most: int) -> str:
+    """Return a text on one line, cut at so many characters."""
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most and len(text) <= most * 4 else line[:most] + "…"
+
+
+def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> None:
+    """Take lines in rounds while there is room; a section ends at its first line that does not fit."""
+    waiting = list(sections)
+    while waiting:
+        for section in tuple(waiting):
+            for line in section.lines[section.taken : section.taken + section.share]:
+                head = "" if section.taken else f"{section.title}:\n"
+                cost = counter.count(f"{head}- {line.text}\n")
+                if cost > room:
+                    waiting.remove(section)
+                    break
+                section.taken += 1
+                room -= cost
+            else:
+                if section.taken == len(section.lines):
+                    waiting.remove(section)
+
+
+def _text(sections: Sequence[_Section], record: FactRecord, address: str) -> str:
+    lines: list[str] = []
+    for section in sections:
+        if section.taken:
+            lines += [f"{section.title}:", *(f"- {line.text}" for line in section.chosen)]
+    rest = _rest(record, sections, address)
+    return "\n".join([*lines, rest] if rest else lines)
+
+
+def _rest(record: FactRecord, sections: Sequence[_Section], address: str) -> str:
+    """Return the line that counts what is not shown; empty where everything is."""
+    shown = [line.shows for section in sections for line in section.chosen if line.shows is not None]
+    by_kind = Counter(kind for kind, _ in {(entry.kind, entry.subject) for entry in shown})
+    failures = record.open_count + record.error_count - sum(entry.failed for entry in shown)
+    left = [f"{failures} {'failure' if failures == 1 else 'failures'}"] if failures else []
+    for kind, names in _COUNTED.items():
+        if (count := record.counts.get(kind, 0) - by_kind[kind]) > 0:
+            left.append(f"{count} {names[count != 1]}")
+    return f"Not shown: {', '.join(left)}. Full record: {address}" if left else ""
