@@ -10,7 +10,7 @@ TimelineError
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
 ├── ImportFailed                         a file that is no recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
-├── BlockNotFound (LookupError)          no block at that path
+├── BlockNotFound (LookupError)          no block at that path or address
 ├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
@@ -180,14 +180,20 @@ class MissingExtra(TimelineError, ImportError):
 
 
 class BlockNotFound(TimelineError, LookupError):
-    """No block of the conversation has this path; ``nearest`` lists the paths most like it, the likeliest first."""
+    """No block of the conversation has this path or address.
 
-    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = ()) -> None:
+    ``nearest`` lists the paths or addresses most like it, the likeliest first. ``problem`` says what an address names
+    instead of a block; it is empty for an unknown path.
+    """
+
+    def __init__(self, conversation: str, path: str, nearest: Sequence[str] = (), *, problem: str = "") -> None:
         self.conversation = conversation
         self.path = path
         self.nearest = list(nearest)
+        self.problem = problem
+        why = f": {problem}" if problem else ""
         cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
-        super().__init__(f"No block {path!r} in conversation {conversation!r}. {cure}")
+        super().__init__(f"No block {path!r} in conversation {conversation!r}{why}. {cure}")
 
 
 class StageNotFound(TimelineError, LookupError):

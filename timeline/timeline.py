@@ -39,7 +39,6 @@ from timeline.engine.recording import context_events, overflow_event
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, compact_to
 from timeline.errors import (
-    BlockNotFound,
     BlockProtected,
     BudgetImpossible,
     ContextOverflow,
@@ -60,6 +59,7 @@ from timeline.events import (
 from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
+from timeline.log.blocks_by_name import find_block, find_readable
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import fold_past, standing_compactions, versions_to_revert
 from timeline.log.stored import StoredLog, free_id
@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from timeline.fold.stages import Stage
     from timeline.fold.window import Item, Window
     from timeline.lifecycle.events import LifecycleEvent
+    from timeline.log.blocks_by_name import FoundBlock
     from timeline.log.protocol import Draft, Log
     from timeline.planning.account import Account
     from timeline.ports import Clock, EventStore, Summarizer, TokenCounter
@@ -513,9 +514,8 @@ class Timeline(TimelineView):
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
-    def _holds(self, version: int) -> bool:
-        del version  # what another writer appended since is in view too
-        return True
+    async def _find(self, name: str) -> FoundBlock:
+        return await find_readable(self._store, self.id, name)  # what another writer appended since is in view too
 
     # Appending: the application's blocks, and what a model said
 
@@ -820,7 +820,7 @@ class Timeline(TimelineView):
             checks.positive("max_tokens", max_tokens)
         return RecallTool(
             wire,
-            read=self.read,
+            read=self._addressed,
             count=self.count,
             counter=self.counter,
             max_tokens=max_tokens or min(_MOST_RECALLED, self.policy.max_tokens // 10),
@@ -1106,7 +1106,7 @@ class Timeline(TimelineView):
         """Hide a block of the window, until `reveal`.
 
         Args:
-            path: path of the block.
+            path: path or address (``@152``) of the block.
             mode: ``replace`` shows a short replacement; ``omit`` shows nothing, of the whole group (calls and results).
             text: the replacement; by default one that names what the block was, and ends with its path.
             now: time of the decision.
@@ -1139,6 +1139,8 @@ class Timeline(TimelineView):
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
         """Show a hidden block again; no render hides it any more.
 
+        ``path`` is its path or its address.
+
         Raises:
             BlockNotFound: the conversation has no such block.
             BlockProtected: the block is not hidden, or a summary covers it.
@@ -1147,6 +1149,8 @@ class Timeline(TimelineView):
 
     async def pin(self, path: str, *, now: datetime | None = None) -> None:
         """Pin a block of the window with its group: no compaction covers them, and no render hides them.
+
+        ``path`` is its path or its address.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1168,6 +1172,8 @@ class Timeline(TimelineView):
     async def unpin(self, path: str, *, now: datetime | None = None) -> None:
         """Remove the pin from a block and its group.
 
+        ``path`` is its path or its address.
+
         Raises:
             BlockNotFound: the conversation has no such block.
             BlockProtected: no decision pinned it, or a summary covers it.
@@ -1179,11 +1185,10 @@ class Timeline(TimelineView):
 
         async def choose(_: datetime) -> list[Payload]:
             window = self.window
-            item = next((item for item in window.items if item.block.path == path), None)
-            if item is None and await self._store.find(self.id, path) is not None:
-                raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
+            version = (await find_block(self._store, self.id, path)).event.version
+            item = next((item for item in window.items if item.version == version), None)
             if item is None:
-                raise BlockNotFound(self.id, path, await self._nearest(path))
+                raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
             return [decide(window, item)]
 
         at = given(now)

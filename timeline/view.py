@@ -5,17 +5,15 @@ Rendering here is a dry run: it takes the same decisions as a recorded render, a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from timeline.blocks import Block, RangeSummary
 from timeline.checks import moment
 from timeline.engine.renderer import Renderer
-from timeline.errors import BlockNotFound
-from timeline.events import BlockRedacted, CompactionCompleted, appended_block
+from timeline.events import BlockRedacted, CompactionCompleted
 from timeline.fold.window import tombstone
+from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
-from timeline.log.near_paths import likely_paths
 from timeline.projection.notebook import window_html
 
 if TYPE_CHECKING:
@@ -26,7 +24,9 @@ if TYPE_CHECKING:
 
     from timeline.engine.compactor import Compactor
     from timeline.engine.conversation import ConversationView
+    from timeline.events.addresses import Address
     from timeline.fold.window import Window
+    from timeline.log.blocks_by_name import FoundBlock
     from timeline.policy.model import Policy
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
@@ -107,12 +107,16 @@ class TimelineView:
         )
 
     async def read(self, path: str) -> Block:
-        """Return the block at a path in full, also if it is hidden or covered; the tombstone of a redacted one.
+        """Return a block in full, also if it is hidden or covered; the tombstone of a redacted one.
 
         A summary has the full digest of its covered blocks in ``meta["compaction_digest"]``.
 
+        Args:
+            path: the block's path or its address: ``@152``, or ``cards@152`` of this conversation, of one that it was
+                forked from, or of a subagent that it called.
+
         Raises:
-            BlockNotFound: the conversation has no such path.
+            BlockNotFound: the conversation has no such block.
             HistoryUnavailable: `timeline scavenge` removed the block.
 
         Example:
@@ -124,26 +128,27 @@ class TimelineView:
             await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
             block = await timeline.read("ar:turn_1.user.prompt")
             assert block.text == "Build a flashcard app."
+            assert await timeline.read("@2") == block
             ```
         """
-        event = await self._store.find(self.id, path)
-        block = None if event is None else appended_block(event.payload)
-        if event is None or block is None or not self._holds(event.version):
-            raise BlockNotFound(self.id, path, await self._nearest(path))
-        async for erased in self._store.read(self.id, after=event.version, types=["block.redacted"]):
-            if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
-                return tombstone(block, erased.payload.reason)
-        if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
-            digest = event.payload.digest.dump()
-            return block.model_copy(update={"meta": {**block.meta, "compaction_digest": digest}})
+        _, block = await self._addressed(path)
         return block
 
-    async def _nearest(self, path: str) -> list[str]:
-        return await likely_paths(path, partial(self._store.paths_taken, self.id))
+    async def _addressed(self, name: str) -> tuple[Address, Block]:
+        """Return the block of a path or address in full, and its address as this conversation prints it."""
+        found = await self._find(name)
+        address, event, block = found.address_in(self.id), found.event, found.block
+        async for erased in self._store.read(found.conversation, after=event.version, types=["block.redacted"]):
+            if isinstance(erased.payload, BlockRedacted) and erased.payload.version == event.version:
+                return address, tombstone(block, erased.payload.reason)
+        if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
+            digest = event.payload.digest.dump()
+            return address, block.model_copy(update={"meta": {**block.meta, "compaction_digest": digest}})
+        return address, block
 
-    def _holds(self, version: int) -> bool:
-        """Return whether an event of the log is in view."""
-        return version <= self.version
+    async def _find(self, name: str) -> FoundBlock:
+        """Find a block in view by its path or address."""
+        return await find_block(self._store, self.id, name, until=self.version)
 
     @property
     def _reserved(self) -> int:

@@ -95,7 +95,7 @@ async def test_a_result_is_given_with_its_address_and_size() -> None:
     timeline = await opened(MemoryStore())
     await timeline.append(prompt(), call("c1"), ToolResult(call_id="c1", name="run", text="3 failed", exit_status=1))
     assert await told(timeline, "tc:turn_1.c1.result") == (
-        "[tc:turn_1.c1.result · react.tool.result of run · exit status 1 · turn_1 · 2 tokens]\n3 failed"
+        "[tc:turn_1.c1.result · @4 · react.tool.result of run · exit status 1 · turn_1 · 2 tokens]\n3 failed"
     )
 
 
@@ -314,7 +314,7 @@ async def test_a_redacted_block_is_told_from_an_unknown_one() -> None:
     await timeline.append(prompt(text="my password"))
     await timeline.decide([BlockRedacted(version=2, reason="a password")], at=AT, ids=[event_id(AT)])
     answered = await told(timeline, "ar:turn_1.user.prompt")
-    assert answered.startswith("[ar:turn_1.user.prompt · redacted]")
+    assert answered.startswith("[ar:turn_1.user.prompt · @2 · redacted]")
     assert "Reason: a password." in answered
     assert "my password" not in answered
 

@@ -227,3 +227,13 @@ def test_the_past_is_not_there_for_every_version(run: Callable[..., Done], impor
 def test_nothing_is_recorded_in_the_past(run: Callable[..., Done], imported: str) -> None:
     """The two options exclude one another."""
     run("render", imported, "--at", 3, "--record").fails(Exit.USAGE, "--at", "--record")
+
+
+def test_decisions_take_addresses(run: Callable[..., Done], imported: str) -> None:
+    """In two words or in one; the answer prints the address of each block that changed."""
+    version = next(row["version"] for row in run("show", imported, "--json").json if row["path"] == RESULT)
+    assert f"  @{version}  {RESULT}\n" in run("hide", imported, f"@{version}").out
+    assert states(run, imported)[RESULT] == "hidden"
+    for decision, state in (("reveal", "visible"), ("pin", "visible"), ("unpin", "visible")):
+        assert run(decision, f"{imported}@{version}").code == Exit.OK
+        assert states(run, imported)[RESULT] == state

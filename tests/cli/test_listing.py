@@ -56,6 +56,33 @@ def test_read_as_json_is_the_blocks_own_form(run: Callable[..., Done], simulated
     assert block["path"] == "tc:turn_1.toolu_1-1.call"
 
 
+@pytest.mark.parametrize("words", [("{id}", "@4"), ("{id}@4",), ("{id}", "{id}@4")])
+def test_read_takes_an_address(run: Callable[..., Done], simulated: dict[str, Any], words: tuple[str, ...]) -> None:
+    """Behind the conversation's id, or as one word with it, as `search` and `digests` print it."""
+    named = [word.format(id=simulated["id"]) for word in words]
+    row = next(row for row in run("show", simulated["id"], "--json").json if row["version"] == 4)
+    block = run("read", *named, "--json").json
+    assert (block["path"], block["address"]) == (row["path"], f"{simulated['id']}@4")
+
+
+def test_show_prints_the_address_of_each_block(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """What appends no block has its version without a sign, since nothing is there to be read."""
+    rows = {str(row["version"]): row["path"] for row in run("show", simulated["id"], "--json").json}
+    lefts = [line[:6].strip() for line in run("show", simulated["id"], "--all").out.splitlines()]
+    printed = [left for left in lefts if left.removeprefix("@").isdigit()]
+    assert sorted(printed) == sorted(f"@{version}" if path else version for version, path in rows.items())
+
+
+def test_an_address_without_a_block_is_one_line_with_what_is_near(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """Of the conversation's beginning, of a version that it does not have, and where no block is named at all."""
+    run("read", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is no block: it is conversation.opened", "@2")
+    run("read", simulated["id"], "@99999").fails(Exit.NOT_FOUND, "it has the versions 1 to ")
+    run("read", simulated["id"]).fails(Exit.USAGE, "Name a block", f"{simulated['id']}@152")
+    run("hide", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is no block")
+
+
 def test_read_shows_a_call_with_its_arguments(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """A person reads a call's name and arguments."""
     out = run("read", simulated["id"], "tc:turn_1.toolu_1-1.call").out

@@ -27,6 +27,7 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "at",
             "compaction_number",
             "summary",
+            "address",
             "covers",
             "digest",
             "matched",
@@ -36,6 +37,7 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "duration",
         }
         assert row["summary"] == step["summary"]
+        assert row["address"] == f"{row['conversation']}@{step['version']}"
         assert row["covers"]["ranges"] == step["covers"]
     assert rows[0]["digest"]["commands"][0]["command"] == "make part-1-1"
 
@@ -84,14 +86,14 @@ def test_digests_that_nothing_meets_say_what_to_try(run: Callable[..., Done], si
 def test_search_finds_blocks_by_their_words(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Covered blocks too, with path, time and a line of text; the JSON has its documented keys."""
     (row,) = run("search", "line3-1-1", "--json").json
-    assert set(row) == {"conversation", "version", "at", "type", "path", "snippet", "rank"}
+    assert set(row) == {"conversation", "version", "at", "type", "path", "address", "snippet", "rank"}
     assert (row["conversation"], row["path"]) == (simulated["id"], "tc:turn_1.toolu_1-1.result")
     assert (row["type"], row["at"][-1]) == ("react.tool.result", "Z")
     assert "«line3-1-1»" in row["snippet"]
     out = run("search", "line3-1-1").out.splitlines()
-    assert out[0].startswith("tc:turn_1.toolu_1-1.result  ")
+    assert out[0].startswith(f"tc:turn_1.toolu_1-1.result  {row['address']}, ")
     assert "«line3-1-1»" in out[1]
-    assert run("read", row["conversation"], row["path"]).code == Exit.OK
+    assert run("read", row["address"]).out == run("read", row["conversation"], row["path"]).out
 
 
 def test_search_is_narrowed_by_conversation_type_time_and_number(

@@ -80,7 +80,7 @@ def test_what_a_summary_covers_takes_a_line_a_turn_under_it(
     turns = {turn: [row for row in covered if row["turn_id"] == turn] for turn in {row["turn_id"] for row in covered}}
     for number, (turn, blocks) in enumerate(sorted(turns.items()), start=top + 1):
         assert lines[number].split()[:4] == [
-            str(blocks[0]["version"]),
+            f"@{blocks[0]['version']}",
             "covered",
             f"{sum(row['tokens'] for row in blocks):,}",
             turn,
@@ -123,7 +123,7 @@ def test_a_hidden_block_shows_what_its_replacement_says(run: Callable[..., Done]
     row = next(row for row in run("show", sessions.SESSION, "--json").json if row["state"] == "hidden")
     line = next(line for line in run("show", sessions.SESSION).out.splitlines() if str(row["path"]) in line)
     shown = int(line.split()[2].replace(",", ""))
-    assert line.split()[:2] == [str(row["version"]), "hidden"]
+    assert line.split()[:2] == [f"@{row['version']}", "hidden"]
     assert shown < row["tokens"]
     assert f"(of {row['tokens']:,}) line0-" in line
 
@@ -150,7 +150,7 @@ def test_all_lists_every_event(run: Callable[..., Done], simulated: dict[str, An
     rows = run("show", simulated["id"], "--json").json
     out = run("show", simulated["id"], "--all").out
     assert all(row["path"] in out for row in rows if row["path"] is not None)
-    lines = [line for line in out.splitlines() if line[:6].strip().isdigit()]
+    lines = [line for line in out.splitlines() if line[:6].strip(" @").isdigit()]
     assert len(lines) == len(rows)
 
 

@@ -262,11 +262,11 @@ async def test_the_table_has_a_line_a_block_then_the_account_then_the_decisions(
     await timeline.append(*turn(20), prompt(10))
     lines = (await timeline.render(system=words(7), ephemeral=["noon"])).explain().splitlines()
     assert lines == [
-        "version  state      tokens  path                            why",
-        "      2  visible         5  ar:turn_1.user.prompt           inside the window",
-        "      3  visible        20  ar:turn_1.assistant.completion  inside the window",
+        "address  state      tokens  path                            why",
+        "     @2  visible         5  ar:turn_1.user.prompt           inside the window",
+        "     @3  visible        20  ar:turn_1.assistant.completion  inside the window",
         "                            ^ cache point (previous turn): the last block before the current turn turn_2",
-        "      4  visible        10  ar:turn_2.user.prompt           inside the window",
+        "     @4  visible        10  ar:turn_2.user.prompt           inside the window",
         "                            ^ cache point (tail): the last block",
         "                         1  1 ephemeral text, never cached or kept",
         "",
@@ -297,7 +297,7 @@ async def test_the_table_tells_what_the_render_decided() -> None:
 async def test_the_table_of_nothing_is_the_header_and_the_account() -> None:
     """An empty conversation can be explained."""
     lines = (await (await opened(MemoryStore())).render()).explain().splitlines()
-    assert lines[0].split() == ["version", "state", "tokens", "path", "why"]
+    assert lines[0].split() == ["address", "state", "tokens", "path", "why"]
     assert "of 80,000; 80,000 left" in lines[2]
 
 

@@ -1,4 +1,4 @@
-"""The recall tool: the model reads the block behind a path that its context printed.
+"""The recall tool: the model reads the block behind a path or an address that its context printed.
 
 The model may call the tool wrongly in any way and learns only from the answer; so an error is plain text, and for an
 unknown path it lists the nearest paths. Long content comes in pieces, counted in characters: content may have no line
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
+from timeline.events.addresses import parse_address
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.wire.ai_sdk_parts import file_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.blocks import Block
+    from timeline.events.addresses import Address
     from timeline.ports import TokenCounter
     from timeline.wire.media import Part
 
@@ -37,16 +39,17 @@ PartText: TypeAlias = "Callable[[Part], str]"
 NAME: Final = "recall"
 _DESCRIPTION: Final = (
     "Read back any part of this conversation that is not in front of you in full: results and arguments that are "
-    "hidden or shortened, and everything that a summary stands for. Give the path as it is printed, for example "
-    "tc:turn_2.call_1.result. The path of a summary gives the summary and an exact record of what it covers, with "
-    "further paths. Long content comes in pieces; the answer says how to go on."
+    "hidden or shortened, and everything that a summary stands for. Give the path or the address as it is printed, for "
+    "example tc:turn_2.call_1.result or @152. That of a summary gives the summary and an exact record of what it "
+    "covers, with further paths. Long content comes in pieces; the answer says how to go on."
 )
 _PROPERTIES: Final[dict[str, JsonValue]] = {
-    "path": {"type": "string", "description": "The path of the block, as it is printed."},
+    "path": {"type": "string", "description": "The path of the block, or its address such as @152, as it is printed."},
     "offset": {"type": ["integer", "null"], "description": "Character to begin at; 0 is the first."},
     "limit": {"type": ["integer", "null"], "description": "Most characters to give."},
 }
 _EXAMPLE: Final = '{"path": "tc:turn_2.call_1.result"}'
+_NO_PATH: Final = f"[malformed arguments] Give an object with a path. Call it like this: {_EXAMPLE}"
 _PLACES: Final[dict[RecallWire, str]] = {
     "anthropic": "inside this result",
     "openai_chat": "in the message behind this result",
@@ -116,7 +119,7 @@ class RecallTool:
         self,
         wire: RecallWire,
         *,
-        read: Callable[[str], Awaitable[Block]],
+        read: Callable[[str], Awaitable[tuple[Address, Block]]],
         count: Callable[[Sequence[Block]], Awaitable[list[int]]],
         counter: TokenCounter,
         max_tokens: int,
@@ -163,28 +166,27 @@ class RecallTool:
         found = await self._find(call.arguments)
         if isinstance(found, Recalled):
             return ToolResult(call_id=call.call_id, name=call.name, text=found.text)
-        shown, note = self._media(found[0])
-        told = await self._tell(*found, note)
-        data = shown if shown and found[1].offset == 0 else None
+        address, block, asked = found
+        shown, note = self._media(block)
+        told = await self._tell(address, block, asked, note)
+        data = shown if shown and asked.offset == 0 else None
         return ToolResult(call_id=call.call_id, name=call.name, text=told.text, data=data)
 
-    async def _find(self, arguments: Any) -> tuple[Block, _Asked] | Recalled:
-        """Return the requested block, or an answer that explains why there is none."""
+    async def _find(self, arguments: Any) -> tuple[Address, Block, _Asked] | Recalled:
+        """Return the requested block with its address, or an answer that explains why there is none."""
         asked = _asked(arguments)
         if isinstance(asked, str):
             return Recalled(asked, "malformed")
-        nearest: list[str] = []
+        answer = Recalled(_NO_PATH, "malformed")
         for path in dict.fromkeys((asked.path, asked.path.strip(_AROUND_PATH))):
             try:
-                return await self._read(path), asked
+                return *(await self._read(path)), asked
             except BlockNotFound as unknown:
-                nearest = unknown.nearest
+                answer = _unknown(path, unknown)
             except HistoryUnavailable as gone:
                 told = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
                 return Recalled(told, "deleted", path)
-        path = asked.path.strip(_AROUND_PATH)
-        advice = f"Nearest paths: {', '.join(nearest)}." if nearest else "Give a path exactly as it is printed."
-        return Recalled(f"[unknown path] This conversation has no {path!r}. {advice}", "unknown", path)
+        return answer
 
     def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
         """Return the parts of a block to show, and the function that names each part in its text."""
@@ -203,26 +205,27 @@ class RecallTool:
             notes[id(part)] = f"[{part['type']}: comes with offset 0, {_PLACES[self._wire]}]"
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
-    async def _tell(self, block: Block, asked: _Asked, note: PartText) -> Recalled:
+    async def _tell(self, address: Address, block: Block, asked: _Asked, note: PartText) -> Recalled:
+        named = f"{block.path} · {address}"
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
-            told = f"[{block.path} · redacted] The content was erased for good and cannot be read back.{reason}"
-            return Recalled(told, "redacted", block.path)
+            told = f"[{named} · redacted] The content was erased for good and cannot be read back.{reason}"
+            return Recalled(told, "redacted", block.path, address=str(address))
         [tokens] = await self._count([block])
         content = content_of(block, note)
-        head = f"[{block.path} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
+        head = f"[{named} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
         if not content:
-            return Recalled(f"{head}\n[no content]", "found", block.path)
+            return Recalled(f"{head}\n[no content]", "found", block.path, address=str(address))
         if asked.offset >= len(content):
             told = f"{head}\n[nothing there: the content has {len(content):,} characters, counted from 0]"
-            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content))
+            return Recalled(told, "found", block.path, asked.offset, asked.offset, len(content), str(address))
         piece = self._piece(content, asked, self._counter.count(head))
         end = asked.offset + len(piece)
         told = f"{head}\n{piece}"
         if asked.offset > 0 or end < len(content):
             rest = f"go on with offset {end}" if end < len(content) else "that is the end"
             told += f"\n[characters {asked.offset} to {end} of {len(content)}; {rest}]"
-        return Recalled(told, "found", block.path, asked.offset, end, len(content))
+        return Recalled(told, "found", block.path, asked.offset, end, len(content), str(address))
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
         """Return the longest piece that fits; if a line ends in the piece's second half, stop there."""
@@ -241,6 +244,7 @@ class Recalled(NamedTuple):
         text: the answer for the model.
         state: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
         path: path of the block; the requested path if there is no block.
+        address: address of the block; empty if there is no block.
         begin: first character of the content in the text, counted from 0.
         end: the character behind the last one.
         characters: length of the whole content.
@@ -252,12 +256,23 @@ class Recalled(NamedTuple):
     begin: int = 0
     end: int = 0
     characters: int = 0
+    address: str = ""
 
 
 class _Asked(NamedTuple):
     path: str
     offset: int
     limit: int | None
+
+
+def _unknown(path: str, error: BlockNotFound) -> Recalled:
+    """Return the answer for a path or address that names no block."""
+    kind = "address" if parse_address(path) is not None else "path"
+    problem = f": {error.problem}" if error.problem else ""
+    advice = f"Give a {kind} exactly as it is printed."
+    if error.nearest:
+        advice = f"Nearest {'addresses' if parse_address(error.nearest[0]) else 'paths'}: {', '.join(error.nearest)}."
+    return Recalled(f"[unknown {kind}] This conversation has no {path!r}{problem}. {advice}", "unknown", path)
 
 
 def _asked(arguments: Any) -> _Asked | str:
@@ -270,7 +285,7 @@ def _asked(arguments: Any) -> _Asked | str:
             return f"[malformed arguments] The arguments are no JSON. Call it like this: {_EXAMPLE}"
     path = told.get("path") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(path, str) or not path.strip():
-        return f"[malformed arguments] Give an object with a path. Call it like this: {_EXAMPLE}"
+        return _NO_PATH
     try:
         offset, limit = _number(told.get("offset")), _number(told.get("limit"))
     except ValueError:

@@ -18,6 +18,7 @@ from timeline.cli.lab import lab
 from timeline.cli.options import (
     DEFAULT_DATABASE,
     AsJson,
+    BlockName,
     ComparedBytes,
     ConversationId,
     Db,
@@ -267,18 +268,21 @@ for _command in COMMANDS:
 @app.command()
 def read(
     id_: ConversationId,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as `show` or a summary prints it.")],
+    block: BlockName = None,
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Print the block at a path in full.
+    """Print a block in full, by its path or its address.
 
-    Covered and hidden blocks are printed, too.
+    An address is @ and the version that `show` prints. Covered and hidden blocks are printed, too. `timeline read
+    cards@152` reads what `search` prints.
     """
     from timeline.cli import listing
+    from timeline.cli.block_names import block_named
 
-    _run(listing.read(id_, path, db, as_json=as_json))
+    conversation, name = block_named(id_, block)
+    _run(listing.read(conversation, name, db, as_json=as_json))
 
 
 @app.command()

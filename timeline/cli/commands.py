@@ -6,16 +6,22 @@ Their work is in `timeline.cli.decisions`, `retention`, `policies` and `serve`, 
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
 from timeline.cli.completing import complete_conversation, complete_policy
 from timeline.cli.helping import Commands
-from timeline.cli.options import DEFAULT_DATABASE, AsJson, ConversationId, Db, MaxTokens, Model
+from timeline.cli.options import (
+    DEFAULT_DATABASE,
+    AsJson,
+    BlockName,
+    ConversationId,
+    Db,
+    MaxTokens,
+    Model,
+)
 from timeline.cli.running import run
-
-BlockPath: TypeAlias = Annotated[str, typer.Argument(metavar="PATH", help="A block's path, as `show` prints it.")]
 
 
 def undo(
@@ -61,7 +67,7 @@ def fork(
 
 def hide(
     id_: ConversationId,
-    path: BlockPath,
+    block: BlockName = None,
     *,
     text: Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="Show this text instead of the usual line.")
@@ -78,38 +84,42 @@ def hide(
     again.
     """
     from timeline.cli import decisions
+    from timeline.cli.block_names import block_named
 
-    run(decisions.hide(id_, path, db, text=text, omit=omit, as_json=as_json))
+    run(decisions.hide(*block_named(id_, block), db, text=text, omit=omit, as_json=as_json))
 
 
-def reveal(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def reveal(id_: ConversationId, block: BlockName = None, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Show a hidden block again.
 
     Renders do not hide it again; only `timeline hide` does.
     """
     from timeline.cli import decisions
+    from timeline.cli.block_names import block_named
 
-    run(decisions.decide(id_, path, db, "reveal", as_json=as_json))
+    run(decisions.decide(*block_named(id_, block), db, "reveal", as_json=as_json))
 
 
-def pin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def pin(id_: ConversationId, block: BlockName = None, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Keep a block in view, with its calls and results.
 
     No compaction covers it, and renders do not hide it.
     """
     from timeline.cli import decisions
+    from timeline.cli.block_names import block_named
 
-    run(decisions.decide(id_, path, db, "pin", as_json=as_json))
+    run(decisions.decide(*block_named(id_, block), db, "pin", as_json=as_json))
 
 
-def unpin(id_: ConversationId, path: BlockPath, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+def unpin(id_: ConversationId, block: BlockName = None, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Take the pin off a block.
 
     Compactions and renders then treat it like any other.
     """
     from timeline.cli import decisions
+    from timeline.cli.block_names import block_named
 
-    run(decisions.decide(id_, path, db, "unpin", as_json=as_json))
+    run(decisions.decide(*block_named(id_, block), db, "unpin", as_json=as_json))
 
 
 def retention(

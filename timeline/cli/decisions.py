@@ -11,6 +11,7 @@ from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import opened
 from timeline.errors import VersionConflict
+from timeline.events.addresses import Address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -129,7 +130,7 @@ def _tell(timeline: Timeline, decision: str, before: tuple[Item, ...], *, as_jso
     for item in changed:
         tokens = f"{item.tokens:,} tokens" if item.state == "visible" else f"{item.tokens:,} -> {item.shown_tokens:,}"
         state = paint(item.state, state_colour(item.state)) + (", pinned" if item.pinned else "")
-        write(f"{state}  {tokens}  {item.block.path}")
+        write(f"{state}  {tokens}  {Address(item.version)}  {item.block.path}")
         replacement = item.replacement
         if replacement is not None:
             said = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)

@@ -12,6 +12,7 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.options import known_wire
 from timeline.cli.output import brief, pad, paint, say, state_colour, write
+from timeline.events.addresses import Address
 from timeline.projection.diff import diff
 from timeline.projection.explain import counted, spaced
 
@@ -112,7 +113,7 @@ def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
     for row in rows if every else rows[:_MOST_ROWS]:
         by = f"covered by {row.covered_by}" if row.covered_by and not every_by else ""
         state = paint(pad(row.state, 8), state_colour(row.state))
-        write(f"{row.version:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
+        write(f"{Address(row.version)!s:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
     _rest(rows, every=every)
 
 
@@ -125,7 +126,8 @@ def _print_changed(rows: Sequence[ChangedRow], *, every: bool) -> None:
         size = f"{row.after_tokens:,}"
         if row.before_tokens != row.after_tokens:
             size = f"{row.before_tokens:,} -> {size}"
-        left = f"{row.version:>7}  {paint(pad(state, 18), state_colour(row.after))}  {pad(size, 15, right=True)}  "
+        state = paint(pad(state, 18), state_colour(row.after))
+        left = f"{Address(row.version)!s:>7}  {state}  {pad(size, 15, right=True)}  "
         write(left + _fitted(row.path, row.reason, 46))
     _rest(rows, every=every)
 

@@ -9,7 +9,9 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import write, write_rows
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
+from timeline.events.addresses import Address
 from timeline.frozen import canonical_json
+from timeline.log.blocks_by_name import find_readable
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -82,17 +84,18 @@ def _conversation(info: ConversationInfo, policy: PolicyRow | None) -> Conversat
 
 
 async def read(conversation: str, path: str, db: str, *, as_json: bool) -> None:
-    """Print the block at a path: its text in full, or its JSON form.
+    """Print the block of a path or address: its text in full, or its JSON form.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        BlockNotFound: it has no such path.
+        BlockNotFound: it has no such block.
     """
     async with reading(db) as store:
         timeline = await Timeline.open(store, conversation, create=False)
         block = await timeline.read(path)
+        found = await find_readable(store, conversation, path)
     if as_json:
-        output.write_json(block.dump())
+        output.write_json({**block.dump(), "address": str(Address(found.event.version, found.conversation))})
     else:
         write(text_of(block))
 

@@ -10,6 +10,7 @@ from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
 from timeline.display.controls import show_controls
 from timeline.events import appended_block
+from timeline.events.addresses import Address
 from timeline.frozen import canonical_json
 from timeline.portable.redacting import Erasures
 
@@ -66,7 +67,7 @@ async def transcript(
             turn_id = block.turn_id
             yield f"## {show_controls(turn_id)}\n"
         state, by = states[version]
-        yield show_controls(_section(block, state, by, _cut(text, limit)))
+        yield show_controls(_section(Address(version), block, state, by, _cut(text, limit)))
 
 
 async def _all(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:
@@ -101,12 +102,12 @@ def _cut(text: str, limit: int | None) -> str:
     return f"{text[:limit]}\n… {len(text) - limit:,} more characters"
 
 
-def _section(block: Block, state: str, covered_by: str | None, text: str) -> str:
+def _section(address: Address, block: Block, state: str, covered_by: str | None, text: str) -> str:
     name = _NAMES.get(block.type, block.type)
     if isinstance(block, ToolCall):
         name = f"{name}: {block.name}"
     where = f"{state} by `{covered_by}`" if covered_by else state
-    return f"### {name}\n\n`{block.path}` · {where}\n\n{_fenced(text)}\n"
+    return f"### {name}\n\n`{address}` · `{block.path}` · {where}\n\n{_fenced(text)}\n"
 
 
 def _fenced(text: str) -> str:

@@ -24,6 +24,13 @@ ConversationId: TypeAlias = Annotated[
     str,
     typer.Argument(metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation),
 ]
+BlockName: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PATH_OR_ADDRESS]",
+        help="A block's path, or its address such as @152; not needed where ID is an address with its conversation.",
+    ),
+]
 PolicyName: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -11,6 +11,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, write, write_rows
+from timeline.events.addresses import Address
 from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[
             "at": instant_text(digest.at),
             "compaction_number": digest.compaction_number,
             "summary": digest.summary,
+            "address": str(Address(digest.version, digest.conversation)),
             "covers": digest.covers.model_dump(mode="json"),
             "digest": digest.digest.dump(),
             "matched": digest.matched.dump(),
@@ -151,7 +153,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row["covers"]["ranges"])
     heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
     say(paint(row["conversation"], bold=True) + f"  {heading}{_taken_back(row)}")
-    write(f"  {row['summary']} covers versions {ranges}")
+    write(f"  {row['summary']}  {row['address']} covers versions {ranges}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
@@ -225,12 +227,13 @@ async def _found(store: EventStore, text: str, filters: dict[str, Any], most: in
             "at": instant_text(found.at),
             "type": found.type,
             "path": found.path,
+            "address": str(Address(found.version, found.conversation)),
             "snippet": found.snippet,
             "rank": found.rank,
         }
 
 
 def _print_found(row: FoundRow) -> None:
-    say(paint(row["path"], bold=True) + f"  {row['conversation']}, {row['at'][:16]}")
+    say(paint(row["path"], bold=True) + f"  {row['address']}, {row['at'][:16]}")
     line = brief(row["snippet"], max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

@@ -15,7 +15,7 @@
 | `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
 | `retention ID --json` | one `RetentionRow`; without an id, `{"store", "conversations"}` with one each |
 | `scavenge --json` | one `ScavengeRow` |
-| `read --json` | the block's `dump()` |
+| `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `DigestRow` |
 | `search --json` | a list of `FoundRow`, the best first |
 | `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
@@ -221,7 +221,7 @@ class DecidedRow(TypedDict):
 
 
 class DigestRow(TypedDict):
-    """A compaction: its number (``round``), summary's path, coverage (``ranges``, superseded ``summaries``) and digest.
+    """A compaction: its number, its summary's path and address, its coverage (``ranges``, ``summaries``) and digest.
 
     ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
     ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
@@ -233,6 +233,7 @@ class DigestRow(TypedDict):
     at: str
     compaction_number: int
     summary: str
+    address: str
     covers: dict[str, Any]
     digest: dict[str, Any]
     matched: dict[str, Any]
@@ -243,13 +244,17 @@ class DigestRow(TypedDict):
 
 
 class FoundRow(TypedDict):
-    """A found block. The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match."""
+    """A found block, by path and by address (``cards@152``).
+
+    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match.
+    """
 
     conversation: str
     version: int
     at: str
     type: str
     path: str
+    address: str
     snippet: str
     rank: float
 

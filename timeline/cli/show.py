@@ -18,6 +18,7 @@ from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.output import JsonList, brief, pad, paint, say, state_colour, write
 from timeline.cli.rows import read_rows
+from timeline.events.addresses import Address
 from timeline.projection.cache_points import Shown, cache_points
 from timeline.projection.explain import counted, spaced
 from timeline.projection.project import Projector
@@ -86,7 +87,7 @@ def _text(node: Node, room: int) -> str:
 BOOKKEEPING: Final = frozenset({"conversation.opened", "context.rendered", "model.called", "compaction.started"})
 """Events that are listed with `--all` only."""
 _LEFT: Final = 27
-"""The width of version, state and tokens together."""
+"""The width of address, state and tokens together."""
 _SUMMARY: Final = "\0summary"
 """The group of live summaries, in the place of a turn id."""
 
@@ -196,7 +197,7 @@ class _Tree:
         tokens, every = sum(row.tokens or 0 for row in covered), self._sizes[turn_id]
         of = "" if every == len(covered) else f" of {every:,}"
         head = f"{turn_id} ({len(covered):,}{of} {'block' if every == 1 else 'blocks'})"
-        columns = _columns(covered[0].version, "covered", f"{tokens:,}")
+        columns = _columns(Address(covered[0].version), "covered", f"{tokens:,}")
         return Node(columns, head, self._prompts.get(turn_id, ""), style="dim")
 
     def _rounds(self, rows: Sequence[Row]) -> Iterator[Node]:
@@ -218,9 +219,9 @@ class _Tree:
             return Node(_columns(row.version, "", ""), row.type, row.about, style="dim")
         state = row.state or "lost"
         point = self._points.get(row.version)
-        about = row.about if row.covered_by is None else f"by {row.covered_by}: {row.about}"
+        about = row.about if row.covered_by is None else f"by {Address(row.covered_by)}: {row.about}"
         return Node(
-            _columns(row.version, state, f"{row.shown:,}"),
+            _columns(Address(row.version), state, f"{row.shown:,}"),
             row.path,
             about,
             mark=f"^ {spaced(point)}" if point else "",
@@ -255,5 +256,6 @@ def _with_rounds(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
         yield (newest if newest == following else 0), row
 
 
-def _columns(version: int | str, state: str, tokens: str) -> str:
-    return f"{version:>6}  {paint(pad(state, 8), state_colour(state))}  {tokens:>7}  "
+def _columns(place: Address | int | str, state: str, tokens: str) -> str:
+    """Return the left side: the address of a block, or the version of an event that appends none; state and tokens."""
+    return f"{place!s:>6}  {paint(pad(state, 8), state_colour(state))}  {tokens:>7}  "

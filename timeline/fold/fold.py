@@ -22,6 +22,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.addresses import SIGN
 from timeline.fold.counts import Recount
 from timeline.fold.state import NOTHING_YET
 from timeline.fold.turns import Turns
@@ -201,7 +202,7 @@ class Fold:
             avoid: paths that the store reported as taken.
 
         Raises:
-            InvalidBlock: two of the blocks have the same path, set by the caller.
+            InvalidBlock: two of the blocks have the same path, set by the caller, or one would be read as an address.
         """
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
@@ -221,6 +222,8 @@ class Fold:
                 path = turns.path_for(block, turn_id, call_path=call_path, taken=taken)
             elif path in addressed:
                 raise InvalidBlock("path", f"{path!r} is given twice in one append")
+            elif path.startswith(SIGN):
+                raise InvalidBlock("path", f"{path!r} begins with {SIGN}, as an address does; begin it otherwise")
             addressed[path] = block.placed(turn_id=turn_id, path=path, at=block.at or at)
             by_version[version] = path
         return list(addressed.values())

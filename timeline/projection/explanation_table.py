@@ -8,6 +8,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from timeline.events.addresses import Address
 from timeline.projection.explain import RULES, WINDOW, counted, figures, spaced
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Paint: TypeAlias = "Callable[[str, str], str]"
 """Colours a text by the name of a state, or by ``dim``, ``bold``, ``plain`` or ``point``; keeps the text's width."""
 
 _LEFT: Final = 28
-"""Columns of version, state and tokens."""
+"""Columns of address, state and tokens."""
 _REASON: Final = 40
 """The fewest columns that a reason needs beside its path."""
 _LONG: Final = ", for the provider's long time"
@@ -40,7 +41,7 @@ def explanation_lines(
     longest = max((len(block.path) for block in explanation.blocks), default=4)
     column = longest if width is None or _LEFT + longest + 2 + _REASON <= width else 0
     points = {point.path: point for point in explanation.cache_points}
-    yield paint(f"{'version':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
+    yield paint(f"{'address':>7}  {'state':<8}  {'tokens':>7}  {'path':<{column}}  why".rstrip(), "dim")
     fixed = explanation.account.fixed
     if explanation.kept_long != "nothing" and fixed.system + fixed.tools:
         yield from _point_lines("fixed part", f"system prompt and tools{_LONG}", width, paint)
@@ -64,7 +65,7 @@ def explanation_lines(
 
 
 def _block_lines(block: ContextBlock, column: int, width: int | None, paint: Paint) -> Iterator[str]:
-    left = f"{block.version:>7}  {paint(f'{block.state:<8}', block.state)}  {block.tokens:>7,}  "
+    left = f"{Address(block.version)!s:>7}  {paint(f'{block.state:<8}', block.state)}  {block.tokens:>7,}  "
     if column:
         first, *more = _wrapped(block.reason, _LEFT + column + 2, width)
         yield f"{left}{paint(f'{block.path:<{column}}', 'plain')}  {paint(first, 'dim')}"

@@ -1,4 +1,4 @@
-"""A window as a small HTML table, for notebooks: the newest blocks with state, tokens, path and beginning."""
+"""A window as a small HTML table, for notebooks: the newest blocks with address, state, tokens, path and beginning."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from timeline.display.controls import show_controls
+from timeline.events.addresses import Address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +31,10 @@ def window_html(kind: str, window: Window, facts: Sequence[str]) -> str:
     heading = " · ".join([window.conversation, f"version {window.version}", *facts])
     rows = [_row(item) for item in shown]
     if left:
-        rows.insert(0, f'<tr><td colspan="4">… {left:,} earlier blocks</td></tr>')
+        rows.insert(0, f'<tr><td colspan="5">… {left:,} earlier blocks</td></tr>')
     return (
         f"<div><strong>{escape(kind)}</strong> {_text(heading)}"
-        "<table><thead><tr><th>state</th><th>tokens</th><th>path</th><th>text</th></tr></thead>"
+        "<table><thead><tr><th>address</th><th>state</th><th>tokens</th><th>path</th><th>text</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -41,7 +42,8 @@ def window_html(kind: str, window: Window, facts: Sequence[str]) -> str:
 def _row(item: Item) -> str:
     replacement = item.replacement
     text = item.block.text if replacement is None else replacement.text or ""
-    cells = (item.state, f"{item.shown_tokens:,}", item.block.path, text)
+    address = str(Address(item.version))
+    cells = (address, item.state, f"{item.shown_tokens:,}", item.block.path, text)
     return f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
 
 

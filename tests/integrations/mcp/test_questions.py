@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integrations.mcp.recorded import LONG, ask, asking, record, text_of
+from tests.integrations.mcp.recorded import LONG, ask, asking, record, said, text_of
 from tests.scenes import AT, after, small_policy
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt, instant_text
@@ -156,3 +156,25 @@ async def test_what_cannot_be_read_is_answered_in_plain_words(db: Path) -> None:
         assert unknown["state"] == "unknown"
         assert "Nearest paths: tc:turn_1.run_9.result" in unknown["content"]
         assert (await ask(client, "search", text="hunter2"))["found"] == []
+
+
+async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None:
+    """`search` and `digests` give addresses with the conversation; with the conversation beside it, a bare one does."""
+    async with asking(db) as client:
+        rows = [
+            *(await ask(client, "search", text="login", types=["user.prompt"]))["found"],
+            *(await ask(client, "digests", limit=1))["digests"],
+        ]
+        for row in rows:
+            path = row.get("path") or row["summary"]
+            read = await ask(client, "read", path=row["address"])
+            assert (read["conversation"], read["path"], read["state"]) == ("work", path, "found")
+            assert read["address"] == row["address"] == f"work@{row['address'].rpartition('@')[2]}"
+            bare = row["address"].removeprefix("work")
+            assert await ask(client, "read", conversation="work", path=bare) == read
+        unknown = await ask(client, "read", conversation="work", path="@1")
+        assert (unknown["state"], unknown["address"]) == ("unknown", "")
+        assert "version 1 is no block: it is conversation.opened. Nearest addresses: @" in unknown["content"]
+        nameless = await client.call_tool("read", {"path": "@2"})
+        assert nameless.is_error
+        assert "an address with it: cards@152" in said(nameless)

@@ -55,19 +55,20 @@ class FoundRow(Frozen):
 
     conversation: str
     path: str
+    address: str
     type: str
     at: str
     snippet: str
 
     def text(self) -> str:
         """Return the address, and the matching line."""
-        return f"{self.path}  in {self.conversation}, {self.type}, {self.at[:16]}\n  {self.snippet}"
+        return f"{self.path}  {self.address}, {self.type}, {self.at[:16]}\n  {self.snippet}"
 
 
 class DigestRow(Frozen):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
-    ``more`` counts the entries left out of each list; ``summary`` is the path of the block with all of them.
+    ``more`` counts the entries left out of each list; ``summary`` and ``address`` are those of the block with all.
     ``duration`` is how many seconds the compaction took, where that was measured.
     """
 
@@ -76,6 +77,7 @@ class DigestRow(Frozen):
     compaction_number: int
     at: str
     summary: str
+    address: str
     before_tokens: int
     after_tokens: int
     reverted_by: int | None = None
@@ -87,7 +89,7 @@ class DigestRow(Frozen):
         """Return a heading and a line an entry."""
         gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
         what = with_duration(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
-        lines = [f"{self.summary}  in {self.conversation}, {what}{gone}"]
+        lines = [f"{self.summary}  {self.address}, {what}{gone}"]
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
         lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]
@@ -151,11 +153,13 @@ class DigestsAnswer(Answer):
 class ReadAnswer(Answer):
     """A block, or a piece of it: the characters from ``begin`` to ``end`` of all its ``characters``.
 
-    ``content`` begins with a line that says what it is. ``next_offset`` is None where the piece is the last one.
+    ``address`` is empty where nothing was found. ``content`` begins with a line that says what it is. ``next_offset``
+    is None where the piece is the last one.
     """
 
     conversation: str
     path: str
+    address: str = ""
     state: Literal["found", "redacted", "deleted", "unknown"]
     content: str
     begin: int = 0

@@ -13,11 +13,6 @@ _SHORT: Final = 1_000
 _LONG: Final = 10_000
 """Most characters of a path of a block, of a command and of a cursor, which may hold an id."""
 
-Id: TypeAlias = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=_LONG),
-    Field(description="Id of a conversation, as `conversations` gives it."),
-]
 OneConversation: TypeAlias = Annotated[
     str | None,
     Field(
@@ -64,11 +59,18 @@ class ConversationsArguments(Arguments):
 class ReadArguments(Arguments):
     """Of `read`."""
 
-    conversation: Id
+    conversation: Annotated[
+        str | None,
+        StringConstraints(min_length=1, max_length=_LONG),
+        Field(description="Id of a conversation, as `conversations` gives it; not needed where the path has it."),
+    ] = None
     path: Annotated[
         str,
         StringConstraints(min_length=1, max_length=_LONG),
-        Field(description="Path of a block, as the other tools and contexts print it: tc:turn_2.call_1.result."),
+        Field(
+            description="Path or address of a block, as the other tools and contexts print it: "
+            "tc:turn_2.call_1.result, @152 or, with its conversation, cards@152."
+        ),
     ]
     offset: Annotated[int, Field(ge=0, description="Character to begin at; 0 is the first.")] = 0
     limit: Annotated[int | None, Field(ge=1, description="Most characters to give; as many as fit unless given.")] = (

@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from timeline.blocks import instant_text
 from timeline.errors import ConversationNotFound, InvalidArgument, InvalidFilter
+from timeline.events.addresses import Address, parse_address
 from timeline.integrations.mcp.answers import (
     ConversationRow,
     ConversationsAnswer,
@@ -92,19 +93,22 @@ class Questions:
         """Read a block, a long one in pieces; if it cannot be read, the answer's text explains why.
 
         Raises:
-            ConversationNotFound: there is no such conversation; the message names the nearest.
+            InvalidFilter: there is no such conversation; the message names the nearest.
+            InvalidArgument: no conversation is named.
             StoreError: the store cannot be read.
         """
+        conversation = asked.conversation or _conversation_of(asked.path)
         try:
             # Counted by the server's counter: an answer's budget has nothing to do with the conversation's policy.
-            timeline = await Timeline.open(self._store, asked.conversation, counter=self._counter, create=False)
+            timeline = await Timeline.open(self._store, conversation, counter=self._counter, create=False)
         except ConversationNotFound:
-            raise await self._not_found(asked.conversation) from None
+            raise await self._not_found(conversation) from None
         tool = timeline.recall_tool("anthropic", max_tokens=self._room)
         told = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
         return ReadAnswer(
-            conversation=asked.conversation,
+            conversation=conversation,
             path=told.path or asked.path,
+            address=_address_in(conversation, told.address),
             state="unknown" if told.state == "malformed" else told.state,
             content=told.text,
             begin=told.begin,
@@ -138,6 +142,7 @@ class Questions:
                     yield FoundRow(
                         conversation=found.conversation,
                         path=found.path,
+                        address=str(Address(found.version, found.conversation)),
                         type=found.type,
                         at=instant_text(found.at),
                         snippet=found.snippet,
@@ -196,6 +201,7 @@ class Questions:
                 compaction_number=stored.compaction_number,
                 at=instant_text(stored.at),
                 summary=stored.summary,
+                address=str(Address(stored.version, stored.conversation)),
                 before_tokens=stored.before_tokens,
                 after_tokens=stored.after_tokens,
                 reverted_by=stored.reverted_by,
@@ -247,6 +253,24 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
         "compaction_number": rounds,
         "reverted": asked.reverted,
     }
+
+
+def _conversation_of(path: str) -> str:
+    """Return the conversation that an address names.
+
+    Raises:
+        InvalidArgument: it names none.
+    """
+    address = parse_address(path)
+    if address is None or not address.conversation:
+        raise InvalidArgument("conversation", "give the id of one, or for the path an address with it: cards@152")
+    return address.conversation
+
+
+def _address_in(conversation: str, address: str) -> str:
+    """Return an address with the conversation in front; empty where there is none."""
+    known = parse_address(address)
+    return "" if known is None else str(Address(known.version, known.conversation or conversation))
 
 
 def _number(cursor: str | None) -> int:
