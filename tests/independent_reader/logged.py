@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tests.independent_reader.acts import Act
-from timeline.blocks import ToolCall, ToolResult
-from timeline.events import appended_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from timeline.blocks import ToolCall
     from timeline.ports import EventStore
+    from timeline.queries import StoredFact
 
+KINDS: Final = ("file_read", "file_written", "file_deleted", "command", "search", "error")
+"""What the reader lists: of the kinds of facts, those of work."""
 Named = tuple[str, int]
 """The id of a call, and how many calls before it had the same id."""
 
@@ -51,19 +53,13 @@ def differences(read: Counter[Act], logged: Counter[Act]) -> list[str]:
     ]
 
 
-async def logged(store: EventStore, conversation: str, calls: dict[str, Named]) -> list[Act]:
-    from timeline.facts.extracting import facts_of_result
+async def logged(store: EventStore, conversation: str, calls: Mapping[str, Named]) -> list[Act]:
+    """Return the facts that a log holds about what was done, by the calls of their blocks."""
+    return [
+        Act(calls[fact.path], fact.kind, "" if fact.kind == "error" else fact.subject, *_outcome(fact))
+        async for fact in store.facts(conversation=conversation, kind=KINDS)
+    ]
 
-    byp = {}
-    out = []
-    async for e in store.read(conversation):
-        b = appended_block(e.payload)
-        if isinstance(b, ToolCall):
-            byp[b.path] = (b, e.version)
-        elif isinstance(b, ToolResult) and b.path in calls:
-            c, v = byp[b.path.removesuffix(".result") + ".call"]
-            for f in facts_of_result(c, v, b, e.version, e.at):
-                out.append(
-                    Act(calls[f.path], f.kind, "" if f.kind == "error" else f.subject, f.tool, f.status, f.failed)
-                )
-    return out
+
+def _outcome(fact: StoredFact) -> tuple[str, int | None, bool]:
+    return fact.tool, fact.status, fact.failed

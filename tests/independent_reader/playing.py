@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tests.independent_reader.claims import Known
 from tests.independent_reader.commands import outputs
-from tests.independent_reader.known import Known
 from tests.independent_reader.logged import NamedCalls, differences, logged, of_calls
 from tests.independent_reader.reading import read
-from tests.independent_reader.shown import entries, printed, record_in
+from tests.independent_reader.shown import parsed, printed, record_in
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import BlockNotFound, BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, appended_block, derived_event_id
@@ -67,9 +67,12 @@ class _Playing:
     def __init__(self, store: EventStore, acts: Iterable[Act], policy: Policy) -> None:
         self.store, self.acts, self.policy = store, list(acts), policy
         self.played = Played()
+        self.of_call: dict[Named, list[Act]] = {}
+        for act in self.acts:
+            self.of_call.setdefault(act.call, []).append(act)
         self.calls = NamedCalls()
-        self.answered: list[Named] = []
-        """The calls that have a result, in the order of the results."""
+        self.answered: dict[Named, int] = {}
+        """The calls that have a result, in the order of the results, with the versions of these."""
         self.read_until = 0
 
     async def through(self, recordings: Sequence[Recording]) -> None:
@@ -116,7 +119,7 @@ class _Playing:
                 case ToolCall() as call:
                     self.calls.take(call)
                 case ToolResult(path=path) if path in self.calls.by_path:
-                    self.answered.append(self.calls.by_path[path])
+                    self.answered[self.calls.by_path[path]] = event.version
             if isinstance(event.payload, CompactionCompleted):
                 done.append(event.payload)
             if isinstance(event.payload, BlocksHidden):
@@ -125,7 +128,7 @@ class _Playing:
             self.played.compactions += 1
             await self._compare()
             await self.resolve("a summary", [compaction.block.text])
-            self._hold_to_the_reader(compaction, context)
+            await self._hold_to_the_reader(compaction, context)
 
     async def _compare(self, *, at_end: bool = False) -> None:
         read = of_calls(self.acts, self.answered)
@@ -144,22 +147,27 @@ class _Playing:
             except BlockNotFound:
                 self.played.wrong.append(f"{where} prints {address}, which nothing is at")
 
-    def _hold_to_the_reader(self, compaction: CompactionCompleted, context: RenderedContext | None) -> None:
-        """Check that a record keeps to its cap, and claims no file, and no failure, that the reader does not know."""
-        record = record_in(compaction.block.text)
-        if not record:
+    async def _hold_to_the_reader(self, compaction: CompactionCompleted, context: RenderedContext | None) -> None:
+        """Check that a record keeps to its cap, claims nothing that is not so, and names the right blocks."""
+        text = record_in(compaction.block.text)
+        if not text:
             return
         self.played.records += 1
         cap = min(self.policy.digest_tokens, compaction.compacted_tokens // 4)
         if context is not None:
             cap = min(cap, (context.account.limit - context.account.fixed.tokens) // 16)
-        if (size := self.timeline.counter.count(record)) > cap:
-            self.played.wrong.append(f"compaction {compaction.round} shows a record of {size} tokens; the cap is {cap}")
-        known = Known.of(self.acts, self.answered)
-        for entry in entries(record):
-            self.played.claims += 1
-            if complaint := known.denies(entry):
-                self.played.wrong.append(f"compaction {compaction.round}: {complaint}")
+        where = f"compaction {compaction.round}"
+        if (size := self.timeline.counter.count(text)) > cap:
+            self.played.wrong.append(f"{where} shows a record of {size} tokens; the cap is {cap}")
+        done = [act for call in self.answered for act in self.of_call.get(call, ())]
+        known = Known(done, [act for act in done if self.answered[act.call] in compaction.covers])
+        record = parsed(text)
+        self.played.claims += len(record.entries)
+        self.played.wrong += [f"{where}: {line}" for line in known.denied(record)]
+        for entry in record.entries:
+            calls = known.about(entry)
+            if calls is not None and self.calls.by_path[(await self.timeline.read(entry.address)).path] not in calls:
+                self.played.wrong.append(f"{where}: {entry.address} is not where {entry.said} was")
 
 
 def _response(event: RecordedEvent) -> str:

@@ -1,18 +1,24 @@
-"""The record that a summary shows: what it claims, entry by entry, and the addresses that it and other texts print."""
+"""The record that a summary shows, entry by entry, and the addresses that it and other texts print."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
+from tests.independent_reader.claims import COUNTED
 from timeline.planning.summary_block import RECORD_HEADING
+
+if TYPE_CHECKING:
+    from tests.independent_reader.acts import Kind
 
 ADDRESS: Final = re.compile(r"(?<![\w@./:~-])@\d+\b(?![\w@/-]|\.\d)")
 """A short address by itself: no part of a name such as ``pi-ai@0.23.2`` or ``actions/checkout@4``."""
 PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~…]|[.-]…)")
 """A block's path: its family, the turn, and the rest; not one of which only the beginning had room."""
-_ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+|[a-z]{2}:\S+)\))?", re.DOTALL)
+_ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)\))?", re.DOTALL)
+_TITLE: Final = re.compile(r"(?P<title>.*?)(?: \(in (?P<folder>.+)\))?:")
+_LEFT: Final = re.compile(r"Not shown: (?P<counts>.*)\. Full record: (?P<path>\S+)")
 
 
 @dataclass(frozen=True)
@@ -21,13 +27,29 @@ class Entry:
 
     Attributes:
         section: the title that it is under.
+        folder: of the files of the section, where they share one.
         said: what it says, without its address.
-        address: of the block to read; empty for a line that counts what has no room.
+        address: of the block to read; empty where the line is a path.
     """
 
     section: str
+    folder: str
     said: str
     address: str
+
+
+@dataclass
+class Record:
+    """What a record shows.
+
+    Attributes:
+        left: how many of each kind have no room, as its last line counts them.
+        full: the path to the full record; empty where all is shown.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    left: dict[Kind, int] = field(default_factory=dict)
+    full: str = ""
 
 
 def record_in(text: str) -> str:
@@ -35,16 +57,26 @@ def record_in(text: str) -> str:
     return text.partition(f"## {RECORD_HEADING}\n\n")[2]
 
 
-def entries(record: str) -> list[Entry]:
-    """Return the lines of a record, each with the title that it is under."""
-    found: list[Entry] = []
-    section = ""
-    for line in record.splitlines():
+def parsed(text: str) -> Record:
+    """Return the entries of a record, each with the title that it is under, and the counts of its last line."""
+    record, section, folder = Record(), "", ""
+    for line in text.splitlines():
         if line.startswith("- ") and (entry := _ENTRY.fullmatch(line)):
-            found.append(Entry(section, entry["said"], entry["address"] or ""))
+            record.entries.append(Entry(section, folder, entry["said"], entry["address"] or ""))
+        elif left := _LEFT.fullmatch(line):
+            record.full = left["path"]
+            record.left = dict(_counts(left["counts"]))
+        elif title := _TITLE.fullmatch(line):
+            section, folder = title["title"], title["folder"] or ""
         else:
-            section = line.removesuffix(":")
-    return found
+            raise ValueError(f"no line of a record: {line!r}")
+    return record
+
+
+def _counts(text: str) -> list[tuple[Kind, int]]:
+    words = (part.split(" ", 1) for part in text.split(", "))
+    named = ((name.replace("files", "file").replace("searches", "search").rstrip("s"), count) for count, name in words)
+    return [(COUNTED[name], int(count)) for name, count in named if name in COUNTED]
 
 
 def printed(text: str) -> list[str]:
