@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 RAN: Final = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
 """The client's own record of a command that ended."""
+STEPS: Final = 120
+REFUSED: Final = 10
+"""How many writes are refused in the long session."""
 PATCH: Final = (
     "*** Begin Patch\n*** Add File: new.py\n+x\n*** Update File: old.py\n*** Move to: moved.py\n-y\n"
     "*** Delete File: gone.py\n*** End Patch"
@@ -235,9 +238,9 @@ SESSIONS: Final[dict[str, Callable[[Path], tuple[Path, list[Act]]]]] = {
 
 
 def long_session(folder: Path) -> Path:
-    """Write a session of 80 steps: files that are written, two that never are, commands that fail and later work."""
+    """Write a session of `STEPS` steps: files that are written, two that never are, commands that fail and later work."""
     session = Session()
-    for step in range(80):
+    for step in range(STEPS):
         if step % 8 == 0:
             session.user(f"Make part {step // 8} work")
         name, file = f"s{step}", f"src/part_{step % 13}.py"
@@ -253,7 +256,7 @@ def long_session(folder: Path) -> Path:
         session.answer(f"m{step}", {"type": "text", "text": f"Step {step}."}, call)
         if call["name"] == "Write" and step % 3 == 0:
             session.result(name, "EACCES: permission denied, open '/etc/hosts'", is_error=True)
-        elif call["name"] == "Bash" and step < 50:
+        elif call["name"] == "Bash" and step < STEPS // 2:
             session.result(name, "Exit code 1\n" + f"E assert {step}\n" * 60, is_error=True)
         else:
             own = {"is_error": False, "toolUseResult": RAN} if call["name"] == "Bash" else {}
