@@ -25,6 +25,7 @@ from .search.words import Query, Words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
     from timeline.blocks import Block
     from timeline.events import NewEvent
 
@@ -131,7 +132,7 @@ def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
     return BatchFacts(answered, waiting, redacted) if answered or waiting or redacted else None
 
 
-def rows_of_facts(  # noqa: PLR0913, PLR0917 - the parts of a key
+def rows_of_facts(  # noqa: PLR0917 - the parts of a key
     facts: Sequence[Fact], key: object, position: int, path: str, call: int | None, shift: int = 0
 ) -> Iterator[FactRow]:
     """Return the rows of the facts that an event makes known.
@@ -204,11 +205,19 @@ def block_path(kept: str | None, path: str) -> str:
     return call_path(path) or "" if kept == BESIDE else kept
 
 
-class Coverage:
-    """The versions that the compactions in force cover and did not carry."""
+class CoveredBy(NamedTuple):
+    """What one compaction covers: ranges and superseded summaries, without what it carries."""
 
-    def __init__(self, compactions: Iterable[tuple[int, Iterable[tuple[int, int]], Iterable[int], Iterable[int]]]):
-        """Merge compactions in force: version, ranges and superseded summaries that it covers, carried versions."""
+    version: int
+    ranges: Iterable[tuple[int, int]]
+    summaries: Iterable[int]
+    carried: Iterable[int]
+
+
+class Coverage:
+    """The versions that compactions in force cover and did not carry."""
+
+    def __init__(self, compactions: Iterable[CoveredBy]) -> None:
         spans: list[tuple[int, int]] = []
         for version, ranges, summaries, carried in compactions:
             kept = sorted(set(carried))
@@ -255,7 +264,7 @@ class FactFilter:
     query: Query | None
 
     @classmethod
-    def checked(  # noqa: PLR0913 - the filters of a query
+    def checked(
         cls,
         *,
         kind: FactKind | Collection[FactKind] | None = None,

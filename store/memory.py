@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
+from timeline.blocks import ToolCall, ToolResult, instant_text
 from timeline.errors import ConversationNotFound, HistoryUnavailable
+from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted, appended_block
+from timeline.facts.extracting import FORM, facts_of_result
+from timeline.facts.record import merged, record_from
 from timeline.frozen import sha256_hex
 from timeline.ports import (
     KEPT_TYPES,
@@ -25,10 +30,12 @@ from timeline.ports import (
     Snapshot,
     StoredWindow,
 )
+from timeline.queries import FactReach
 
 from . import append_rules
 from .codec import NO_VALUES, decode, decode_info, decode_snapshot, encode
 from .digests import Reversion, rows_of
+from .facts import Coverage, CoveredBy, call_path, fact_of, rows_named, rows_of_facts, stored_fact
 from .failures import checked_page, closed
 from .queries import QueryMixin
 from .removal import Bounds, bounds, named_in, type_left
@@ -37,22 +44,30 @@ from .search.snippets import found
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
     from types import TracebackType
     from uuid import UUID
 
-    from timeline.events import Event, NewEvent
+    from timeline.events import Covers, Event, NewEvent
     from timeline.events.other_payloads import Retention
-    from timeline.queries import Found, StoredDigest
+    from timeline.queries import FactRecord, Found, StoredDigest, StoredFact
 
     from .codec import Batch, Row, SnapshotDraft
     from .digests import DigestFilter
+    from .facts import FactFilter, FactRow
     from .search.scanning import SearchFilter
     from .search.words import Query
 
 T = TypeVar("T")
 
 _WHERE: Final = "memory://"
+
+
+class _Known(NamedTuple):
+    """A fact, and the time and the path of its event."""
+
+    row: FactRow
+    at: str
+    path: str
 
 
 @dataclass(slots=True)
@@ -73,6 +88,11 @@ class _Log:
     rows: list[Row] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, list[int]] = field(default_factory=dict)
+    """Versions of its calls, by call id; like the two below, as far as facts were extracted."""
+    redacted: dict[int, int] = field(default_factory=dict)
+    """Versions that it redacts, each with the version of the event that does."""
+    facts: list[_Known] = field(default_factory=list)
 
     @property
     def version(self) -> int:
@@ -108,6 +128,69 @@ class _Log:
             if (version := log.paths.get(path)) is not None and version <= last:
                 return log.id, log.rows[version - log.base - 1]
         return None
+
+    def call_of(self, result: ToolResult, version: int) -> tuple[int, ToolCall] | None:
+        """Return the call that a result answers: by its path, else the newest earlier one of its id."""
+        found = self.at_path(call_path(result.path) or "")
+        call = None if found is None or not found[1][7] else _appended_call(found[0], found[1])
+        if found is not None and found[1][1] < version and (call is not None or not found[1][7]):
+            return None if call is None else (found[1][1], call)
+        same = ((v, log) for log, last in self.lineage() for v in log.calls.get(result.call_id, ()) if v <= last)
+        newest, log = max(((v, log) for v, log in same if v < version), key=lambda pair: pair[0], default=(0, self))
+        call = _appended_call(log.id, log.rows[newest - log.base - 1]) if newest else None
+        return None if call is None else (newest, call)
+
+    def redacts(self, version: int) -> bool:
+        """Return whether it, or the past that it shares, redacts a block."""
+        return any(log.redacted.get(version, last + 1) <= last for log, last in self.lineage())
+
+    def learn(self, event: Event, path: str) -> None:
+        """Add the facts of its next event; take away those of a block that the event redacts."""
+        payload, at = event.payload, instant_text(event.at)
+        if isinstance(payload, BlockRedacted) and payload.version < event.version:
+            self.redacted.setdefault(payload.version, event.version)
+            self.facts = [known for known in self.facts if not self._is_of(known.row, payload.version)]
+        if not isinstance(payload, BlockAppended):
+            return
+        block, key = payload.block, self.id
+        if isinstance(block, ToolCall):
+            self.calls.setdefault(block.call_id, []).append(event.version)
+        rows = list(rows_named(block, key, event.position, event.version, event.at))
+        if isinstance(block, ToolResult):
+            version, call = self.call_of(block, event.version) or (0, None)
+            if call is not None and not self.redacts(version):
+                said = facts_of_result(call, version, block, event.version, event.at)
+                rows += rows_of_facts(said, key, event.position, block.path, version)
+        self.facts += [_Known(row, at, path) for row in rows]
+
+    def _is_of(self, row: FactRow, version: int) -> bool:
+        own = self.base < version <= self.version
+        return version in {row.version, row.call} or (own and row.position == self.rows[version - self.base - 1][0])
+
+    def coverage(self) -> Coverage:
+        """Return what the compactions in force cover."""
+        compactions: dict[int, CoveredBy] = {}
+        reverted: set[int] = set()
+        for id_, row in self.read(0, self.version):
+            if row[3] in {"compaction.completed", "compaction.reverted"}:
+                payload = decode(id_, row, _WHERE).payload
+                if isinstance(payload, CompactionReverted):
+                    reverted.update(payload.versions)
+                elif isinstance(payload, CompactionCompleted):
+                    covers = payload.covers
+                    compactions[row[1]] = CoveredBy(row[1], covers.ranges, covers.summaries, payload.carried)
+        return Coverage(covered for version, covered in compactions.items() if version not in reverted)
+
+    def known(self) -> Iterator[tuple[_Log, _Known]]:
+        """Return the facts that it shows, each with the log that holds it, by position."""
+        hidden: set[int] = set()
+        parts: list[tuple[_Log, list[_Known]]] = []
+        for log, last in self.lineage():
+            end = log.rows[last - log.base - 1][0] if last > log.base else 0
+            shown = [k for k in log.facts if k.row.position <= end and hidden.isdisjoint({k.row.version, k.row.call})]
+            parts.append((log, shown))
+            hidden |= {version for version, by in log.redacted.items() if by <= last}
+        return ((log, known) for log, shown in reversed(parts) for known in shown)
 
     def info(self) -> ConversationInfo:
         row = (0, self.id, self.version, self.window_start, self.title, self.parent_link)
@@ -145,6 +228,13 @@ def _reverted(log: _Log) -> dict[int, int]:
     return reverted
 
 
+def _appended_call(conversation: str, row: Row) -> ToolCall | None:
+    """Return the call that an event appends."""
+    payload = decode(conversation, row, _WHERE).payload
+    block = payload.block if isinstance(payload, BlockAppended) else None
+    return block if isinstance(block, ToolCall) else None
+
+
 def _decoded(log: _Log, draft: SnapshotDraft | None) -> Snapshot | None:
     return None if draft is None else decode_snapshot(log.id, draft.body, sha256_hex(draft.body), _WHERE)
 
@@ -165,6 +255,8 @@ class MemoryStore(QueryMixin):
         self._values: dict[str, str] = {}
         self._retention: Retention = "keep"
         self._lease: tuple[str, datetime] | None = None
+        self._learned = 0
+        """Position of the last event whose facts are known."""
         self._removed = 0
         """Bytes that were removed since the last `shrink`."""
         self._closed = False
@@ -307,6 +399,46 @@ class MemoryStore(QueryMixin):
             if digest is not None:
                 yield digest
 
+    async def _facts(
+        self, conversations: Sequence[str] | None, wanted: FactFilter, page: int
+    ) -> AsyncIterator[StoredFact]:
+        logs = self._order if conversations is None else [self._log(id_) for id_ in conversations]
+        self._learn()
+        shown: dict[tuple[int, int], tuple[bool, _Log, _Log, _Known]] = {}
+        for log in logs:
+            for owner, known in log.known():
+                place = (known.row.position, known.row.number)
+                # What several show is told under the one that holds it.
+                if wanted.matches(known.row, known.at) and (place not in shown or owner is log):
+                    shown[place] = (owner is log, log, owner, known)
+        coverages: dict[str, Coverage] = {}
+        for _, log, owner, known in self._paged((shown[place] for place in sorted(shown)), page):
+            if log.id not in coverages:
+                coverages[log.id] = log.coverage()
+            covered = known.row.version in coverages[log.id]
+            if wanted.covered in {None, covered}:
+                yield stored_fact(known.row, owner.id, datetime.fromisoformat(known.at), known.path, covered=covered)
+
+    async def _fact_record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
+        log = self._log(conversation)
+        self._learn()
+        asked = (known for _, known in log.known() if covers is None or known.row.version in covers)
+        return record_from(merged(fact_of(*known) for known in asked), most)
+
+    async def fact_reach(self) -> FactReach:
+        """Return how far facts are known; see `Queries.fact_reach`."""
+        self._check_open()
+        return FactReach(self._learned, len(self._all), FORM)
+
+    def _learn(self) -> None:
+        """Extract the facts of the events that came since: a log that nobody asks pays nothing for them."""
+        for id_, row in self._all[self._learned :]:
+            if row[7]:
+                event = decode(id_, row, _WHERE)
+                block = appended_block(event.payload)
+                self._logs[id_].learn(event, "" if block is None else block.path)
+        self._learned = len(self._all)
+
     async def _search(
         self, query: Query, conversation: str | None, wanted: SearchFilter, page: int
     ) -> AsyncIterator[Found]:
@@ -348,6 +480,7 @@ class MemoryStore(QueryMixin):
         ]
         gone = rows[:most]
         if gone:
+            self._learn()
             log.keep_base(within)
         for row in gone:
             self._all[row[0] - 1] = (conversation, log.blank(row[1]))

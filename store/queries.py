@@ -96,8 +96,8 @@ class QueryMixin(ABC):
             covered=covered,
             query=query,
         )
-        one = isinstance(conversation, str)
-        asked = None if conversation is None else [conversation] if one else list(dict.fromkeys(conversation))
+        asked = [conversation] if isinstance(conversation, str) else conversation
+        asked = None if asked is None else list(dict.fromkeys(asked))
         async for fact in self._facts(asked, wanted, checked_page(page)):
             yield fact
 

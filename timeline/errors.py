@@ -288,6 +288,42 @@ _UNAVAILABLE: Final = {
 }
 
 
+class CallNotFound(TimelineError, LookupError):
+    """No model call has this number; ``near`` lists the numbers nearest to it, ``calls`` is how many there are."""
+
+    def __init__(self, conversation: str, number: int, near: Sequence[int], calls: int) -> None:
+        self.conversation = conversation
+        self.number = number
+        self.near = list(near)
+        self.calls = calls
+        nearest = f"There are {calls}; the nearest are {', '.join(map(str, near))}" if near else "There is none yet"
+        super().__init__(
+            f"No call {number} in conversation {conversation!r}. {nearest}. `timeline calls` lists them; `record` "
+            "and `record_model_call` make them."
+        )
+
+
+class CallUnavailable(TimelineError):
+    """What a model call was sent cannot be shown.
+
+    ``reason`` is ``request``, ``unrecorded``, ``wire``, or one of `ContextUnavailable`.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        why = _UNAVAILABLE_CALL.get(reason) or _UNAVAILABLE[reason]
+        super().__init__(f"What call {number} was sent cannot be built again: {why}.")
+
+
+_UNAVAILABLE_CALL: Final = {
+    "request": "its request was not recorded; pass the request to record(…, request=…)",
+    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context",
+    "wire": "another version of the wire's encoder wrote it; the release of that time shows it",
+    "mismatch": "the rebuilt body has another sha256; `timeline verify` says more",
+}
+
+
 class StoreError(TimelineError):
     """The store could not do its work; no acknowledged event is lost."""
 

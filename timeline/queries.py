@@ -158,9 +158,10 @@ class FactRecord:
             failure once it was written.
         done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
             them, all others by last use.
-        errors: the other failures of tools that are no work on files, commands or searches, by tool: newest first.
+        errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
         counts: how many different subjects there are of each kind, failed or not.
         open_count: how many open failures there are.
+        error_count: how many such tools there are.
     """
 
     open_failures: tuple[FactEntry, ...] = ()
@@ -168,6 +169,7 @@ class FactRecord:
     errors: tuple[FactEntry, ...] = ()
     counts: Mapping[FactKind, int] = field(default_factory=dict)
     open_count: int = 0
+    error_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

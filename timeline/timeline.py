@@ -20,12 +20,14 @@ from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
 from timeline.agent.recall import RecallTool
-from timeline.agent.recording import answering, append_messages, record_response
+from timeline.agent.recording import answering, append_messages, first_words, record_failure, record_response
 from timeline.agent.state import CompactionState, compaction_state, still_used, tools_in_use
 from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
-from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.calls import find_contexts, read_call, read_calls
+from timeline.audit.replay import rebuild_contexts
 from timeline.audit.verify import verify
+from timeline.audit.why import why
 from timeline.blocks import Block, CustomBlock, RangeSummary, parse_block, refuse_unknown_type
 from timeline.checks import given, moment
 from timeline.engine.choosing import Chosen, choose_policy, first_policy, with_policy
@@ -35,7 +37,7 @@ from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.policy_steps import run_steps
-from timeline.engine.recording import context_events, overflow_event
+from timeline.engine.recording import context_events, is_recorded, overflow_event
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, compact_to
 from timeline.errors import (
@@ -86,7 +88,9 @@ if TYPE_CHECKING:
 
     from timeline.agent.messages import MessageWire
     from timeline.agent.recall import RecallWire
+    from timeline.audit.calls import Call
     from timeline.audit.verify import VerifyReport
+    from timeline.audit.why import Why
     from timeline.events import Payload
     from timeline.events.other_payloads import Retention
     from timeline.fold.stages import Stage
@@ -102,6 +106,7 @@ if TYPE_CHECKING:
     from timeline.retention.setting import Kept
     from timeline.usage import Usage
     from timeline.wire.refusals import ContextLimit
+    from timeline.wire.request import Request
     from timeline.wire.responses import ModelResponse
 
 T = TypeVar("T")
@@ -425,12 +430,14 @@ class Timeline(TimelineView):
 
         Args:
             before: the older context: the version of its ``context.rendered`` event, ``"#3"`` (the third), ``"last"``,
-                ``"last~1"``.
+                ``"last~1"``, or ``"call:84"`` (the one that call 84 was made from).
             after: the newer context, named the same way.
             wires: wire formats whose prefixes to compare, beside the neutral one.
 
         Raises:
             ContextNotFound: no recorded context has one of the names.
+            CallNotFound: no call has one of the numbers.
+            CallUnavailable: the context of one of the calls was not recorded.
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidPolicy: there is no such wire format.
             InvalidArgument: ``wires`` is not a list.
@@ -449,9 +456,77 @@ class Timeline(TimelineView):
             ```
         """
         checks.texts("wires", wires)
-        recorded = await recorded_contexts(self._store, self.id)
-        chosen = [find_context(recorded, str(name)) for name in (before, after)]
+        chosen = await find_contexts(self._store, self.id, map(str, (before, after)))
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+
+    async def why(self, path: str, *, at: int | None = None) -> Why:
+        """Return why a block is shown as it is, or is not there: its state, the first decision that led there, and why.
+
+        It also says what stands in the block's place, and what would show it again.
+
+        Args:
+            path: the block's path or its address (``@152``).
+            at: the version of the log that is asked about; the newest by default.
+
+        Raises:
+            BlockNotFound: the conversation has no such block, not even later.
+            HistoryUnavailable: the log does not hold that version, or what it is folded from was scavenged.
+            InvalidArgument: ``at`` is not a version.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.hide("@2", text="[the task]")
+            because = await timeline.why("@2")
+            assert (because.state, because.since, because.shown_as.text) == ("hidden", 3, "[the task]")
+            assert (await timeline.why("@2", at=2)).state == "visible"
+            ```
+        """
+        if at is not None:
+            checks.version_number("at", at)
+        return await why(self._store, self.id, path, at=at)
+
+    async def call(self, number: int) -> Call:
+        """Return a model call by its number: what it was sent, what came back, and what changed before it.
+
+        Every call has a number in its conversation, from 1, failed ones and retries included; a fork continues the
+        numbers of its parent. The request is built again from the log; where it cannot be proved that it is what was
+        sent, ``call.unproved`` is the reason.
+
+        Raises:
+            CallNotFound: there is no such call.
+            InvalidArgument: ``number`` is not a number from 1 on.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            context = await timeline.render(system="Be brief.")
+            request = context.request("openai_chat", model="gpt-4o", temperature=0.2)
+            choice = {"message": {"role": "assistant", "content": "It is built."}, "finish_reason": "stop"}
+            await timeline.record({"id": "chatcmpl-1", "model": "gpt-4o", "choices": [choice]}, request=request)
+            call = await timeline.call(1)
+            assert call.request == request.body
+            assert [block.text for block in call.reply] == ["It is built."]
+            ```
+        """
+        checks.positive("number", number)
+        return await read_call(self._store, self.id, number)
+
+    def calls(self) -> AsyncIterator[Call]:
+        """Iterate over all model calls, oldest first, as `call` returns them; one pass over the log builds them.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return read_calls(self._store, self.id)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
@@ -665,6 +740,7 @@ class Timeline(TimelineView):
         *,
         started_at: datetime | None = None,
         duration: float | None = None,
+        request: Request | None = None,
         now: datetime | None = None,
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
@@ -677,10 +753,14 @@ class Timeline(TimelineView):
             started_at: time at which the request was sent.
             duration: seconds that the call took. By default as measured by `retry_with_compaction`, if that returned
                 the reply or is calling the model.
+            request: what was sent, as `context.request` returned it: `call` builds its body again, `verify` checks it.
+                By default the last one that was made inside `retry_with_compaction`. Without it the call is recorded
+                all the same, and nothing proves what was sent.
             now: time of the blocks.
 
         Raises:
             UnknownResponse: the reply has another shape; nothing was written.
+            InvalidArgument: the request is another conversation's; nothing was written.
             StoreError: the store refused; nothing was written.
 
         Example:
@@ -697,11 +777,33 @@ class Timeline(TimelineView):
         """
         at = given(now)
         response = read_response(reply, unnamed=self._new_name(at))
-        took = self._calls.duration_of(reply) if duration is None else duration
-        return await record_response(self._conversation, response, at, started_at=started_at, duration=took)
+        return await self._record(reply, response, at, started_at=started_at, duration=duration, request=request)
+
+    async def _record(
+        self,
+        reply: Any,
+        response: ModelResponse,
+        at: datetime | None,
+        *,
+        started_at: datetime | None,
+        duration: float | None,
+        request: Request | None,
+    ) -> list[Block]:
+        call = self._calls.of(reply)
+        if call is not None:
+            duration = call.duration() if duration is None else duration
+            request = request or call.request
+        return await record_response(
+            self._conversation, response, at, started_at=started_at, duration=duration, request=request
+        )
 
     def recording(
-        self, stream: AsyncIterable[Any], *, started_at: datetime | None = None, now: datetime | None = None
+        self,
+        stream: AsyncIterable[Any],
+        *,
+        started_at: datetime | None = None,
+        request: Request | None = None,
+        now: datetime | None = None,
     ) -> StreamRecording:
         """Pass a model's stream through, event by event, and record the response when it ends.
 
@@ -714,6 +816,7 @@ class Timeline(TimelineView):
         Args:
             stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
             started_at: time at which the request was sent.
+            request: what was sent, as for `record`.
             now: time of the blocks; the moment of recording by default.
 
         Example:
@@ -735,10 +838,19 @@ class Timeline(TimelineView):
         """
         at = given(now)
 
-        async def save(response: ModelResponse, duration: float | None) -> list[Block]:
-            return await record_response(self._conversation, response, at, started_at=started_at, duration=duration)
+        call = self._calls.of(stream) or self._calls.begin(at)
 
-        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=self._calls.watch_of(stream, at))
+        async def save(response: ModelResponse, duration: float | None) -> list[Block]:
+            return await record_response(
+                self._conversation,
+                response,
+                at,
+                started_at=started_at,
+                duration=duration,
+                request=request or call.request,
+            )
+
+        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=call.watch)
 
     async def record_stream(
         self,
@@ -746,6 +858,7 @@ class Timeline(TimelineView):
         *,
         on_event: Callable[[Any], object] | None = None,
         started_at: datetime | None = None,
+        request: Request | None = None,
         now: datetime | None = None,
     ) -> list[Block]:
         """Read a model's stream to its end and record it; return the blocks. See `recording`.
@@ -754,13 +867,14 @@ class Timeline(TimelineView):
             stream: a provider's events, as for `recording`.
             on_event: called with each event as it arrives.
             started_at: time at which the request was sent.
+            request: what was sent, as for `record`.
             now: time of the blocks.
 
         Raises:
             UnknownResponse: the stream had no event of a model's response.
             StoreError: the store refused.
         """
-        async with self.recording(stream, started_at=started_at, now=now) as recording:
+        async with self.recording(stream, started_at=started_at, request=request, now=now) as recording:
             async for event in recording:
                 if on_event is not None:
                     on_event(event)
@@ -775,23 +889,40 @@ class Timeline(TimelineView):
         finish_reason: str | None = None,
         started_at: datetime | None = None,
         duration: float | None = None,
+        request: Request | None = None,
+        error: str = "",
         now: datetime | None = None,
     ) -> None:
-        """Record a model call: its usage, how it ended, and the version of the render that it answers (the newest).
+        """Record a model call: its usage, how it ended, and the version of the render that it answers.
 
-        ``duration`` is how many seconds it took, by a clock that never steps back, such as ``time.monotonic()``.
+        Args:
+            usage: the reported usage.
+            model: id of the model; by default the request's.
+            response_id: id of the response.
+            finish_reason: why it ended; ``"error"`` for a failed call, and by default if ``error`` says so.
+            started_at: time at which the request was sent.
+            duration: seconds that it took, by a clock that never steps back, such as ``time.monotonic()``.
+            request: what was sent, as for `record`. Without it, the call answers the newest render.
+            error: what a failed call failed with; its first words are kept.
+            now: time of the call's record.
 
         Raises:
             InvalidArgument: an argument cannot be recorded.
             StoreError: the store refused; nothing was written.
         """
-        fields: dict[str, Any] = {} if usage is None else {"usage": usage}
+        checks.text("error", error)
+        fields: dict[str, Any] = {"model": model, "response_id": response_id, "finish_reason": finish_reason}
+        if error:
+            fields |= {"finish_reason": finish_reason or "error", "error": first_words(error)}
+        if usage is not None:
+            fields["usage"] = usage
         try:
-            called = ModelCalled(model=model, response_id=response_id, finish_reason=finish_reason, **fields)
-        except ValidationError as error:
-            first = error.errors()[0]
+            called = ModelCalled(**fields)
+        except ValidationError as problem:
+            first = problem.errors()[0]
             raise InvalidArgument(".".join(map(str, first["loc"])), first["msg"]) from None
-        await self._log.commit([answering(self._conversation, called, started_at, duration)], at=given(now))
+        answered = answering(self._conversation, called, started_at, duration, request)
+        await self._log.commit([answered], at=given(now))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
         """Return a tool with which the model reads back any path that its context prints.
@@ -885,16 +1016,23 @@ class Timeline(TimelineView):
                     await self._tell_overflow(refusal, at)
                 raise
             how: Literal["full", "hash"] = "hash" if record == "hash" else "full"
-            known = log.fold.window.rendered
-            if record and (
-                known is None or known.fingerprint != context.fingerprint or (known.record, how) == ("hash", "full")
-            ):
-                payloads, values = context_events(context, known, how)
-                await log.commit(payloads, at=at, values=values)
+            if record:
+                context = await self._recorded(log, context, how, at)
             tell(context)
         if record and self._injected[: len(injected)] == injected:  # else a concurrent render sent them
             self._injected = self._injected[len(injected) :]
         return context
+
+    async def _recorded(
+        self, log: Log, context: RenderedContext, how: Literal["full", "hash"], at: datetime | None
+    ) -> RenderedContext:
+        """Record a context, unless the newest recorded one is the same; return it with the version of its record."""
+        known = log.fold.window.rendered
+        if known is not None and is_recorded(context, known, how):
+            return context.model_copy(update={"recorded": known.version})
+        payloads, values = context_events(context, known, how)
+        first = await log.commit(payloads, at=at, values=values)
+        return context.model_copy(update={"recorded": first + len(payloads) - 1})
 
     async def retry_with_compaction(
         self,
@@ -910,7 +1048,8 @@ class Timeline(TimelineView):
         """Render and call the model; when it refuses the context for its size, compact and call once more.
 
         The target is 0.7 of the model's limit, or of the refused size where the error names no limit. It is converted
-        to our tokens by the provider's count of the refused request. Any other error passes on to the caller.
+        to our tokens by the provider's count of the refused request. A refused call is recorded as a failed one, with
+        the request that ``call`` made of its context. Any other error passes on to the caller, who may record it.
 
         Args:
             call: sends a context to the model and returns its reply.
@@ -953,11 +1092,18 @@ class Timeline(TimelineView):
         async def shrink(context: RenderedContext, target: int) -> list[str]:
             return await compact_to(self._pressure(context.account.fixed, now), target)
 
+        newest = self._calls.begin(given(now))
+
         async def measured(context: RenderedContext) -> T:
-            return await (self._calls.measure(call(context)) if now is None else call(context))
+            nonlocal newest
+            newest = self._calls.begin(given(now))
+            return await self._calls.make(newest, call, context)
+
+        async def failed(context: RenderedContext, error: BaseException) -> None:
+            await self._record_failure(context, error, newest.request, newest.duration(), given(now))
 
         try:
-            return await call_with_retry(measured, render=render, shrink=shrink, refused=refused)
+            return await call_with_retry(measured, render=render, shrink=shrink, refused=refused, failed=failed)
         except BaseException:
             if self._injected[: len(injected)] != injected:  # no model got them: the next render sends them
                 self._injected = (*injected, *self._injected)
@@ -969,18 +1115,20 @@ class Timeline(TimelineView):
         error: BaseException,
         *,
         earlier: RenderedContext | None = None,
+        request: Request | None = None,
         now: datetime | None = None,
     ) -> RenderedContext | None:
         """Return a smaller context after the model refused one for its size; None for any other error.
 
         This is `retry_with_compaction` for a loop in which a framework calls the model. System prompt, tools and
-        ephemeral tail are those of the refused context.
+        ephemeral tail are those of the refused context. The refused call is recorded as a failed one.
 
         Args:
             context: the refused context.
             error: the exception that the call raised.
             earlier: the context that was refused before ``context``, if ``context`` already replaced one: there is no
                 third attempt.
+            request: what was sent, as for `record`.
             now: time of the decisions and of the record.
 
         Raises:
@@ -991,6 +1139,7 @@ class Timeline(TimelineView):
         refusal = context_limit(error)
         if refusal is None:
             return None
+        await self._record_failure(context, error, request, None, given(now))
         sent = [one.account.sent for one in (earlier, context) if one is not None]
         target = refusal.target(sent[0])
         if earlier is not None:
@@ -1002,6 +1151,18 @@ class Timeline(TimelineView):
         if smaller.account.sent >= sent[0]:
             raise ContextRefused(sent=sent, limit=refusal.limit, target=target, tried=tried) from error
         return smaller
+
+    async def _record_failure(
+        self,
+        context: RenderedContext,
+        error: BaseException,
+        request: Request | None,
+        duration: float | None,
+        at: datetime | None,
+    ) -> None:
+        await record_failure(
+            self._conversation, error, at, request=request, answers=context.recorded, duration=duration
+        )
 
     async def _tell_overflow(self, refusal: ContextOverflow | BudgetImpossible, at: datetime | None) -> None:
         """Record a refused render for the lifecycle stream, unless the log already ends with the same refusal."""
@@ -1326,6 +1487,7 @@ class Timeline(TimelineView):
         tools: Sequence[JsonValue] = (),
         started_at: datetime | None = None,
         duration: float | None = None,
+        request: Request | None = None,
         now: datetime | None = None,
     ) -> LengthStop:
         """Record a reply that was cut off for want of room, and compact if the context is the reason.
@@ -1341,6 +1503,7 @@ class Timeline(TimelineView):
             tools: the tool schemas of the next request.
             started_at: time at which the request was sent.
             duration: seconds that the call took, as for `record`.
+            request: what was sent, as for `record`.
             now: time of the blocks and decisions.
 
         Raises:
@@ -1354,8 +1517,7 @@ class Timeline(TimelineView):
             blocks: Sequence[Block] = reply
         else:
             response = checked_stop(read_response(reply, unnamed=self._new_name(at)))
-            took = self._calls.duration_of(reply) if duration is None else duration
-            blocks = await record_response(self._conversation, response, at, started_at=started_at, duration=took)
+            blocks = await self._record(reply, response, at, started_at=started_at, duration=duration, request=request)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._conversation.catch_up()
         account = self._next_request(system, tools)

@@ -20,6 +20,11 @@ class Usage(Frozen):
     cache_write_5m_tokens: int = 0
     cache_write_1h_tokens: int = 0
 
+    @property
+    def sent_tokens(self) -> int:
+        """The tokens of the request, those read from the cache and written to it included."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_5m_tokens + self.cache_write_1h_tokens
+
     def plus(self, other: Usage) -> Usage:
         """Return the sum of two calls' usage."""
         return Usage(**{name: value + getattr(other, name) for name, value in self})

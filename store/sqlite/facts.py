@@ -31,6 +31,7 @@ from ..facts import (
     KINDS,
     NAMED,
     Coverage,
+    CoveredBy,
     FactFilter,
     FactRow,
     block_path,
@@ -67,7 +68,7 @@ _LAST: Final = 2**63 - 1
 # --- the writer ---------------------------------------------------------------------------------------------------
 
 
-def write(connection: sqlite3.Connection, key: int, base: int, first: int, position: int, facts: BatchFacts) -> None:  # noqa: PLR0913, PLR0917 - an append's place
+def write(connection: sqlite3.Connection, key: int, base: int, first: int, position: int, facts: BatchFacts) -> None:  # noqa: PLR0917 - an append's place
     """Write what an append makes known; its events are written before.
 
     Args:
@@ -89,7 +90,7 @@ def write(connection: sqlite3.Connection, key: int, base: int, first: int, posit
             forget(connection, key, version)
 
 
-def _answered(  # noqa: PLR0913, PLR0917 - an append's place
+def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection, key: int, base: int, first: int, position: int, waiting: Sequence[Waiting]
 ) -> list[FactRow]:
     """Return the rows of results whose calls were appended earlier, and have a path that leads to them."""
@@ -220,7 +221,7 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         rows: of `statements.EVENTS_OF_FACTS`; none of them scavenged.
         known: positions of results whose facts are there already.
     """
-    stored = [_Stored(*row[:5], block) for row in rows if (block := _block(row[5])) is not None]
+    stored = [_Stored(row[0], row[1], row[2], row[3], row[4], block) for row in rows if (block := _block(row[5])) is not None]
     redacted: dict[int, set[int]] = {}
     for key in dict.fromkeys(event.key for event in stored):
         redacted[key] = _redacted((yield statements.REDACTIONS, (_LAST, key)))
@@ -356,12 +357,12 @@ class SQLiteFacts:
 
     async def record(self, conversation: str, covers: Covers | None, most: int) -> FactRecord:
         """Return the merged record of a conversation's facts; what the index has not reached is read from the log."""
-        reached, last = await self.progress()
+        reached, _ = await self.progress()
         scope = await self._scope(conversation)
         if any(reached < end for _, _, end in scope.parts):
             wanted = FactFilter.checked()
-            rows = [found async for found in self._found(scope, wanted, reached, _SCANNED)]
-            asked = [found for found in rows if covers is None or found.row.version in covers]
+            every = [found async for found in self._found(scope, wanted, reached, _SCANNED)]
+            asked = [found for found in every if covers is None or found.row.version in covers]
             return record_from(merged(fact_of(found.row, found.at, found.path) for found in asked), most)
         hidden = sorted(set().union(*scope.hidden.values())) if scope.hidden else []
         parameters = {
@@ -397,7 +398,7 @@ class SQLiteFacts:
                 if wanted.matches(row, found.at) and not (hidden and (row.version in hidden or row.call in hidden)):
                     yield found
 
-    async def _part(  # noqa: PLR0913, PLR0917 - a log, and what is asked of it
+    async def _part(  # noqa: PLR0917 - a log, and what is asked of it
         self, key: int | None, id_: str, last: int, wanted: FactFilter, reached: int, page: int
     ) -> AsyncIterator[_Found]:
         given, leads, parameters = _asked(key, wanted)
@@ -442,7 +443,7 @@ class SQLiteFacts:
 
     async def _coverage(self, conversation: str) -> Coverage:
         """Return what the compactions in force cover in a conversation."""
-        compactions: dict[int, tuple[int, Any, Any, Any]] = {}
+        compactions: dict[int, CoveredBy] = {}
         reverted: set[int] = set()
         for type_, version, covers, carried, versions in await self.rows(statements.COVERING, (conversation,)):
             if type_ == "compaction.reverted":
@@ -450,7 +451,8 @@ class SQLiteFacts:
             else:
                 covered = json.loads(covers or "{}")
                 ranges = [(first, last) for first, last in covered.get("ranges", ())]
-                compactions[version] = (version, ranges, covered.get("summaries", ()), json.loads(carried or "[]"))
+                summaries, kept = covered.get("summaries", ()), json.loads(carried or "[]")
+                compactions[version] = CoveredBy(version, ranges, summaries, kept)
         return Coverage(c for version, c in compactions.items() if version not in reverted)
 
 

@@ -270,8 +270,8 @@ def page_of_digests(given: frozenset[str]) -> str:
 # --- facts --------------------------------------------------------------------------------------------------------
 
 _INSERT_FACTS = (
-    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool, detail,"
-    " path, source) VALUES "
+    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    " detail, path, source) VALUES "
 )
 _FACT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_FACTS: Final = {rows: _INSERT_FACTS + ", ".join([_FACT_PARAMETERS] * rows) for rows in (50, 10, 1)}

@@ -28,7 +28,6 @@ from timeline.errors import (
 )
 from timeline.facts.extracting import FORM
 from timeline.ports import Appended, ConversationInfo, Expected, Home, Rehearsal, Removal, Snapshot, StoredWindow
-
 from timeline.queries import FactReach
 
 from ..codec import NO_VALUES, decode, decode_info, decode_snapshot, decode_value, encode

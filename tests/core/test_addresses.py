@@ -66,14 +66,16 @@ async def test_the_version_of_a_compaction_is_its_summary(timeline: Timeline) ->
 
 async def test_decisions_take_addresses(timeline: Timeline) -> None:
     """Hide, reveal, pin and unpin resolve what `read` resolves."""
-    states = []
-    await timeline.hide("@2", text="[the task]")
-    states.append(timeline.window.items[0].state)
-    await timeline.reveal("cards@2")
-    await timeline.pin("@2")
-    states.append((timeline.window.items[0].state, timeline.window.items[0].pinned))
-    await timeline.unpin("@2")
-    assert [*states, timeline.window.items[0].pinned] == ["hidden", ("visible", True), False]
+    seen: list[tuple[str, bool]] = []
+    for decide, name in (
+        (timeline.hide, "@2"),
+        (timeline.reveal, "cards@2"),
+        (timeline.pin, "@2"),
+        (timeline.unpin, "@2"),
+    ):
+        await decide(name)
+        seen.append((timeline.window.items[0].state, timeline.window.items[0].pinned))
+    assert seen == [("hidden", False), ("visible", False), ("visible", True), ("visible", False)]
 
 
 async def test_a_decision_about_a_covered_address_says_that_a_summary_covers_it(timeline: Timeline) -> None:

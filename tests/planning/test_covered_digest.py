@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes import COUNTER, answer, apply, call, fold_of, prompt, result, window_of, words
+from tests.scenes import answer, apply, call, fold_of, prompt, result, window_of
 from timeline.blocks import Attachment, StageDigest
-from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Problem, Search, ToolOutputs
+from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Named, Problem, Search, ToolOutputs
 from timeline.events import BlocksHidden, Replacement
-from timeline.planning.covered_digest import build_digest, digest_text
+from timeline.planning.covered_digest import build_digest
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -37,33 +37,35 @@ def test_files_written_and_read_are_listed_once_with_their_last_call() -> None:
     )
     assert digest.files_written == (FileUse(file="x.py", tool="Edit", path="tc:turn_1.d.call", times=2),)
     assert digest.files_read == (
-        FileUse(file="x.py", tool="Read", path="tc:turn_1.f.call", times=2),
-        FileUse(file="y.py", tool="Read", path="tc:turn_1.e.call", times=1),
+        FileUse(file="x.py", tool="Read", path="tc:turn_1.f.result", times=2),
+        FileUse(file="y.py", tool="Read", path="tc:turn_1.e.result", times=1),
     )
 
 
 @pytest.mark.parametrize(
     ("answered", "command"),
     [
-        (result("a", text="fine"), Command(command="make", path="tc:turn_1.a.call")),
-        (result("a", text="ok", exit_status=0), Command(command="make", path="tc:turn_1.a.call", exit_status=0)),
+        (result("a", text="fine"), Command(command="make", path="tc:turn_1.a.result")),
+        (result("a", text="ok", exit_status=0), Command(command="make", path="tc:turn_1.a.result", exit_status=0)),
         (
             result("a", text="no  rule\nto make", exit_status=2),
-            Command(command="make", path="tc:turn_1.a.call", exit_status=2, failed=True, output="no rule to make"),
+            Command(command="make", path="tc:turn_1.a.result", exit_status=2, failed=True, output="no rule to make"),
         ),
         (
             result("a", text="Exit code 2\nmake: ***", is_error=True),
             Command(
-                command="make", path="tc:turn_1.a.call", exit_status=2, failed=True, output="Exit code 2 make: ***"
+                command="make", path="tc:turn_1.a.result", exit_status=2, failed=True, output="Exit code 2 make: ***"
             ),
         ),
         (
             result("a", text="killed", is_error=True),
-            Command(command="make", path="tc:turn_1.a.call", failed=True, output="killed"),
+            Command(command="make", path="tc:turn_1.a.result", failed=True, output="killed"),
         ),
         (
             result("a", text="\nexited with code: 1"),
-            Command(command="make", path="tc:turn_1.a.call", exit_status=1, failed=True, output="exited with code: 1"),
+            Command(
+                command="make", path="tc:turn_1.a.result", exit_status=1, failed=True, output="exited with code: 1"
+            ),
         ),
     ],
     ids=["no status", "status 0", "status 2", "told in the text", "an error without a status", "in mid-text"],
@@ -73,10 +75,33 @@ def test_commands_have_their_exit_status_and_whether_they_failed(answered: Block
     assert digest_of(call("a", "bash", arguments={"command": "make"}), answered).commands == (command,)
 
 
-def test_a_command_without_a_result_is_listed() -> None:
-    """A dead call's command was still asked for."""
-    [command] = digest_of(call("a", "bash", arguments={"command": "make"})).commands
-    assert (command.failed, command.exit_status) == (False, None)
+def test_a_call_without_a_result_did_nothing_that_is_known() -> None:
+    """Whether a dead call's command ran, nobody knows."""
+    assert digest_of(call("a", "bash", arguments={"command": "make"})).commands == ()
+
+
+def test_a_failed_write_is_an_error_and_no_file_written() -> None:
+    """The error names the file that it was about."""
+    digest = digest_of(
+        call("a", "Write", arguments={"file_path": "/etc/x"}),
+        result("a", text="Permission denied", is_error=True),
+    )
+    assert digest.files_written == ()
+    assert digest.errors == (
+        Problem(tool="Write", path="tc:turn_1.a.result", message="Permission denied", subject="/etc/x"),
+    )
+
+
+def test_files_deleted_urls_and_identifiers_are_listed() -> None:
+    """Each once, with the last block that did or named it."""
+    digest = digest_of(
+        *used("a", "delete_file", "deleted", path="old.py"),
+        *used("b", "WebFetch", "as ENT-241 says", url="https://x.y/z"),
+        *used("d", "Bash", "see https://x.y/z", command="gh issue view ENT-241"),
+    )
+    assert digest.files_deleted == (FileUse(file="old.py", tool="delete_file", path="tc:turn_1.a.call"),)
+    assert digest.urls == (Named(name="https://x.y/z", path="tc:turn_1.d.result", times=2),)
+    assert digest.identifiers == (Named(name="ENT-241", path="tc:turn_1.d.call", times=2),)
 
 
 def test_a_failing_commands_output_is_cut_after_200_characters() -> None:
@@ -92,7 +117,7 @@ def test_searches_have_their_hits_and_the_hits_paths() -> None:
     """How many hits where that shows, and the files that they are in, each once."""
     found = "Found 3 files\nsrc/a.py\nsrc/b.py:12: x\nsrc/a.py:9\nREADME"
     assert digest_of(*used("a", "Grep", found, pattern="x")).searches == (
-        Search(query="x", tool="Grep", path="tc:turn_1.a.call", hits=3, hit_paths=("src/a.py", "src/b.py")),
+        Search(query="x", tool="Grep", path="tc:turn_1.a.result", hits=3, hit_paths=("src/a.py", "src/b.py")),
     )
 
 
@@ -107,7 +132,7 @@ def test_a_failed_call_that_is_no_command_is_an_error() -> None:
         result("d", text="no", is_error=True),
     )
     assert digest.errors == (
-        Problem(tool="Read", path="tc:turn_1.a.result", message="no such file"),
+        Problem(tool="Read", path="tc:turn_1.a.result", message="no such file", subject="x"),
         Problem(tool="fetch", path="tc:turn_1.b.result", message="502"),
     )
 
@@ -188,82 +213,3 @@ def test_the_digest_is_deterministic() -> None:
     """The same range gives the same digest."""
     blocks = [*used("a", "Read", file_path="x.py"), *used("b", "bash", command="make"), *used("d", "Grep", pattern="x")]
     assert digest_of(*blocks) == digest_of(*blocks)
-
-
-# The lines that the model sees
-
-
-def text_of(digest: Digest, most_tokens: int = 300, **extra: list[str]) -> str:
-    """Return the exact record of a digest."""
-    return digest_text(
-        digest,
-        open_calls=extra.get("open_calls", []),
-        pins=extra.get("pins", []),
-        most_tokens=most_tokens,
-        counter=COUNTER,
-    )
-
-
-WORK = Digest(
-    files_written=(
-        FileUse(file="a.py", tool="Write", path="tc:t.1.call"),
-        FileUse(file="b.py", tool="Edit", path="tc:t.2.call"),
-    ),
-    commands=(
-        Command(command="make ok", path="tc:t.3.call"),
-        Command(command="make\n  test", path="tc:t.4.call", exit_status=2, failed=True),
-        Command(command="./run", path="tc:t.5.call", failed=True),
-    ),
-)
-
-
-def test_the_record_names_files_failing_commands_open_calls_and_pins() -> None:
-    """Newest first within each kind; commands that succeeded are not in it."""
-    assert text_of(WORK, open_calls=["tc:t.9.call"], pins=["bl:t.note"]) == (
-        "Files written:\n- b.py (tc:t.2.call)\n- a.py (tc:t.1.call)\n"
-        "Failing commands:\n- ./run (tc:t.5.call)\n- make test (exit 2) (tc:t.4.call)\n"
-        "Open calls:\n- tc:t.9.call\n"
-        "Pinned:\n- bl:t.note"
-    )
-
-
-def test_an_empty_record_is_no_text() -> None:
-    """Nothing to say, nothing said."""
-    assert text_of(Digest()) == ""
-
-
-@pytest.mark.parametrize("most_tokens", range(0, 120, 7))
-def test_the_record_keeps_its_cap_with_whole_lines(most_tokens: int) -> None:
-    """Whatever the cap: no more tokens than that, no line cut, and what does not fit is counted."""
-    files = tuple(FileUse(file=f"src/module_{n}.py", tool="Write", path=f"tc:t.{n}.call") for n in range(12))
-    digest = Digest(files_written=files, commands=WORK.commands)
-    text = text_of(digest, most_tokens)
-    assert COUNTER.count(text) <= most_tokens
-    whole = set(text_of(digest, 10_000).splitlines())
-    lines = text.splitlines()
-    shown = [line for line in lines if line in whole]
-    counted = [line for line in lines if line not in whole]
-    assert all(line.startswith("- and ") and line.endswith(" more") for line in counted)
-    written = sum(line.startswith("- src/") for line in shown)
-    if 0 < written < 12:
-        assert f"- and {12 - written} more" in counted
-
-
-def test_a_long_command_is_cut_in_the_record() -> None:
-    """One line a command, at most 200 characters of it."""
-    digest = Digest(commands=(Command(command=words(400), path="tc:t.1.call", failed=True, exit_status=1),))
-    line = text_of(digest).splitlines()[1]
-    assert line.endswith("… (exit 1) (tc:t.1.call)")
-    assert len(line) < 240
-
-
-def test_a_command_that_failed_again_and_again_is_named_once() -> None:
-    """With the path of its newest call; another exit status is another failure."""
-    failing = [
-        Command(command="make", path=f"tc:t.{n}.call", failed=True, exit_status=status)
-        for n, status in enumerate((1, 2, 1))
-    ]
-    assert text_of(Digest(commands=tuple(failing))).splitlines()[1:] == [
-        "- make (exit 1) (tc:t.2.call)",
-        "- make (exit 2) (tc:t.1.call)",
-    ]

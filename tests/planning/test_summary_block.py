@@ -27,8 +27,17 @@ from tests.scenes import (
     words,
 )
 from timeline.blocks import Note, ToolCall, TurnHeader
-from timeline.events import NOBODY, BlocksHidden, CompactionCompleted, Replacement, SummaryParts, WrittenBy
-from timeline.planning.summary_block import HEADING, NOTHING, SPLIT_HEADING, compaction_event, written_by
+from timeline.events import NOBODY, BlocksHidden, CompactionCompleted, Covers, Replacement, SummaryParts, WrittenBy
+from timeline.facts.of_items import WindowFacts
+from timeline.facts.record import record_of
+from timeline.planning.summary_block import (
+    HEADING,
+    NOTHING,
+    RECORD_HEADING,
+    SPLIT_HEADING,
+    compaction_event,
+    written_by,
+)
 from timeline.planning.summary_requests import Wanted, shown_block, summary_requests
 from timeline.ports import Summary
 
@@ -57,6 +66,7 @@ def completed(window: Window, plan: Plan, **changes: Any) -> CompactionCompleted
     """Build the compaction of a plan."""
     fields = {
         "parts": SummaryParts(history="HISTORY", turn_prefix="PREFIX" if plan.split_turn_id else ""),
+        "record": record_of(WindowFacts().within(plan.covers or Covers(ranges=()), window.items)),
         "written_by": WrittenBy(summarizer="scribe", model="m", prompt_version="7"),
         "reason": "over_trigger",
         "taken_paths": (),
@@ -224,7 +234,6 @@ def test_the_meta_has_every_key() -> None:
     plan = planned(window, POLICY)
     event = completed(window, plan)
     meta = dict(event.block.meta)
-    digest = meta.pop("compaction_digest")
     assert meta == {
         "covered_turn_ids": ["turn_1", "turn_2"],
         "split_turn_id": "turn_3",
@@ -238,7 +247,6 @@ def test_the_meta_has_every_key() -> None:
         "written_by": {"summarizer": "scribe", "model": "m", "prompt_version": "7"},
         "parts": {"history": "HISTORY", "turn_prefix": "PREFIX"},
     }
-    assert digest == event.digest.dump()
     assert event.digest.tool_outputs[0].paths == ("tc:turn_3.a.result",)
 
 
@@ -252,8 +260,8 @@ def test_a_cut_between_turns_leaves_out_the_split_turn() -> None:
 
 
 @pytest.mark.shows("001-38", "004-15")
-def test_the_event_holds_what_the_meta_says_and_the_full_digest() -> None:
-    """The block's digest is the shortened copy; the event has all of it."""
+def test_the_event_holds_what_the_meta_says_and_the_digest_once() -> None:
+    """The block's meta has no copy of it: reading the block fills it in."""
     calls = [
         block
         for n in range(60)
@@ -263,9 +271,7 @@ def test_the_event_holds_what_the_meta_says_and_the_full_digest() -> None:
     plan = planned(window, POLICY)
     event = completed(window, plan)
     assert len(event.digest.files_read) == 60
-    short: Any = event.block.meta["compaction_digest"]
-    assert len(short["files_read"]) == 50
-    assert short["more"]["files_read"] == 10
+    assert "compaction_digest" not in event.block.meta
     assert (event.covers, event.carried, event.round) == (plan.covers, plan.carried, 1)
     assert event.compacted_tokens == sum(i.shown_tokens for i in plan.covered)
 
@@ -292,7 +298,7 @@ def test_the_text_has_its_heading_the_history_and_the_split_turn_under_seed_002s
 
 
 def test_the_exact_record_follows_the_prose() -> None:
-    """Files written, failing commands, open calls and pins are appended word for word."""
+    """Failures, files written, open calls and pins are appended word for word."""
     window = window_of(
         Note(text="n"),
         *turn(700),
@@ -306,8 +312,9 @@ def test_the_exact_record_follows_the_prose() -> None:
     )
     text = completed(window, planned(window, POLICY)).block.text
     assert text.endswith(
-        "Files written:\n- a.py (tc:turn_2.w.call)\n"
-        "Failing commands:\n- make (exit 2) (tc:turn_2.m.call)\n"
+        f"## {RECORD_HEADING}\n\n"
+        "Failed, and not done since:\n- make (exit 2) (@9)\n"
+        "Files written:\n- a.py (@6)\n"
         "Open calls:\n- tc:turn_2.p.call\n"
         "Pinned:\n- bl:turn_0.note"
     )

@@ -1,7 +1,7 @@
-"""`MeasuredCalls`: how long the model calls took that this library makes or wraps, for the record that comes later.
+"""`MeasuredCalls`: the model calls that this library makes or wraps, for the record that comes later.
 
-A call is measured where it is made, and recorded where the application passes the reply on. The two are brought
-together by the reply itself, or by the task that records inside the call.
+How long a call took, and what was requested, is known where it is made; it is recorded where the application passes
+the reply on. The two are brought together by the reply itself, or by the task that records inside the call.
 """
 
 from __future__ import annotations
@@ -14,24 +14,38 @@ from timeline.log.stopwatch import Stopwatch
 from timeline.ports import StoppedClock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from timeline.ports import Clock
+    from timeline.projection.context import RenderedContext
+    from timeline.wire.request import Request
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
-    """A call under way, or returned: then ``reply`` is what it returned, after ``duration`` seconds."""
+class MeasuredCall:
+    """A call under way, or returned: then ``reply`` is what it returned, after ``took`` seconds.
+
+    ``request`` is what was made of its context last; None if nothing was.
+    """
 
     watch: Stopwatch
     reply: Any = None
-    duration: float | None = None
+    took: float | None = None
+    request: Request | None = None
+
+    def duration(self) -> float | None:
+        """Return how many seconds the call took; of one that is under way, so far. None if unknown."""
+        return self.watch.duration() if self.took is None else self.took
+
+    def note(self, request: Request) -> None:
+        """Keep a request that was made of the call's context."""
+        self.request = request
 
 
-_UNDER_WAY: Final[ContextVar[tuple[MeasuredCalls, _Call] | None]] = ContextVar("_UNDER_WAY", default=None)
+_UNDER_WAY: Final[ContextVar[tuple[MeasuredCalls, MeasuredCall] | None]] = ContextVar("_UNDER_WAY", default=None)
 """The call that the current task runs in, as the function of `Timeline.retry_with_compaction` does."""
 
 
@@ -44,38 +58,27 @@ class MeasuredCalls:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._returned: _Call | None = None
+        self._returned: MeasuredCall | None = None
 
-    async def measure(self, call: Awaitable[T]) -> T:
-        """Await a model call and measure it."""
-        under_way = _Call(Stopwatch(self._clock))
+    def begin(self, at: datetime | None) -> MeasuredCall:
+        """Return a call that begins now; with a time that the application gives, it measures nothing."""
+        return MeasuredCall(Stopwatch(self._clock if at is None else StoppedClock(at)))
+
+    async def make(
+        self, under_way: MeasuredCall, call: Callable[[RenderedContext], Awaitable[T]], context: RenderedContext
+    ) -> T:
+        """Call a model, measure it, and note what is requested of the context."""
         token = _UNDER_WAY.set((self, under_way))
         try:
-            under_way.reply = reply = await call
+            under_way.reply = reply = await call(context.noting(under_way.note))
         finally:
             _UNDER_WAY.reset(token)
-        under_way.duration = under_way.watch.duration()
+        under_way.took = under_way.watch.duration()
         self._returned = under_way
         return reply
 
-    def duration_of(self, reply: Any) -> float | None:
-        """Return how long the call of a reply took, in seconds; of one that is under way, so far. None if unknown."""
-        call = self._call_of(reply)
-        if call is None:
-            return None
-        return call.watch.duration() if call.duration is None else call.duration
-
-    def watch_of(self, stream: Any, at: datetime | None) -> Stopwatch:
-        """Return what measures the call of a stream: from its request on if that was measured, or else from now on.
-
-        With a time that the application gives, it measures nothing unless the request was measured.
-        """
-        call = self._call_of(stream)
-        if call is not None:
-            return call.watch
-        return Stopwatch(self._clock if at is None else StoppedClock(at))
-
-    def _call_of(self, reply: Any) -> _Call | None:
+    def of(self, reply: Any) -> MeasuredCall | None:
+        """Return the call of a reply or a stream, or the one that this task runs in; None if `make` made neither."""
         if self._returned is not None and self._returned.reply is reply:
             call, self._returned = self._returned, None  # once: it holds the reply no longer than it has to
             return call

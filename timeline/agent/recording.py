@@ -14,8 +14,10 @@ from timeline import checks
 from timeline.agent.messages import placed_in_turns, read_messages
 from timeline.checks import given
 from timeline.errors import DuplicateEvent, InvalidArgument
-from timeline.events import appended_block, derived_event_id
+from timeline.events import ModelCalled, appended_block, derived_event_id
+from timeline.frozen import repair_text
 from timeline.log.protocol import Draft
+from timeline.wire.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
-    from timeline.events import ModelCalled
     from timeline.wire.responses import ModelResponse
 
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_OF_ERROR: Final = 200
+"""Characters of an error that a failed call keeps."""
 
 
 async def append_in_turns(
@@ -75,11 +78,13 @@ async def record_response(
     *,
     started_at: datetime | None,
     duration: float | None,
+    request: Request | None,
 ) -> list[Block]:
     """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
+    called = answering(conversation, response.called, started_at, duration, request)
     drafts = await conversation.drafts(response.blocks, ids, at)
-    drafts.append(Draft(called_id, at, payload=answering(conversation, response.called, started_at, duration)))
+    drafts.append(Draft(called_id, at, payload=called))
     try:
         return await conversation.log.append(drafts, counter=conversation.counter.name)
     except DuplicateEvent:
@@ -90,19 +95,60 @@ async def record_response(
 
 
 def answering(
-    conversation: Conversation, called: ModelCalled, started_at: datetime | None, duration: float | None
+    conversation: Conversation,
+    called: ModelCalled,
+    started_at: datetime | None,
+    duration: float | None,
+    request: Request | None,
 ) -> ModelCalled:
-    """Add to a model call when it began, how many seconds it took, and which render it answers: the newest one."""
+    """Add to a model call when it began, how many seconds it took, its request, and which render it answers.
+
+    That is the one that its request was made from; without a request, the newest one.
+
+    Raises:
+        InvalidArgument: the request is none, or another conversation's, or the duration is not one.
+    """
     if duration is not None:
         checks.duration("duration", duration)
     rendered = conversation.window.rendered
+    answers = None if rendered is None else rendered.version
+    if request is not None:
+        checks.of_kind("request", request, Request, "is what context.request(…) returned")
+        if request.conversation != conversation.id:
+            raise InvalidArgument("request", f"was made from a context of {request.conversation!r}; record it there")
+        answers = request.context
     return called.model_copy(
         update={
             "started_at": given(started_at, "started_at"),
             "duration": None if duration is None else round(float(duration), 3),
-            "answers": None if rendered is None else rendered.version,
+            "answers": answers,
+            "request": None if request is None else request.recorded(),
         }
     )
+
+
+async def record_failure(
+    conversation: Conversation,
+    error: BaseException,
+    at: datetime | None,
+    *,
+    request: Request | None,
+    answers: int | None,
+    duration: float | None,
+) -> None:
+    """Append a failed model call: what it was sent, the context that this was made from, and how it was refused."""
+    model = "" if request is None else request.model
+    failed = ModelCalled(model=model, finish_reason="error", error=first_words(error))
+    called = answering(conversation, failed, None, duration, request)
+    if request is None:
+        called = called.model_copy(update={"answers": answers})
+    await conversation.log.commit([called], at=at)
+
+
+def first_words(error: BaseException | str) -> str:
+    """Return the first words of an error, on one line."""
+    told = " ".join(repair_text(str(error)).split()) or type(error).__name__
+    return told if len(told) <= _MOST_OF_ERROR else f"{told[: _MOST_OF_ERROR - 1]}…"
 
 
 async def _stored_response(conversation: Conversation, called_id: UUID, blocks: int) -> list[Block] | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
     from timeline.projection.context import RenderedContext
+    from timeline.wire.request import Request
 
     ContentKeys = list[tuple[str, ...]]
 
@@ -116,7 +117,9 @@ class StepHook:
         self._watch = Stopwatch(self._conversation.clock) if at is None else None
         return {"messages": prepared}
 
-    async def on_step_finish(self, response: Any, *, now: datetime | None = None) -> list[Block]:
+    async def on_step_finish(
+        self, response: Any, *, request: Request | None = None, now: datetime | None = None
+    ) -> list[Block]:
         """Save the response of a step; return the appended blocks, or the stored ones of a reply recorded before.
 
         The call's duration is the time since `prepare_step` returned.
@@ -124,6 +127,7 @@ class StepHook:
         Args:
             response: the model's reply, as for `Timeline.record`; or an object or dict with ``messages``, the list of
                 all messages that the loop's steps added so far.
+            request: what the step sent, as `context.request` returned it; for a reply.
             now: time of the blocks.
 
         Raises:
@@ -136,7 +140,9 @@ class StepHook:
         if not isinstance(messages, list | tuple):
             [name] = self._conversation.new_ids(1, at)
             reply = read_response(response, unnamed=str(name))
-            return await record_response(self._conversation, reply, at, started_at=None, duration=duration)
+            return await record_response(
+                self._conversation, reply, at, started_at=None, duration=duration, request=request
+            )
         new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
         return await append_in_turns(self._conversation, new, at)
 

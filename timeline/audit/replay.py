@@ -14,9 +14,8 @@ from timeline.errors import ContextNotFound, ContextUnavailable, HistoryUnavaila
 from timeline.events import ContextRendered
 from timeline.fold.counts import Recount
 from timeline.fold.fold import HistoryNeeded
-from timeline.fold.snapshot import restore
 from timeline.frozen import sha256_hex
-from timeline.log.history import base_fold, fold_past
+from timeline.log.history import base_fold, fold_past, restored
 from timeline.planning.account import account_of, fixed_part, scaled
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Policy
@@ -87,6 +86,12 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
     )
 
 
+async def sound_values(store: EventStore, recorded: Iterable[RecordedContext]) -> dict[str, str]:
+    """Return those of the values that recorded contexts refer to which match their hashes."""
+    values = await recorded_values(store, [context.rendered for context in recorded])
+    return {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+
+
 async def recorded_policy(store: EventStore, hash_: str | None) -> Policy | None:
     """Return the policy that an event or a window names by its hash; None without one, or if it is unreadable."""
     return None if hash_ is None else _policy((await store.values([hash_])).get(hash_))
@@ -136,16 +141,21 @@ async def rebuild_contexts(
     Raises:
         ContextUnavailable: one of them cannot be built, or differs from its record.
     """
-    values = await recorded_values(store, [context.rendered for context in chosen])
-    sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+    sound = await sound_values(store, chosen)
     windows = await _windows(store, conversation, {context.rendered.version for context in chosen})
-    return [_context(conversation, c.rendered, windows[c.rendered.version], sound) for c in chosen]
+    return [rebuilt(conversation, c, windows[c.rendered.version], sound, Projector()) for c in chosen]
 
 
-def _context(
-    conversation: str, rendered: ContextRendered, window: Window, values: Mapping[str, str]
+def rebuilt(
+    conversation: str, recorded: RecordedContext, window: Window, values: Mapping[str, str], projector: Projector
 ) -> RenderedContext:
-    policy, neutral = rebuild(window, rendered, values, Projector())
+    """Build a recorded context again from the window of its version; its tokens are counted with its policy's counter.
+
+    Raises:
+        ContextUnavailable: it cannot be built, or differs from its record.
+    """
+    rendered = recorded.rendered
+    policy, neutral = rebuild(window, rendered, values, projector)
     if neutral.fingerprint() != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
     counter = get_counter(policy.counter)
@@ -166,6 +176,7 @@ def _context(
         neutral=neutral,
         account=account_of(window.items, fixed, policy),
         overflow=rendered.overflow,
+        recorded=recorded.version,
     )
 
 
@@ -174,7 +185,8 @@ async def _windows(store: EventStore, conversation: str, versions: Collection[in
     stored = await store.load_window(conversation)
     snapshot = stored.snapshot
     if snapshot is not None and min(versions) >= snapshot.version:
-        fold = restore(conversation, snapshot, [e for e in stored.events if e.version <= snapshot.version])
+        shown = [event for event in stored.events if event.version <= snapshot.version]
+        fold = await restored(store, conversation, snapshot, shown)
     else:
         fold = await base_fold(store, conversation, until=min(versions))
     windows = {version: fold.window for version in versions if version == fold.version}

@@ -8,9 +8,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from timeline.audit.replay import rebuild, recorded_values
+from timeline.audit.calls import proved_body, recorded_calls
+from timeline.audit.replay import RecordedContext, rebuild, recorded_values
 from timeline.blocks import ToolResult
-from timeline.errors import ContextUnavailable, StoreCorrupt
+from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
 from timeline.events import (
     NOBODY,
     BlockRedacted,
@@ -33,6 +34,7 @@ from timeline.projection.project import Projector
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from timeline.audit.calls import RecordedCall
     from timeline.events import Event, Payload
     from timeline.fold.window import Window
     from timeline.ports import ConversationInfo, EventStore
@@ -48,8 +50,9 @@ _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevea
 class VerifyReport(Frozen):
     """The result of a verification: figures, and for each invariant how often it is broken; ``ok`` if none is.
 
-    ``unverifiable`` counts the contexts that cannot be built again, by reason; they break no invariant. ``scavenged``
-    is the number of events that `timeline scavenge` removed; ``blocks`` and ``compactions`` are those that are left.
+    ``unverifiable`` counts the contexts, and the requests of calls, that cannot be built again, by reason; they break
+    no invariant. ``calls`` is the number of calls whose request was recorded. ``scavenged`` is the number of events
+    that `timeline scavenge` removed; ``blocks``, ``compactions`` and ``calls`` are those that are left.
     """
 
     ok: bool
@@ -69,6 +72,7 @@ class VerifyReport(Frozen):
     unverifiable: dict[str, int]
     problems: tuple[str, ...]
     scavenged: int = 0
+    calls: int = 0
 
 
 async def verify(store: EventStore, conversation: str) -> VerifyReport:
@@ -86,6 +90,7 @@ async def verify(store: EventStore, conversation: str) -> VerifyReport:
         await check.policies(store)
         await check.go_on_from_base(store, info)
         renders, values = await check.recorded(store)
+        await check.requests(store, renders)
         for rendered in renders.get(check.fold.version, ()):
             check.render(rendered, values)
         await check.go_through(store, renders, values, info.version)
@@ -116,6 +121,8 @@ class _Check:
         self.damaged: set[str] = set()
         self.compacted_at: set[int] = set()
         self.renders = 0
+        self.calls = 0
+        self.requests_of: dict[int, list[RecordedCall]] = {}
         self.scavenged = 0
         self.first_version = 1
         self.projector = Projector()
@@ -141,18 +148,33 @@ class _Check:
         for hash_ in named.keys() - held.keys():
             self.problem("checksum", f"version {named[hash_]} names the policy {hash_}, which is not in the store")
 
-    async def recorded(self, store: EventStore) -> tuple[dict[int, list[ContextRendered]], dict[str, str]]:
+    async def recorded(self, store: EventStore) -> tuple[dict[int, list[RecordedContext]], dict[str, str]]:
         """Return the recorded contexts to rebuild, by the version that they show, and the values that they refer to."""
-        renders: dict[int, list[ContextRendered]] = {}
+        renders: dict[int, list[RecordedContext]] = {}
         async for event in store.read(self.fold.conversation, types=["context.rendered"]):
             if not isinstance(event.payload, ContextRendered):
                 continue
             if event.payload.version < self.fold.version:
                 self.too_old(1)
             else:
-                renders.setdefault(event.payload.version, []).append(event.payload)
-        contexts = [rendered for some in renders.values() for rendered in some]
+                context = RecordedContext(0, event.version, event.at, event.payload)
+                renders.setdefault(event.payload.version, []).append(context)
+        contexts = [context.rendered for some in renders.values() for context in some]
         return renders, self.values(await recorded_values(store, contexts))
+
+    async def requests(self, store: EventStore, renders: dict[int, list[RecordedContext]]) -> None:
+        """Read the calls whose requests were recorded, by the context that each was made from."""
+        there = {context.version for some in renders.values() for context in some}
+        for call in await recorded_calls(store, self.fold.conversation):
+            if call.called.request is None:
+                continue
+            self.calls += 1
+            if call.called.answers is None:
+                self.gap("unrecorded")
+            elif call.called.answers not in there:
+                self.gap("retention")
+            else:
+                self.requests_of.setdefault(call.called.answers, []).append(call)
 
     async def go_on_from_base(self, store: EventStore, info: ConversationInfo) -> None:
         """Where history was scavenged, begin behind the newest base: with its window, and what is left before it."""
@@ -178,7 +200,7 @@ class _Check:
         self.paths = paths
 
     async def go_through(
-        self, store: EventStore, renders: dict[int, list[ContextRendered]], values: dict[str, str], until: int
+        self, store: EventStore, renders: dict[int, list[RecordedContext]], values: dict[str, str], until: int
     ) -> None:
         """Check the events behind the fold up to a version, and the recorded contexts of each."""
         conversation = self.fold.conversation
@@ -195,7 +217,11 @@ class _Check:
     def too_old(self, contexts: int) -> None:
         """Count contexts that were recorded before the base."""
         self.renders += contexts
-        self.unverifiable["retention"] = self.unverifiable.get("retention", 0) + contexts
+        self.gap("retention", contexts)
+
+    def gap(self, reason: str, number: int = 1) -> None:
+        """Count what cannot be built again."""
+        self.unverifiable[reason] = self.unverifiable.get(reason, 0) + number
 
     def problem(self, invariant: str, text: str) -> None:
         """Count a broken invariant; keep its text, up to 50 of them."""
@@ -274,19 +300,37 @@ class _Check:
                 "undo the compaction, and they are shown again",
             )
 
-    def render(self, rendered: ContextRendered, values: Mapping[str, str]) -> None:
-        """Build a recorded context again, and compare it with its fingerprint and with the context before it."""
+    def render(self, recorded: RecordedContext, values: Mapping[str, str]) -> None:
+        """Build a recorded context again, and compare it with its fingerprint and with the context before it.
+
+        The requests that were made from it are built from it again, too.
+        """
         self.renders += 1
-        window = self.fold.window
+        window, rendered = self.fold.window, recorded.rendered
+        calls = self.requests_of.get(recorded.version, ())
         try:
             _, neutral = rebuild(window, rendered, values, self.projector)
         except ContextUnavailable as gap:
-            self.unverifiable[gap.reason] = self.unverifiable.get(gap.reason, 0) + 1
+            self.gap(gap.reason, 1 + len(calls))
             return
         if neutral.fingerprint() != rendered.fingerprint:
             self.problem("replay", f"the context of version {rendered.version} is not what was recorded")
+        for call in calls:
+            self._request(call, neutral)
         self._pairing(window, neutral)
         self._prefix(rendered, neutral)
+
+    def _request(self, call: RecordedCall, neutral: NeutralContext) -> None:
+        """Build the body of a call again, and compare it with its hash (design: Invariants, 5)."""
+        if call.called.request is None:
+            return
+        try:
+            proved_body(call.number, neutral, call.called.request)
+        except CallUnavailable as gap:
+            if gap.reason == "mismatch":
+                self.problem("replay", f"the body of call {call.number}, version {call.version}, is not what was sent")
+            else:
+                self.gap(gap.reason)
 
     def _pairing(self, window: Window, neutral: NeutralContext) -> None:
         """Check that no result is shown without its call, nor a call without its result (design: Invariants, 2)."""
@@ -335,6 +379,7 @@ class _Check:
             events=self.fold.version,
             blocks=len(self.blocks),
             renders=self.renders,
+            calls=self.calls,
             scavenged=self.scavenged,
             compactions=len(self.compacted_at),
             unverifiable=self.unverifiable,

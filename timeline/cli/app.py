@@ -11,7 +11,7 @@ import typer
 
 import timeline
 from timeline.cli.commands import COMMANDS, mcp, policies_app
-from timeline.cli.completing import complete_conversation, complete_policy, complete_wire
+from timeline.cli.completing import complete_call, complete_conversation, complete_policy, complete_wire
 from timeline.cli.exits import MEANINGS
 from timeline.cli.helping import Commands
 from timeline.cli.lab import lab
@@ -188,6 +188,16 @@ def render(
     now: Annotated[
         str | None, typer.Option("--now", metavar="TIME", help="Render at this time, such as 2026-01-31T12:00:00Z.")
     ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--call",
+            min=1,
+            metavar="N",
+            help="The context of this model call, as it was.",
+            autocompletion=complete_call,
+        ),
+    ] = None,
     record: Annotated[bool, typer.Option("--record", help="Append the decisions and the context to the log.")] = False,
     summarize: Summarize = None,
     explain: Annotated[
@@ -200,11 +210,16 @@ def render(
 
     The policy is the conversation's own unless --policy names another one. Without --record this is a dry run: it
     appends nothing. Without --summarize no model is called: summaries are
-    extracted from the text.
+    extracted from the text. --call shows what a model call was sent: system prompt, tools and tail too.
     """
     from timeline.cli import contexts
 
     wish = contexts.Wish(policy, max_tokens=max_tokens, model=model, system=system, now=now, summarize=summarize)
+    if number is not None:
+        if at is not None or record or wish != contexts.Wish():
+            raise typer.BadParameter("a call's context is what it was. Leave out what would render another one.")
+        _run(contexts.render_call(id_, number, db, wire=wire, explain=explain, as_json=as_json))
+        return
     _run(contexts.render(id_, db, wish, at=at, wire=wire, record=record, explain=explain, as_json=as_json))
 
 
@@ -212,7 +227,7 @@ def render(
 def diff(
     id_: ConversationId,
     before: Annotated[
-        str, typer.Argument(metavar="A", help="A recorded context: #3, a version, last or last~1.")
+        str, typer.Argument(metavar="A", help="A recorded context: #3, call:84, a version, last or last~1.")
     ] = "last~1",
     after: Annotated[str, typer.Argument(metavar="B", help="The recorded context to compare it with.")] = "last",
     *,
@@ -233,6 +248,43 @@ def diff(
         _run(command.list_contexts(id_, db, as_json=as_json))
     else:
         _run(command.diff_contexts(id_, before, after, db, wire, every=every, as_json=as_json))
+
+
+@app.command()
+def calls(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """List the model calls of a conversation, a line each.
+
+    Failed calls and retries have numbers, too. decisions: how many changed the context since the call before.
+    """
+    from timeline.cli import calls as command
+
+    _run(command.list_calls(id_, db, as_json=as_json))
+
+
+@app.command()
+def call(
+    id_: ConversationId,
+    number: Annotated[
+        int,
+        typer.Argument(
+            metavar="N", min=1, help="The call's number, as `calls` prints it.", autocompletion=complete_call
+        ),
+    ],
+    *,
+    body: Annotated[
+        bool, typer.Option("--body", help="Print only the body, as compact JSON without a newline behind it.")
+    ] = False,
+    wire: RequestBody = None,
+    db: Db = DEFAULT_DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Show a model call: what it was sent, what came back, and what was decided before it.
+
+    The body is built again from the log: `timeline call ID 84 --body | sha256sum` prints the recorded hash.
+    """
+    from timeline.cli import calls as command
+
+    _run(command.show_call(id_, number, db, wire=wire, body=body, as_json=as_json))
 
 
 @app.command()

@@ -22,7 +22,7 @@ INVARIANTS: Final = {
     "coverage": "every block is in exactly one state",
     "pairing": "no result is shown without its call, no call without its result",
     "progress": "every compaction made the context smaller",
-    "replay": "every recorded context is rebuilt byte for byte",
+    "replay": "every recorded context, and every call's body, is rebuilt byte for byte",
     "recall": "every path in a summary or a replacement can be read",
     "order": "the snapshot gives the same window as the whole log",
     "prefix": "no render changed what was sent before without a decision",
@@ -63,8 +63,10 @@ def print_report(report: VerifyReport) -> None:
     )
     for name, meaning in INVARIANTS.items():
         write(f"  {mark(getattr(report, name))}  {name:<9} {meaning}")
-    rebuilt = report.renders - sum(report.unverifiable.values())
-    write(f"  {rebuilt:,} of {report.renders:,} recorded contexts were rebuilt")
+    recorded = report.renders + report.calls
+    rebuilt = recorded - sum(report.unverifiable.values())
+    what = "recorded contexts and bodies of calls" if report.calls else "recorded contexts"
+    write(f"  {rebuilt:,} of {recorded:,} {what} were rebuilt")
     for reason, count in report.unverifiable.items():
         write(f"  {count} cannot be rebuilt: {reason.replace('_', ' ')}")
     if report.scavenged:

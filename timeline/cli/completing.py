@@ -42,6 +42,26 @@ async def _ids(db: str, incomplete: str) -> list[str]:
     return found
 
 
+def complete_call(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the numbers of the conversation's calls that begin so, the newest first."""
+    from timeline.cli.running import run
+    from timeline.errors import TimelineError
+
+    try:
+        return run(_numbers(context.params["db"], context.params["id_"], incomplete))
+    except (TimelineError, OSError, KeyError):
+        return []
+
+
+async def _numbers(db: str, conversation: str, incomplete: str) -> list[str]:
+    from timeline.audit.calls import recorded_calls
+    from timeline.cli.database import only_reading
+
+    async with only_reading(db) as store:
+        calls = await recorded_calls(store, conversation)
+    return _beginning(incomplete, (str(call.number) for call in reversed(calls)))[:_MOST]
+
+
 def complete_policy(incomplete: str) -> list[str]:
     """Return the presets and published designs that begin so; where none does, the shell offers files."""
     from timeline.policy.library import designs

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import summarizers
 from timeline.cli import output
+from timeline.cli.calls import context_of
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
@@ -129,9 +130,7 @@ async def render(
         BudgetError: the context cannot fit the limit.
         UsageProblem: the options exclude each other.
     """
-    named = None if wire is None else known_wire(wire)
-    if wire is not None and explain:
-        raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
+    named = _named_form(wire, explain=explain)
     if at is not None and record:
         raise UsageProblem("A past version cannot record a context. Leave out one of --at and --record.")
     wish.check()
@@ -143,16 +142,54 @@ async def render(
             context = await timeline.render(system=system, now=now, record=record)
         else:
             context = await (await timeline.at(at)).render(system=system, now=now)
-    if named is not None:
-        output.write_json(context.to_wire(named))
-    elif as_json:
-        output.write_json(context.explanation.dump() if explain else context.dump())
-    elif explain:
-        _print_head(timeline, context, recorded=record)
-        _print_explanation(context)
+    if named is not None or as_json:
+        _write_form(context, named, explain=explain)
+        return
+    _print_head(timeline, context, recorded=record)
+    (_print_explanation if explain else _print_context)(context)
+
+
+async def render_call(
+    conversation: str, number: int, db: str, *, wire: str | None, explain: bool, as_json: bool
+) -> None:
+    """Print the context that a model call was made from, with its system prompt, tools and tail.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        CallNotFound: it has no such call.
+        CallUnavailable: the call's context was not recorded.
+        ContextUnavailable: the context cannot be built again.
+        UsageProblem: the options exclude each other.
+    """
+    named = _named_form(wire, explain=explain)
+    async with reading(db) as store:
+        with output.progress("replaying"):
+            context = await context_of(store, conversation, number)
+    if named is not None or as_json:
+        _write_form(context, named, explain=explain)
+        return
+    say(paint(conversation, bold=True) + f"  call {number}, the context of version {context.version}")
+    write(f"policy {context.policy.origin.in_words()}, of {context.policy.max_tokens:,} tokens")
+    (_print_explanation if explain else _print_context)(context)
+
+
+def _named_form(wire: str | None, *, explain: bool) -> str | None:
+    """Return the name of the wire format to print.
+
+    Raises:
+        UsageProblem: there is none, or the options exclude each other.
+    """
+    if wire is not None and explain:
+        raise UsageProblem("--wire prints the request body and nothing else. Leave out one of --wire and --explain.")
+    return None if wire is None else known_wire(wire)
+
+
+def _write_form(context: RenderedContext, wire: str | None, *, explain: bool) -> None:
+    """Write a context as JSON: as a request body, or itself, or why it is so."""
+    if wire is not None:
+        output.write_json(context.to_wire(wire))
     else:
-        _print_head(timeline, context, recorded=record)
-        _print_context(context)
+        output.write_json(context.explanation.dump() if explain else context.dump())
 
 
 def _print_explanation(context: RenderedContext) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
+from timeline.audit.calls import find_contexts
+from timeline.audit.replay import rebuild_contexts, recorded_contexts
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import reading
@@ -35,14 +36,14 @@ async def diff_contexts(
     Raises:
         ConversationNotFound: there is no such conversation.
         ContextNotFound: it has no recorded context of that name.
+        CallNotFound: it has no call of that number.
         ContextUnavailable: a context cannot be rebuilt.
         UsageProblem: there is no such wire format.
     """
     named = known_wire(wire)
     async with reading(db) as store:
         with output.progress("replaying"):
-            recorded = await recorded_contexts(store, conversation)
-            chosen = [find_context(recorded, name) for name in (before, after)]
+            chosen = await find_contexts(store, conversation, (before, after))
             found = diff(*await rebuild_contexts(store, conversation, chosen), wires=[named])
     if as_json:
         output.write_json(found.dump())

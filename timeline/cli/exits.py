@@ -12,6 +12,7 @@ from timeline.errors import (
     BlockNotFound,
     BlockProtected,
     BudgetError,
+    CallNotFound,
     CompactionError,
     ContextNotFound,
     ConversationNotFound,
@@ -69,7 +70,7 @@ def exit_code(error: BaseException) -> Exit:
 
 
 _CODES: Final[tuple[tuple[tuple[type[BaseException], ...], Exit], ...]] = (
-    ((ConversationNotFound, BlockNotFound, ContextNotFound, HistoryUnavailable), Exit.NOT_FOUND),
+    ((ConversationNotFound, BlockNotFound, CallNotFound, ContextNotFound, HistoryUnavailable), Exit.NOT_FOUND),
     ((StoreError,), Exit.DATABASE),
     ((CompactionError, BudgetError, BlockProtected), Exit.REFUSED),
     ((TimelineError, UsageProblem, USAGE_ERRORS, OSError), Exit.USAGE),

@@ -17,8 +17,7 @@ from timeline.databases import is_database
 from timeline.display.controls import escape_controls
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
-from timeline.fold.snapshot import restore
-from timeline.log.history import reverted_versions
+from timeline.log.history import restored, reverted_versions
 from timeline.portable import Exported, export_log
 from timeline.portable.redacting import Erasures
 from timeline.projection.project import Projector
@@ -170,7 +169,7 @@ async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[
     base = await store.load_base(conversation) if shape.window else None
     if base is not None:
         left = [_left(event, eraser) for event in base.events]
-        fold = restore(conversation, base.snapshot, left, await reverted_versions(store, conversation))
+        fold = await restored(store, conversation, base.snapshot, left, await reverted_versions(store, conversation))
     elif missing := sum((await store.scavenged(conversation)).values()):
         note(f"{missing:,} events before the window were scavenged and are missing.")
     async for event in store.read(conversation, after=fold.version):

@@ -134,6 +134,17 @@ def write_json(value: Any) -> None:
     send_escaped(to_json(value, indent=2) + "\n")
 
 
+def send_exactly(text: str) -> None:
+    """Write a text whose bytes are to be hashed: as it is into a pipe or a file, without a newline behind it.
+
+    A terminal gets it as a line of its own, its control characters visible.
+    """
+    if on_terminal():
+        write(text)
+    else:
+        send_escaped(text)
+
+
 class JsonList:
     """Write a JSON list row by row, one a line.
 

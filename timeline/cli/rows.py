@@ -194,9 +194,9 @@ def about_event(payload: Payload) -> str:  # noqa: C901, PLR0912 - one case an e
             return f"{payload.tokens:,} tokens, fingerprint {payload.fingerprint[:12]}"
         case ModelCalled():
             used = payload.usage
-            read = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
-            sizes = f"{read:,} tokens in, {used.output_tokens:,} out"
-            return with_duration(f"{payload.model or 'a model'}: {sizes}", payload.duration)
+            sizes = f"{used.sent_tokens:,} tokens in, {used.output_tokens:,} out"
+            ended = f"failed: {brief(payload.error, 80)}" if payload.error else sizes
+            return with_duration(f"{payload.model or 'a model'}: {ended}", payload.duration)
         case CompactionBoundary():
             sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
             return f"behind {payload.compaction}: {counted(payload.messages, 'message', 'messages')}, {sizes}"

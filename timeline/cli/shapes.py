@@ -9,6 +9,8 @@
 | `render --json` | `RenderedContext.dump()`; with `--wire`, the request body of that provider and nothing else |
 | `render --explain --json` | `Explanation.dump()`: every block's rule and figures, cache points, account |
 | `diff --json` | one `ContextDiff.dump()`; with `--list`, a list of `RecordedRow` |
+| `calls --json` | a list of `CallRow`, oldest first |
+| `call --json` | one `Call.dump()`; with `--wire` the context in that form, with `--body` the body as it was sent |
 | `compact --json` | one `CompactedRow` |
 | `undo --json` | one `UndoneRow` |
 | `fork --json` | one `ForkedRow` |
@@ -167,6 +169,27 @@ class RecordedRow(TypedDict):
     projected_from: int
     tokens: int
     fingerprint: str
+
+
+class CallRow(TypedDict):
+    """A model call: its number from 1, the version of its event, and the recorded context that it answers.
+
+    ``wire`` and ``sha256`` are empty where its request was not recorded. ``decisions`` is how many changed the context
+    since the call before; ``error`` is empty unless it failed.
+    """
+
+    n: int
+    version: int
+    at: str
+    wire: str
+    model: str
+    sha256: str
+    context: int | None
+    usage: dict[str, int]
+    duration: float | None
+    decisions: int
+    finish_reason: str | None
+    error: str
 
 
 class CompactedRow(TypedDict):

@@ -36,7 +36,6 @@ from timeline.events.other_payloads import (
     PrefixChanged,
     ToolsChanged,
 )
-from timeline.facts.record import FactRecord
 from timeline.frozen import repair_text, shows
 from timeline.lifecycle.observer import Observer
 from timeline.log.stopwatch import Stopwatch
@@ -50,6 +49,7 @@ from timeline.planning.summary_requests import Wanted, summary_requests
 from timeline.policy.steps import Summarize
 from timeline.ports import Hooks, Skip, StoppedClock, SystemClock
 from timeline.projection.reports import TakenDecision
+from timeline.queries import FactRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -415,7 +415,7 @@ class _Compaction:
         return payloads
 
     async def _record(self, plan: Plan) -> FactRecord:
-        """Return the record of everything that the plan covers, earlier compactions included; empty if none is shown."""
+        """Return the record of all that a plan covers, what was covered earlier included; empty if none is shown."""
         if plan.covers is None or not plan.caps.digest:
             return FactRecord()
         return await self.log.fact_record(plan.covers)

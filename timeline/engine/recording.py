@@ -40,8 +40,7 @@ def context_events(
     neutral = context.neutral
     texts = {
         "policy": context.policy.canonical(),
-        "system": None if neutral.system is None else compact_json(neutral.system),
-        "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
+        **_prefix(context),
         "ephemeral": compact_json([e.text for e in neutral.ephemeral]) if neutral.ephemeral else None,
     }
     hashes = {name: sha256_hex(text) for name, text in texts.items() if text is not None}
@@ -62,6 +61,28 @@ def context_events(
     )
     values = {hashes[name]: text for name, text in stored.items() if text is not None}
     return [*_changes(context.conversation, known, rendered), rendered], values
+
+
+def is_recorded(context: RenderedContext, known: Recorded, record: Literal["full", "hash"]) -> bool:
+    """Return whether a context is the same as the newest recorded one, of which at least as much was kept.
+
+    Two contexts of one fingerprint may differ in the order of keys inside system prompt and tools, and are sent in
+    other bytes then.
+    """
+    if known.fingerprint != context.fingerprint or (known.record, record) == ("hash", "full"):
+        return False
+    prefix = _prefix(context)
+    hashes = tuple(None if text is None else sha256_hex(text) for text in (prefix["system"], prefix["tools"]))
+    return known.prefix is None or known.prefix == hashes
+
+
+def _prefix(context: RenderedContext) -> dict[str, str | None]:
+    """Return system prompt and tools as they are stored, with keys in their own order."""
+    neutral = context.neutral
+    return {
+        "system": None if neutral.system is None else compact_json(neutral.system),
+        "tools": compact_json(list(neutral.tools)) if neutral.tools else None,
+    }
 
 
 def overflow_event(refusal: ContextOverflow | BudgetImpossible) -> ContextOverflowed:

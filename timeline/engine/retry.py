@@ -28,6 +28,7 @@ async def call_with_retry(
     render: Callable[[], Awaitable[RenderedContext]],
     shrink: Callable[[RenderedContext, int], Awaitable[list[str]]],
     refused: Callable[[BaseException], ContextLimit | None],
+    failed: Callable[[RenderedContext, BaseException], Awaitable[None]],
 ) -> T:
     """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
@@ -36,6 +37,7 @@ async def call_with_retry(
         render: renders the context.
         shrink: gets the refused context and a target in tokens, compacts down to it, and returns what it did.
         refused: returns the limit that an error reports; None for any other error, which is raised as it is.
+        failed: records that the call of a context was refused.
 
     Raises:
         ContextRefused: the smaller context was refused too, or none could be made.
@@ -47,6 +49,7 @@ async def call_with_retry(
         refusal = refused(error)
         if refusal is None:
             raise
+        await failed(context, error)
         first = error
     sent = context.account.sent
     target = refusal.target(sent)
@@ -60,6 +63,7 @@ async def call_with_retry(
         again = refused(error)
         if again is None:
             raise
+        await failed(smaller, error)
         sizes = [sent, smaller.account.sent]
         raise ContextRefused(sent=sizes, limit=again.limit or refusal.limit, target=target, tried=tried) from error
 

@@ -296,8 +296,28 @@ class PolicyChanged(Payload):
     adopted: bool = False
 
 
+class CallRequest(Frozen):
+    """The request of a model call, as far as the log cannot give it: the body is built again from the log.
+
+    ``parameters`` are the keys of the body that the caller added, in their order; ``sha256`` is that of the body as
+    compact JSON.
+    """
+
+    wire: str
+    encoder: int
+    """Number of the wire's encoder: another one may write the same context in other bytes."""
+    model: str = ""
+    parameters: dict[str, JsonValue] = {}
+    sha256: str
+    body: Literal["ours", "framework"] = "ours"
+    """Whether that body was sent, or one that a framework made of the same context by itself."""
+
+
 class ModelCalled(Payload):
-    """A model call: its usage, how it ended, and the version of the render that it answers."""
+    """A model call: its usage, how it ended, and the version of the render that it answers.
+
+    A failed call counts as one: its ``finish_reason`` is ``error``.
+    """
 
     type: Literal["model.called"] = "model.called"
     model: str = ""
@@ -308,6 +328,10 @@ class ModelCalled(Payload):
     answers: int | None = None
     duration: float | None = None
     """Seconds from the request to the last of the reply, by a monotonic clock; None where that was not measured."""
+    request: CallRequest | None = None
+    """None where the application did not say what it sent."""
+    error: str = ""
+    """First words of the error of a failed call."""
 
 
 class ContextRendered(Payload):

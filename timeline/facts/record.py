@@ -7,13 +7,14 @@ a failed write is no file written. It is ranked and capped by kind; its counts a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.queries import FactEntry, FactRecord
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from timeline.facts.model import Fact, FactKind
     from timeline.ports import TokenCounter
@@ -23,62 +24,6 @@ MOST_ENTRIES: Final = 200
 _WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
 _BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
 _NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
-
-
-@dataclass(frozen=True, slots=True)
-class FactEntry:
-    """All facts of one kind about one subject that came out the same way: all that failed, or all that did not.
-
-    Attributes:
-        kind: what they are.
-        subject: the file, the command, the query, the URL or the identifier; of errors the failed tool.
-        failed: whether they failed.
-        times: how many there are.
-        first: version of the first one's block.
-        last: version of the last one's block; ``path``, ``tool``, ``status``, ``detail`` and ``at`` are the last one's.
-        path: see ``last``.
-        at: see ``last``.
-        tool: see ``last``.
-        status: see ``last``.
-        detail: see ``last``.
-        repeats: of a URL or identifier: how many later calls named it.
-    """
-
-    kind: FactKind
-    subject: str
-    failed: bool
-    times: int
-    first: int
-    last: int
-    path: str
-    at: datetime
-    tool: str = ""
-    status: int | None = None
-    detail: str = ""
-    repeats: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FactRecord:
-    """One merged record of many facts.
-
-    Attributes:
-        open_failures: what failed and did not succeed since: the newest first. A file that could not be read is no open
-            failure once it was written.
-        done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
-            them, all others by last use.
-        errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
-        counts: how many different subjects there are of each kind, failed or not.
-        open_count: how many open failures there are.
-        error_count: how many such tools there are.
-    """
-
-    open_failures: tuple[FactEntry, ...] = ()
-    done: Mapping[FactKind, tuple[FactEntry, ...]] = field(default_factory=dict)
-    errors: tuple[FactEntry, ...] = ()
-    counts: Mapping[FactKind, int] = field(default_factory=dict)
-    open_count: int = 0
-    error_count: int = 0
 
 
 def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:

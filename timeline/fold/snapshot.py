@@ -10,7 +10,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text, parse_instant
-from timeline.errors import StoreCorrupt
+from timeline.errors import InvalidArgument, StoreCorrupt
 from timeline.events import (
     BlockAppended,
     CompactionCompleted,
@@ -61,27 +61,45 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "model": window.model or None,
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
             "hold": window.hold,
+            "calls": window.calls,
             "stages": [[stage.stage, stage.label, stage.entered, stage.approved] for stage in window.stages],
         },
     )
 
 
-def restore(conversation: str, snapshot: Snapshot | None, events: Sequence[Event], without: Iterable[int] = ()) -> Fold:
-    """Restore the fold of a conversation.
+def counts_calls(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot says how many model calls there were; those of releases without that number do not."""
+    return "calls" in snapshot.state
+
+
+def restore(
+    conversation: str,
+    snapshot: Snapshot | None,
+    events: Sequence[Event],
+    without: Iterable[int] = (),
+    *,
+    calls: int | None = None,
+) -> Fold:
+    """Restore the fold of a conversation; `timeline.log.history.restored` reads what this needs of a stored one.
 
     Args:
         conversation: id of the log.
         snapshot: to start from; None folds from the beginning.
         events: the events of the snapshot's live blocks and all events behind it, oldest first.
         without: versions of the compactions that are taken back later in the log.
+        calls: number of model calls up to the snapshot, for one that does not say it.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
+        InvalidArgument: the number of calls is missing.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
     fold = Fold(conversation, without)
     if snapshot is not None:
-        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version})
+        known = snapshot.state.get("calls", calls)
+        if not isinstance(known, int):
+            raise InvalidArgument("calls", "is needed for a snapshot that does not count the model calls")
+        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known)
     for event in events:
         if event.version > fold.version:
             fold.apply(event.version, event.at, event.payload)
@@ -103,7 +121,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
     return without_empty({**fields, **flags})
 
 
-def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
+def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int) -> None:
     state: dict[str, Any] = dict(snapshot.state)
     hides = {hide[0]: Hide(*hide) for hide in state.get("hides", ())}
     items: list[Item] = []
@@ -128,7 +146,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event]) -> None:
         items=items,
         turns=Turns.parse(state["turns"]),
         summaries=summaries,
-        state=_state(state, events),
+        state=_state(state, events)._replace(calls=calls),
     )
 
 

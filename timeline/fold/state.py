@@ -89,6 +89,7 @@ class FoldState(NamedTuple):
         policy: hash of the policy in force, when an event set one.
         origin: what that policy was made from, where it was recorded.
         overrides: hashes of the policies that writers worked under instead, since the policy in force was set.
+        calls: how many model calls were recorded so far, failed ones and retries included.
         rendered: the newest recorded context.
         touch: the last use of the provider's cache; None before the first.
         model: id of the model that was called last; empty where none is recorded.
@@ -108,6 +109,7 @@ class FoldState(NamedTuple):
     stages: tuple[Stage, ...] = ()
     origin: PolicyOrigin | None = None
     overrides: tuple[str, ...] = ()
+    calls: int = 0
 
     def after(self, version: int, at: datetime, payload: Payload) -> FoldState:
         """Return the state after an event; events that change items or nothing at all leave it as it is."""
@@ -133,7 +135,8 @@ class FoldState(NamedTuple):
                 touch = self.touch if called else Touch(at, CACHE_SECONDS, called=False)
                 return self._replace(rendered=rendered, touch=touch)
             case ModelCalled():
-                return self._replace(model=payload.model or self.model, touch=self._touched(at, payload))
+                touch = self._touched(at, payload)
+                return self._replace(model=payload.model or self.model, touch=touch, calls=self.calls + 1)
             case StageEntered() | StageApproved() | StageRewound():
                 return self._replace(stages=advanced(self.stages, version, payload))
             case _:

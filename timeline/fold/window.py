@@ -245,6 +245,11 @@ class Window:
         return self.state.touch
 
     @property
+    def calls(self) -> int:
+        """How many model calls were recorded so far, failed ones and retries included: the newest one's number."""
+        return self.state.calls
+
+    @property
     def model(self) -> str:
         """Id of the model that was called last; empty where none is recorded."""
         return self.state.model

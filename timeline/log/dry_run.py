@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, appended_block
+from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import MOST_ENTRIES, record_of
-from timeline.fold.facts import WindowFacts
 from timeline.log.history import first_prompt
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.events import Covers, Event, Payload
-    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision
     from timeline.ports import EventStore
+    from timeline.queries import FactRecord
 
 
 class FoldedLog:

@@ -13,15 +13,17 @@ from timeline.blocks import UserPrompt
 from timeline.errors import CompactionCovered, HistoryUnavailable, UndoUnavailable
 from timeline.events import CompactionCompleted, CompactionReverted, Covers, appended_block
 from timeline.fold.fold import Fold, HistoryNeeded
-from timeline.fold.snapshot import restore
+from timeline.fold.snapshot import counts_calls, restore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
     from timeline.events import Event
-    from timeline.ports import EventStore
+    from timeline.ports import EventStore, Snapshot
 
 
+CALLED: Final = "model.called"
+"""Type of the event of a model call."""
 _BEGINNING: Final = 16
 """Events of a page when only the beginning of a log is read."""
 
@@ -34,7 +36,7 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     """
     stored = await store.load_window(conversation)
     try:
-        fold = restore(conversation, stored.snapshot, stored.events)
+        fold = await restored(store, conversation, stored.snapshot, stored.events)
     except HistoryNeeded:  # an undo came without a snapshot: the blocks that it brings back are not at hand
         return await fold_history(store, conversation)
     fold.at = stored.info.updated_at  # a snapshot of the newest event does not hold that event's time
@@ -136,7 +138,29 @@ async def base_fold(
     base = await store.load_base(conversation, until)
     if base is None or base.snapshot is None:
         return Fold(conversation, without)
-    return restore(conversation, base.snapshot, base.events, without)
+    return await restored(store, conversation, base.snapshot, base.events, without)
+
+
+async def restored(
+    store: EventStore,
+    conversation: str,
+    snapshot: Snapshot | None,
+    events: Sequence[Event],
+    without: Collection[int] = (),
+) -> Fold:
+    """Restore the fold of a stored conversation; the calls that an earlier release's snapshot does not count are read.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        HistoryNeeded: an event behind the snapshot takes back a compaction.
+    """
+    calls = None
+    if snapshot is not None and not counts_calls(snapshot):
+        # What was removed lies before the window of every snapshot that is left.
+        calls = (await store.scavenged(conversation)).get(CALLED, 0)
+        async for _ in store.read(conversation, until=snapshot.version, types=[CALLED]):
+            calls += 1
+    return restore(conversation, snapshot, events, without, calls=calls)
 
 
 async def _scavenged(store: EventStore, conversation: str, version: int) -> HistoryUnavailable:

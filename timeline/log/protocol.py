@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import Covers, Event, Payload
-    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
+    from timeline.queries import FactRecord
 
 
 Decision: TypeAlias = Callable[["datetime"], Awaitable[Sequence["Payload"]]]

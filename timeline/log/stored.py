@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
-    from timeline.facts.record import FactRecord
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
     from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
+    from timeline.queries import FactRecord
 
 Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
 """The event that names the policy of a log that names none, and the policy's text by its hash."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Attachment, StageDigest, ToolCall, ToolResult
 from timeline.digest import Artifact, Command, Digest, FileUse, HiddenBlock, Named, Problem, Search, ToolOutputs
-from timeline.fold.facts import facts_of
+from timeline.facts.of_items import facts_of
 from timeline.planning.strip_chitchat import is_stripped
 
 if TYPE_CHECKING:

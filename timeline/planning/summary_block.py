@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from timeline.events import CompactReason, SummaryParts
-    from timeline.facts.record import FactRecord
     from timeline.fold.window import Window
     from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
     from timeline.policy.steps import SummaryForm
     from timeline.ports import Summary, TokenCounter
+    from timeline.queries import FactRecord
 
 HEADING: Final = BLOCK_FORM.heading
 """The first line of a summary in the default form."""

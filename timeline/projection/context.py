@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, InstanceOf
+from pydantic import Field, InstanceOf, PrivateAttr
 
 from timeline.display.controls import show_controls
 from timeline.fold.window import Window
@@ -20,6 +21,7 @@ from timeline.projection.reports import TakenDecision, overflow_check, preparati
 from timeline.wire import encoder
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
+from timeline.wire.request import Request, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +42,7 @@ class RenderedContext(Frozen):
         account: tokens by category.
         decisions: of this render.
         overflow: whether the total is still above the trigger, but within the limit.
+        recorded: version of the event that recorded it, or the same context before; None where nothing did.
     """
 
     conversation: str
@@ -51,6 +54,14 @@ class RenderedContext(Frozen):
     account: Account
     decisions: tuple[TakenDecision, ...] = ()
     overflow: bool = False
+    recorded: int | None = None
+    _note: Callable[[Request], None] | None = PrivateAttr(default=None)
+
+    def noting(self, note: Callable[[Request], None]) -> Self:
+        """Return the same context, which passes each request that is made of it to ``note``."""
+        twin = self.model_copy()
+        twin._note = note  # noqa: SLF001 - of its own class
+        return twin
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield from {"conversation": self.conversation, "version": self.version}.items()
@@ -109,6 +120,48 @@ class RenderedContext(Frozen):
     def cache_points(self) -> tuple[CachePoint, ...]:
         """The positions of the cache markers."""
         return self.neutral.cache_points
+
+    def request(self, wire: str, /, *, model: str, **parameters: Any) -> Request:
+        """Return the complete request of a model call: its body, and what `Timeline.record` keeps as proof of it.
+
+        Pass ``request.arguments`` to the SDK's method, and the request to `record` with the reply. The keys of the body
+        are ``model``, the parameters as they are given, then what `to_wire` gives, in its order. Google's body is the
+        one that its SDK sends, and its parameters are in ``config``, as there.
+
+        Args:
+            wire: the wire format.
+            model: id of the model that is called.
+            parameters: the other keys of the body, such as ``max_tokens``, ``temperature`` or ``stream``.
+
+        Raises:
+            InvalidPolicy: there is no such wire format.
+            InvalidArgument: a parameter is one that the context gives, such as ``messages``, or has no form in JSON.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            context = await timeline.render(system="Be brief.")
+            request = context.request("anthropic", model="claude-opus-5", max_tokens=1_000)
+            assert list(request.body) == ["model", "max_tokens", "system", "messages"]
+            # reply = await client.messages.create(**request.arguments)
+            # await timeline.record(reply, request=request)
+            ```
+        """
+        made = make_request(
+            self.neutral,
+            wire,
+            model=model,
+            parameters=parameters,
+            conversation=self.conversation,
+            context=self.recorded,
+        )
+        if self._note is not None:
+            self._note(made)
+        return made
 
     def to_wire(self, wire: str, *, model: str | None = None) -> dict[str, Any]:
         """Return the request body of a wire format, by name.

@@ -212,6 +212,17 @@ def diff(before: RenderedContext, after: RenderedContext, *, wires: Sequence[str
     )
 
 
+def compared_prefix(before: RenderedContext, after: RenderedContext, wire: str) -> Prefix:
+    """Compare the prefixes of two contexts on one wire; of a wire whose bytes no provider gets, in neutral form.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    if wire not in SENT:
+        return _prefix("neutral", before, after, _neutral_pieces)
+    return _prefix(wire, before, after, _wire_pieces(wire))
+
+
 def _blocks(
     before: RenderedContext, after: RenderedContext
 ) -> tuple[tuple[BlockRow, ...], tuple[BlockRow, ...], tuple[ChangedRow, ...]]:

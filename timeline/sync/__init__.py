@@ -317,7 +317,10 @@ class Timeline(TimelineView):
     at = _giving(AsyncTimeline.at, TimelineView)
     fork = _giving(AsyncTimeline.fork, lambda portal, inner: Timeline(portal, inner))  # noqa: PLW0108 - not yet made
     verify = blocking(AsyncTimeline.verify)
+    call = blocking(AsyncTimeline.call)
+    calls = iterating(AsyncTimeline.calls)
     diff = blocking(AsyncTimeline.diff)
+    why = blocking(AsyncTimeline.why)
     record = blocking(AsyncTimeline.record)
     record_model_call = blocking(AsyncTimeline.record_model_call)
     append_messages = blocking(AsyncTimeline.append_messages)

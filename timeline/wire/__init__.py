@@ -1,8 +1,10 @@
 """Wire formats: encode the neutral context as a provider's request, and decode a provider's messages into blocks.
 
 Each format is one module, found by name and imported when it is first used. Each has ``encode(context)``, which returns
-the request body, and ``decode(body_or_messages)``, which returns blocks without turn ids; formats whose requests are
-lists of messages have a ``MessageDecoder``, which reads such a list one by one.
+what a context gives to the request's body, and ``decode(body_or_messages)``, which returns blocks without turn ids;
+formats whose requests are lists of messages have a ``MessageDecoder``, which reads such a list one by one. ``GIVEN``
+are the keys that ``encode`` may give, and ``ENCODER`` is its number, which is recorded with each call: raise it with
+any change of the bytes that a context is written in.
 """
 
 from __future__ import annotations
@@ -17,7 +19,19 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.wire.neutral import NeutralContext
 
-__all__ = ["MESSAGES", "SENT", "WIRES", "Decode", "Encode", "MessageDecoder", "decoder", "encoder", "message_decoder"]
+__all__ = [
+    "MESSAGES",
+    "SENT",
+    "WIRES",
+    "Decode",
+    "Encode",
+    "MessageDecoder",
+    "decoder",
+    "encoder",
+    "encoder_number",
+    "given_keys",
+    "message_decoder",
+]
 
 Encode: TypeAlias = Callable[["NeutralContext"], dict[str, Any]]
 """Encodes a context as the body of a request."""
@@ -64,6 +78,26 @@ def encoder(wire: str) -> Encode:
     """
     encode: Encode = _module(wire).encode
     return encode
+
+
+def encoder_number(wire: str) -> int:
+    """Return the number of a wire format's encoder.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    number: int = _module(wire).ENCODER
+    return number
+
+
+def given_keys(wire: str) -> frozenset[str]:
+    """Return the keys of a request that a context gives, so that no parameter may.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+    """
+    keys: frozenset[str] = _module(wire).GIVEN
+    return keys
 
 
 def decoder(wire: str) -> Decode:

@@ -7,7 +7,7 @@ calls the instructions ``system``. Cache points carry Anthropic's marker in ``pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, SystemMessage, ToolCall, UserPrompt
 from timeline.wire.ai_sdk_parts import (
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from timeline.wire.markers import Marker
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
+
+ENCODER: Final = 1
+GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 
 def encode(context: NeutralContext) -> dict[str, Any]:

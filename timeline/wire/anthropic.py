@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
+ENCODER: Final = 1
+GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
 

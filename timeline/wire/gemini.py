@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 
+ENCODER: Final = 1
+GIVEN: Final = frozenset({"contents", "system_instruction", "systemInstruction", "tools"})
 FAILED: Final = frozenset({"error", "cancelled"})
 """The client's status for a call whose result is an error."""
 SHELL: Final = "run_shell_command"

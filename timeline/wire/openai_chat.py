@@ -6,7 +6,7 @@ Reasoning has no form here and is left out. Caching is automatic, so nothing is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.frozen import compact_json
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
+ENCODER: Final = 1
+GIVEN: Final = frozenset({"messages", "tools"})
 Message = dict[str, Any]
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
+ENCODER: Final = 1
+GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
 

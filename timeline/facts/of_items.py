@@ -1,24 +1,47 @@
-"""Facts of a window's items, and of those that compactions have taken out of it.
+"""Facts of a window's items, and of those that compactions took out of it.
 
 A log without a store keeps no covered blocks: their facts are taken when they are covered.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from timeline.blocks import Block
     from timeline.events import CompactionCompleted, Covers
     from timeline.facts.model import Fact
-    from timeline.fold.window import Item
 
-_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+_UNDATED: Final = parse_instant("0001-01-01T00:00:00Z")
+
+
+class Item(Protocol):
+    """What is needed of a `timeline.fold.window.Item`."""
+
+    @property
+    def version(self) -> int:
+        """Version of the event that appended it."""
+        ...
+
+    @property
+    def block(self) -> Block:
+        """The block as it was appended."""
+        ...
+
+    @property
+    def answers(self) -> int | None:
+        """Version of the call that a result answers; None for a late one."""
+        ...
+
+    @property
+    def redacted(self) -> bool:
+        """Whether its content was erased."""
+        ...
 
 
 class Calls:
@@ -79,6 +102,6 @@ class WindowFacts:
 
     def within(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
         """Return the facts of the blocks of these versions, in the order of the log."""
-        live = facts_of((item for item in items if not item.is_summary), self._calls)
+        live = facts_of(items, self._calls)
         known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.version in covers]

@@ -1,0 +1,192 @@
+"""The record of facts: merged by subject and outcome, and shown within a cap."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.scenes import AT, COUNTER, words
+from timeline.facts.model import Fact
+from timeline.facts.record import record_of, shown_record
+from timeline.queries import FactRecord
+
+if TYPE_CHECKING:
+    from timeline.facts.model import FactKind
+
+
+def fact(kind: FactKind, subject: str, version: int, **fields: Any) -> Fact:
+    """Return a fact of some version."""
+    known = {"tool": "Tool", "path": f"tc:t.{version}.result"} | fields
+    return Fact(kind, subject, version=version, at=AT, **known)
+
+
+def shown(*facts: Fact, most: int = 300, **extra: list[str]) -> str:
+    """Return the shown record of facts."""
+    return shown_record(
+        record_of(facts),
+        open_calls=extra.get("open_calls", []),
+        pins=extra.get("pins", []),
+        most_tokens=most,
+        counter=COUNTER,
+        address="su:t.summary",
+    )
+
+
+def test_facts_are_merged_by_subject_and_outcome() -> None:
+    """How often, and the first and last time."""
+    record = record_of([fact("file_written", "a.py", 3), fact("file_written", "a.py", 9), fact("file_read", "a.py", 5)])
+    [written] = record.done["file_written"]
+    assert (written.times, written.first, written.last, written.path) == (2, 3, 9, "tc:t.9.result")
+    assert record.counts == {"file_read": 1, "file_written": 1}
+
+
+def test_a_failure_is_open_until_the_same_succeeds() -> None:
+    """Another command's success is none of this one's."""
+    failed = fact("command", "make", 3, failed=True, status=2)
+    assert [e.subject for e in record_of([failed, fact("command", "ls", 5)]).open_failures] == ["make"]
+    assert record_of([failed, fact("command", "make", 5)]).open_failures == ()
+    again = record_of([fact("command", "make", 1), failed])
+    assert [entry.last for entry in again.open_failures] == [3]
+
+
+def test_a_file_that_could_not_be_read_is_no_open_failure_once_it_is_written() -> None:
+    """It is there now."""
+    missing = fact("file_read", "a.py", 3, failed=True)
+    assert record_of([missing, fact("file_written", "a.py", 5)]).open_failures == ()
+
+
+def test_a_failed_write_is_not_among_the_files_written() -> None:
+    """It is shown as a failure, with what was said."""
+    text = shown(
+        fact("file_written", "/etc/x", 4, failed=True, tool="Write", detail="Permission denied"),
+        fact("error", "Write", 5, failed=True, tool="Write", detail="Permission denied"),
+    )
+    assert text == "Failed, and not done since:\n- Write /etc/x: Permission denied (@4)"
+
+
+def test_the_sections_come_in_order_with_short_addresses() -> None:
+    """Failures, files, commands by last result, names that a later call repeated, open calls and pins."""
+    text = shown(
+        fact("identifier", "ENT-241", 1, tool=""),
+        fact("identifier", "#12", 1, tool=""),
+        fact("file_written", "a.py", 2, tool="Write"),
+        fact("file_written", "b.py", 4, tool="Write"),
+        fact("file_written", "a.py", 6, tool="Edit"),
+        fact("file_deleted", "c.py", 7),
+        fact("command", "make", 9, status=0),
+        fact("command", "make test", 11, status=2, failed=True),
+        fact("identifier", "ENT-241", 12, tool="Bash"),
+        fact("error", "WebFetch", 14, failed=True, tool="WebFetch", detail="502"),
+        fact("file_read", "d.py", 15),
+        fact("search", "x", 16),
+        open_calls=["tc:t.20.call"],
+        pins=["bl:t.note"],
+    )
+    assert text == (
+        "Failed, and not done since:\n- make test (exit 2) (@11)\n"
+        "Failed calls of other tools:\n- WebFetch: 502 (@14)\n"
+        "Files written:\n- a.py x2 (@6)\n- b.py (@4)\n"
+        "Files deleted:\n- c.py (@7)\n"
+        "Commands by last result:\n- make (exit 0) (@9)\n"
+        "Named again by later calls:\n- ENT-241 (@1)\n"
+        "Files read:\n- d.py (@15)\n"
+        "Open calls:\n- tc:t.20.call\n"
+        "Pinned:\n- bl:t.note\n"
+        "Not shown: 1 search, 1 identifier. Full record: su:t.summary"
+    )
+
+
+def test_an_earlier_success_of_a_failing_command_is_not_its_last_result() -> None:
+    """It failed since."""
+    text = shown(fact("command", "make", 1, status=0), fact("command", "make", 3, status=2, failed=True))
+    assert text == "Failed, and not done since:\n- make (exit 2) (@3)"
+
+
+def test_the_folder_of_most_files_is_named_once() -> None:
+    """Others keep their whole path."""
+    text = shown(
+        fact("file_written", "/home/me/project/src/a.py", 3),
+        fact("file_written", "/home/me/project/src/b.py", 2),
+        fact("file_written", "/other/x", 1),
+    )
+    assert text == "Files written (in /home/me/project/src/):\n- a.py (@3)\n- b.py (@2)\n- /other/x (@1)"
+
+
+def test_a_relative_path_is_never_taken_for_one_in_the_folder() -> None:
+    """With one among them every path is whole."""
+    text = shown(
+        fact("file_written", "/home/me/project/a.py", 3),
+        fact("file_written", "/home/me/project/b.py", 2),
+        fact("file_written", "c.py", 1),
+    )
+    assert "in /home" not in text
+
+
+def test_no_section_takes_all_the_room() -> None:
+    """Many failures leave room for the files."""
+    failures = [fact("command", f"make target_{n}", n, failed=True, status=1) for n in range(1, 60)]
+    files = [fact("file_written", f"src/{n}.py", 100 + n) for n in range(60)]
+    text = shown(*failures, *files)
+    assert 5 <= text.count("(exit 1)") < 30
+    assert text.count("- src/") >= 10
+    assert "Not shown: " in text
+
+
+def test_a_long_command_is_cut() -> None:
+    """One line a command."""
+    line = shown(fact("command", words(400), 3, failed=True, status=1)).splitlines()[1]
+    assert line.endswith("… (exit 1) (@3)")
+    assert len(line) < 160
+
+
+def test_an_empty_record_is_no_text() -> None:
+    """Nothing to say, nothing said."""
+    assert shown() == ""
+    assert (
+        shown_record(FactRecord(), open_calls=[], pins=[], most_tokens=0, counter=COUNTER, address="su:t.summary") == ""
+    )
+
+
+KINDS = ("file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier")
+FACTS = st.lists(
+    st.builds(
+        lambda kind, subject, version, failed, called: fact(
+            kind,
+            subject,
+            version,
+            failed=(failed and kind not in {"url", "identifier"}) or kind == "error",
+            tool="Tool" if called else "",
+            detail="no" if failed else "",
+        ),
+        st.sampled_from(KINDS),
+        st.sampled_from(["a", "/src/long/folder/a.py", "/src/long/folder/b.py", "make\ntest", "ENT-1", "x" * 300]),
+        st.integers(1, 60),
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@given(FACTS, st.integers(0, 400))
+def test_the_shown_record_keeps_its_cap_and_claims_nothing_that_is_not_so(facts: list[Fact], most: int) -> None:
+    """Whatever the facts and the cap: whole lines, true addresses, and everything shown or counted."""
+    facts = sorted(facts, key=lambda each: each.version)
+    text = shown(*facts, most=most)
+    assert COUNTER.count(text) <= most
+    whole = set(shown(*facts, most=100_000).splitlines())
+    lines = text.splitlines()
+    folders = [line for line in lines if " (in /" in line]
+    assert folders or all(line in whole for line in lines if line.startswith("- "))
+    assert {int(version) for version in re.findall(r"\(@(\d+)\)", text)} <= {each.version for each in facts}
+    done = {each.subject for each in facts if each.kind == "file_written" and not each.failed}
+    if text:
+        section = re.search(r"^Files written[^\n]*:\n((?:- [^\n]*\n?)+)", text, re.MULTILINE)
+        claimed = section[1].count("- ") if section else 0
+        left = re.search(r"(\d+) files? written", text.splitlines()[-1])
+        open_ones = {entry.subject for entry in record_of(facts).open_failures if entry.kind == "file_written"}
+        assert claimed <= len(done)
+        assert claimed + (int(left[1]) if left else 0) + len(open_ones) >= len(done)

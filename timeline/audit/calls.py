@@ -1,0 +1,529 @@
+"""Model calls by number: what one was sent, built again from the log and held against its hash, and what came of it.
+
+The log keeps no body. A call names the recorded context that it was made from; that is built again, encoded by the
+call's wire with its model and parameters, and the sha256 of the bytes proves that it is the same body.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from timeline.audit.replay import RecordedContext, find_context, rebuilt, recorded_contexts, sound_values
+from timeline.blocks import instant_text
+from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
+from timeline.events import (
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionCompleted,
+    CompactionReverted,
+    ContextRendered,
+    ModelCalled,
+    PolicyChanged,
+    appended_block,
+)
+from timeline.events.other_payloads import (
+    CompactionFailed,
+    PrefixChanged,
+    StageApproved,
+    StageEntered,
+    StageRewound,
+    ToolsChanged,
+)
+from timeline.fold.turns import RESPONSE_BLOCKS
+from timeline.frozen import sha256_hex
+from timeline.log.history import CALLED, base_fold, fold_history
+from timeline.projection.cache_break import Cause
+from timeline.projection.diff import compared_prefix
+from timeline.projection.project import Projector
+from timeline.wire import WIRES, encoder_number
+from timeline.wire.request import body_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+    from datetime import datetime
+
+    from timeline.blocks import Block
+    from timeline.events import CallRequest, Event, Payload
+    from timeline.ports import EventStore
+    from timeline.projection.context import RenderedContext
+    from timeline.usage import Usage
+    from timeline.wire.neutral import NeutralContext
+
+_NAMED: Final = re.compile(r"call:(\d{1,9})")
+_NEAR: Final = 2
+"""Numbers that are named on either side of one that there is not."""
+_MOST_LISTED: Final = 6
+"""Versions that a decision names in words."""
+_DECISIONS: Final = (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionReverted,
+    BlocksHidden,
+    BlocksRevealed,
+    BlocksPinned,
+    BlocksUnpinned,
+    BlockRedacted,
+    PolicyChanged,
+    PrefixChanged,
+    ToolsChanged,
+    StageEntered,
+    StageApproved,
+    StageRewound,
+)
+"""The events that may change what the next call is sent."""
+
+
+class RecordedCall(NamedTuple):
+    """A recorded call: its number in the conversation (from 1), and its event's version, time and payload."""
+
+    number: int
+    version: int
+    at: datetime
+    called: ModelCalled
+
+
+class CallDecision(NamedTuple):
+    """A decision before a call: the version, time and type of its event, and what it decided, in words."""
+
+    version: int
+    at: datetime
+    type: str
+    text: str
+
+    def dump(self) -> dict[str, Any]:
+        """Return its JSON form."""
+        return {**self._asdict(), "at": instant_text(self.at)}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model call: what it was sent, what came back, and what led to it. `Timeline.call` returns one.
+
+    Attributes:
+        n: its number in the conversation, from 1; failed calls and retries count.
+        version: of its event.
+        at: time of that event.
+        wire: the wire format that it was sent in; empty where its request was not recorded.
+        model: id of the model: the one that answered, or else the one that was asked.
+        parameters: the parameters of the request besides the model.
+        request: the body, built again; None where that cannot be proved, for the reason ``unproved``.
+        text: the body as the compact JSON that ``sha256`` is of; None as for ``request``.
+        sha256: hash of the body as it was recorded; empty where it was not.
+        body: whether ours was sent, or one that a framework made of the same context by itself.
+        unproved: why there is no ``request``; None if there is one.
+        context: version of the recorded context that it answers; None where there is none.
+        reply: the blocks of the response.
+        usage: the tokens that the provider reported.
+        finish_reason: why it ended, in the provider's word; ``error`` for a failed call.
+        error: first words of the error of a failed call.
+        duration: seconds that it took; None where that was not measured.
+        decisions: what changed the context since the call before, oldest first.
+        cause: why the provider's cached prefix of the call before did not hold; None where it did, for the first call,
+            and where one of the two contexts cannot be built again.
+    """
+
+    n: int
+    version: int
+    at: datetime
+    wire: str
+    model: str
+    parameters: dict[str, Any]
+    request: dict[str, Any] | None = field(repr=False)
+    text: str | None = field(repr=False)
+    sha256: str
+    body: Literal["ours", "framework"]
+    unproved: str | None
+    context: int | None
+    reply: tuple[Block, ...] = field(repr=False)
+    usage: Usage
+    finish_reason: str | None
+    error: str
+    duration: float | None
+    decisions: tuple[CallDecision, ...]
+    cause: Cause | None
+
+    def proved(self) -> str:
+        """Return the body as the compact JSON that the recorded sha256 is of.
+
+        Raises:
+            CallUnavailable: it cannot be built again, or differs from what was recorded.
+        """
+        if self.text is None:
+            raise CallUnavailable(self.n, self.unproved or "request")
+        return self.text
+
+    def dump(self) -> dict[str, Any]:
+        """Return the stable JSON shape of `timeline call --json`."""
+        return {
+            "n": self.n,
+            "version": self.version,
+            "at": instant_text(self.at),
+            "wire": self.wire,
+            "model": self.model,
+            "parameters": self.parameters,
+            "request": self.request,
+            "sha256": self.sha256,
+            "body": self.body,
+            "unproved": self.unproved,
+            "context": self.context,
+            "reply": [block.dump() for block in self.reply],
+            "usage": self.usage.model_dump(mode="json"),
+            "finish_reason": self.finish_reason,
+            "error": self.error,
+            "duration": self.duration,
+            "decisions": [decision.dump() for decision in self.decisions],
+            "cause": None
+            if self.cause is None
+            else {"kind": self.cause.kind, "text": self.cause.text, "version": self.cause.version},
+        }
+
+
+async def recorded_calls(store: EventStore, conversation: str) -> list[RecordedCall]:
+    """List the model calls of a conversation that are there, oldest first, each with the number that it always has.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    first, gone = 1, 0
+    if removed := (await store.scavenged(conversation)).get(CALLED, 0):
+        # What was removed is one run of versions: the calls behind it have numbers that are higher by as much.
+        first, gone = (await store.info(conversation)).first_version, removed
+    found: list[RecordedCall] = []
+    async for event in store.read(conversation, types=[CALLED]):
+        if isinstance(event.payload, ModelCalled):
+            number = len(found) + 1 + (gone if event.version >= first else 0)
+            found.append(RecordedCall(number, event.version, event.at, event.payload))
+    return found
+
+
+async def decisions_before(
+    store: EventStore, conversation: str, calls: Sequence[RecordedCall]
+) -> list[tuple[CallDecision, ...]]:
+    """Return the decisions before each of all calls of a conversation, as `Call.decisions` has them."""
+    types = [cls.model_fields["type"].default for cls in _DECISIONS]
+    events = [event async for event in store.read(conversation, types=types)]
+    return [_decisions(call, calls[place - 1] if place else None, events) for place, call in enumerate(calls)]
+
+
+def find_call(conversation: str, calls: Sequence[RecordedCall], number: int) -> int:
+    """Return the place of the call with a number.
+
+    Raises:
+        CallNotFound: there is none; the error names the nearest ones.
+    """
+    numbers = [call.number for call in calls]
+    if number in numbers:
+        return numbers.index(number)
+    nearest = sorted(sorted(numbers, key=lambda there: abs(there - number))[: 2 * _NEAR])
+    raise CallNotFound(conversation, number, nearest, max(numbers, default=0))
+
+
+async def find_contexts(store: EventStore, conversation: str, names: Iterable[str]) -> list[RecordedContext]:
+    """Find recorded contexts by name: as `find_context` does, or ``call:84`` for the one that call 84 was made from.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        ContextNotFound: no recorded context has one of the names.
+        CallNotFound: no call has one of the numbers.
+        CallUnavailable: the context of one of the calls was not recorded, or is not there any more.
+    """
+    recorded = await recorded_contexts(store, conversation)
+    calls: list[RecordedCall] = []
+    found: list[RecordedContext] = []
+    for name in names:
+        if (match := _NAMED.fullmatch(name)) is None:
+            found.append(find_context(recorded, name))
+            continue
+        calls = calls or await recorded_calls(store, conversation)
+        call = calls[find_call(conversation, calls, int(match[1]))]
+        context = next((one for one in recorded if one.version == call.called.answers), None)
+        if context is None:
+            raise CallUnavailable(call.number, "unrecorded" if call.called.answers is None else "retention")
+        found.append(context)
+    return found
+
+
+async def read_call(store: EventStore, conversation: str, number: int) -> Call:
+    """Return a model call by its number.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        CallNotFound: there is no such call.
+    """
+    calls = await recorded_calls(store, conversation)
+    place = find_call(conversation, calls, number)
+    [call] = [call async for call in _built(store, conversation, calls, range(place, place + 1))]
+    return call
+
+
+async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call]:
+    """Iterate over all model calls of a conversation, oldest first, in one pass over its log.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    calls = await recorded_calls(store, conversation)
+    async for call in _built(store, conversation, calls, range(len(calls))):
+        yield call
+
+
+def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> str:
+    """Build the body of a recorded request from its context, as compact JSON, and compare the hashes.
+
+    Raises:
+        CallUnavailable: the wire's encoder has another number, or the body another hash.
+    """
+    if request.wire not in WIRES or encoder_number(request.wire) != request.encoder:
+        raise CallUnavailable(number, "wire")
+    text = body_text(neutral, request)
+    if sha256_hex(text) != request.sha256:
+        raise CallUnavailable(number, "mismatch")
+    return text
+
+
+async def _built(
+    store: EventStore, conversation: str, calls: Sequence[RecordedCall], places: range
+) -> AsyncIterator[Call]:
+    """Build the calls at some places, which follow one another, each with what led to it since the call before."""
+    first = max(0, places.start - 1)
+    contexts = _Contexts(store, conversation)
+    await contexts.find(calls[first : places.stop])
+    for place in places:
+        call, before = calls[place], calls[place - 1] if place else None
+        after = calls[place + 1].version if place + 1 < len(calls) else None
+        since = 0 if before is None else min(before.called.answers or before.version, before.version)
+        until = None if after is None else after - 1
+        events = [event async for event in store.read(conversation, after=since, until=until)]
+        context = await contexts.of(call)
+        earlier = None if before is None else await contexts.of(before)
+        contexts.forget(before)
+        yield _call(
+            call,
+            context,
+            reply=_reply(call, 0 if before is None else before.version, after, events),
+            decisions=_decisions(call, before, events),
+            cause=_cause(before, earlier, call, context),
+        )
+
+
+class _Contexts:
+    """The recorded contexts of some calls, built in one pass over the log; each is kept until it was asked for last."""
+
+    def __init__(self, store: EventStore, conversation: str) -> None:
+        self._store = store
+        self._conversation = conversation
+        self._there: dict[int, RecordedContext] = {}
+        self._wanted: dict[int, int] = {}
+        self._built: dict[int, RenderedContext | str] = {}
+        self._pass: AsyncIterator[tuple[int, RenderedContext | str]] | None = None
+
+    async def find(self, calls: Sequence[RecordedCall]) -> None:
+        """Read the records of the contexts that the calls answer."""
+        for call in calls:
+            if call.called.answers is not None:
+                self._wanted[call.called.answers] = call.number
+        events = await self._store.read_versions(self._conversation, self._wanted)
+        for event in events:
+            if isinstance(event.payload, ContextRendered):
+                self._there[event.version] = RecordedContext(0, event.version, event.at, event.payload)
+        self._pass = _rebuilding(self._store, self._conversation, list(self._there.values()))
+
+    async def of(self, call: RecordedCall) -> RenderedContext | str:
+        """Return a call's context, or the reason why there is none."""
+        answers = call.called.answers
+        if answers is None:
+            return "unrecorded"
+        if answers not in self._there:
+            return "retention"
+        while answers not in self._built and self._pass is not None:
+            version, built = await anext(self._pass)
+            self._built[version] = built
+        return self._built[answers]
+
+    def forget(self, call: RecordedCall | None) -> None:
+        """Drop the context of a call, unless a later call was made from it too."""
+        if call is not None and call.called.answers is not None and self._wanted[call.called.answers] <= call.number:
+            self._built.pop(call.called.answers, None)
+
+
+async def _rebuilding(
+    store: EventStore, conversation: str, recorded: Sequence[RecordedContext]
+) -> AsyncIterator[tuple[int, RenderedContext | str]]:
+    """Build recorded contexts in the order in which they were projected: each with its version, or why it cannot be."""
+    values = await sound_values(store, recorded)
+    projector = Projector()
+    waiting = sorted(recorded, key=lambda context: context.rendered.version)
+    if not waiting:
+        return
+    # Empty, unless history was scavenged: then what was projected before the snapshot that was kept cannot be.
+    fold = await base_fold(store, conversation)
+    for context in [context for context in waiting if context.rendered.version < fold.version]:
+        waiting.remove(context)
+        yield context.version, "retention"
+    reader = store.read(conversation, after=fold.version)
+    for context in waiting:
+        while fold.version < context.rendered.version:
+            event = await anext(reader)
+            if isinstance(event.payload, CompactionReverted):
+                # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
+                fold = await fold_history(store, conversation, until=event.version - 1, without=event.payload.versions)
+            fold.apply(event.version, event.at, event.payload)
+        try:
+            yield context.version, rebuilt(conversation, context, fold.window, values, projector)
+        except ContextUnavailable as gap:
+            yield context.version, gap.reason
+
+
+def _call(
+    call: RecordedCall,
+    context: RenderedContext | str,
+    *,
+    reply: tuple[Block, ...],
+    decisions: tuple[CallDecision, ...],
+    cause: Cause | None,
+) -> Call:
+    called, request = call.called, call.called.request
+    text: str | None = None
+    unproved: str | None = None
+    try:
+        text = _proved(call, context)
+    except CallUnavailable as gap:
+        unproved = gap.reason
+    return Call(
+        n=call.number,
+        version=call.version,
+        at=call.at,
+        wire="" if request is None else request.wire,
+        model=called.model or ("" if request is None else request.model),
+        parameters={} if request is None else dict(request.parameters),
+        request=None if text is None else json.loads(text),
+        text=text,
+        sha256="" if request is None else request.sha256,
+        body="ours" if request is None else request.body,
+        unproved=unproved,
+        context=called.answers,
+        reply=reply,
+        usage=called.usage,
+        finish_reason=called.finish_reason,
+        error=called.error,
+        duration=called.duration,
+        decisions=decisions,
+        cause=cause,
+    )
+
+
+def _proved(call: RecordedCall, context: RenderedContext | str) -> str:
+    """Return a call's body as compact JSON.
+
+    Raises:
+        CallUnavailable: its request or its context was not recorded, or cannot be built again.
+    """
+    if call.called.request is None:
+        raise CallUnavailable(call.number, "request")
+    if isinstance(context, str):
+        raise CallUnavailable(call.number, context)
+    return proved_body(call.number, context.neutral, call.called.request)
+
+
+def _reply(call: RecordedCall, since: int, until: int | None, events: Sequence[Event]) -> tuple[Block, ...]:
+    """Return the blocks of a call's response: those with its id, or else those right before it, or right behind it.
+
+    `record` appends them before the call, in one transaction; where a framework keeps the messages, they come behind.
+    """
+    if call.called.finish_reason == "error":
+        return ()
+    said = [
+        (event.version, block if type(block := appended_block(event.payload)) in RESPONSE_BLOCKS else None)
+        for event in events
+        if since < event.version and (until is None or event.version < until)
+    ]
+    id_ = call.called.response_id
+    if id_ and (named := [block for _, block in said if block is not None and block.response_id == id_]):
+        return tuple(named)
+    before = _run([block for version, block in reversed(said) if version < call.version])
+    return tuple(before[::-1] or _run([block for version, block in said if version > call.version]))
+
+
+def _run(blocks: Iterable[Block | None]) -> list[Block]:
+    found: list[Block] = []
+    for block in blocks:
+        if block is None:
+            break
+        found.append(block)
+    return found
+
+
+def _decisions(call: RecordedCall, before: RecordedCall | None, events: Sequence[Event]) -> tuple[CallDecision, ...]:
+    """Return the decisions between the context of the call before and this call's context."""
+    since = 0 if before is None else before.called.answers or before.version
+    until = call.called.answers or call.version
+    return tuple(
+        CallDecision(event.version, event.at, event.type, decision_in_words(event.payload))
+        for event in events
+        if since < event.version < until and isinstance(event.payload, _DECISIONS)
+    )
+
+
+def decision_in_words(payload: Payload) -> str:
+    """Describe a decision that may change what the next call is sent, in one line."""
+    match payload:
+        case CompactionCompleted():
+            sizes = f"{payload.before_tokens:,} -> {payload.after_tokens:,} tokens"
+            return f"compaction {payload.round} ({payload.reason}) into {payload.block.path}: {sizes}"
+        case CompactionFailed():
+            return f"no compaction: {payload.reason}"
+        case CompactionReverted() | BlocksRevealed() | BlocksPinned() | BlocksUnpinned():
+            what = payload.type.partition(".")[2]
+            return f"{what}: {'version' if len(payload.versions) == 1 else 'versions'} {_listed(payload.versions)}"
+        case BlocksHidden():
+            versions = [shown.version for shown in payload.blocks]
+            return f"hidden ({payload.reason}): {'version' if len(versions) == 1 else 'versions'} {_listed(versions)}"
+        case BlockRedacted():
+            return f"redacted: version {payload.version}"
+        case PolicyChanged():
+            return f"policy {'' if payload.origin is None else payload.origin.in_words()}".strip()
+        case PrefixChanged():
+            return "another system prompt"
+        case ToolsChanged():
+            return "other tools"
+        case StageEntered() | StageApproved() | StageRewound():
+            return f"{payload.type.replace('.', ' ')}: {payload.stage}"
+        case _:
+            return payload.type
+
+
+def _listed(versions: Sequence[int]) -> str:
+    named = ", ".join(map(str, versions[:_MOST_LISTED]))
+    return named if len(versions) <= _MOST_LISTED else f"{named} and {len(versions) - _MOST_LISTED} more"
+
+
+def _cause(
+    before: RecordedCall | None,
+    earlier: RenderedContext | str | None,
+    call: RecordedCall,
+    context: RenderedContext | str,
+) -> Cause | None:
+    """Return why the prefix that the provider cached for the call before does not begin this call."""
+    if before is None or earlier is None or isinstance(earlier, str) or isinstance(context, str):
+        return None
+    was, now = before.called.request, call.called.request
+    if was is not None and now is not None:
+        if was.wire != now.wire:
+            return Cause("wire", f"the wire changed from {was.wire} to {now.wire}")
+        if was.model != now.model:
+            return Cause("model", f"the model changed from {was.model} to {now.model}")
+    wire = now.wire if now is not None else ""
+    prefix = compared_prefix(_for_model(earlier, was), _for_model(context, now), wire if wire in WIRES else "")
+    return None if prefix.intact else prefix.cause
+
+
+def _for_model(context: RenderedContext, request: CallRequest | None) -> RenderedContext:
+    if request is None:
+        return context
+    return context.model_copy(update={"neutral": context.neutral.model_copy(update={"model": request.model})})

@@ -1,0 +1,177 @@
+"""`timeline calls` and `timeline call`: the model calls of a conversation, and one of them as it was sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from timeline.audit.calls import decisions_before, find_contexts, read_call, recorded_calls
+from timeline.audit.replay import rebuild_contexts
+from timeline.blocks import instant_text
+from timeline.cli import output
+from timeline.cli.database import reading
+from timeline.cli.options import known_wire
+from timeline.cli.output import brief, paint, say, write
+from timeline.cli.rows import about_block
+from timeline.errors import CallUnavailable
+from timeline.frozen import compact_json
+from timeline.log.stopwatch import spelled
+from timeline.projection.explain import counted
+from timeline.usage import Usage
+
+if TYPE_CHECKING:
+    from timeline.audit.calls import Call, RecordedCall
+    from timeline.cli.shapes import CallRow
+    from timeline.ports import EventStore
+    from timeline.projection.context import RenderedContext
+
+_MESSAGES: Final = ("messages", "input", "contents")
+"""The keys of a body's messages, by wire."""
+
+
+async def list_calls(conversation: str, db: str, *, as_json: bool) -> None:
+    """List the model calls of a conversation.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with reading(db) as store:
+        calls = await recorded_calls(store, conversation)
+        decided = await decisions_before(store, conversation, calls)
+    rows = [_row(call, len(before)) for call, before in zip(calls, decided, strict=True)]
+    if as_json:
+        with output.JsonList() as written:
+            for row in rows:
+                written.add(row)
+    elif rows:
+        output.table(
+            ("call", "version", "at", "wire", "model", "in", "cached", "out", "seconds", "decisions", "ended"),
+            [_cells(row) for row in rows],
+        )
+    else:
+        write("No model call yet. An application records one with timeline.record(reply, request=…).")
+
+
+def _row(call: RecordedCall, decisions: int) -> CallRow:
+    called, request = call.called, call.called.request
+    return {
+        "n": call.number,
+        "version": call.version,
+        "at": instant_text(call.at),
+        "wire": "" if request is None else request.wire,
+        "model": called.model or ("" if request is None else request.model),
+        "sha256": "" if request is None else request.sha256,
+        "context": called.answers,
+        "usage": called.usage.model_dump(mode="json"),
+        "duration": called.duration,
+        "decisions": decisions,
+        "finish_reason": called.finish_reason,
+        "error": called.error,
+    }
+
+
+def _cells(row: CallRow) -> tuple[object, ...]:
+    used = Usage.model_validate(row["usage"])
+    ended = f"{row['finish_reason'] or ''}{': ' if row['error'] else ''}{brief(row['error'], 60)}"
+    took = "" if row["duration"] is None else f"{row['duration']:.1f}"
+    head = (row["n"], row["version"], row["at"][:19], row["wire"] or "-", row["model"] or "-")
+    tokens = (used.sent_tokens or "", used.cache_read_tokens or "", used.output_tokens or "")
+    return (*head, *tokens, took, row["decisions"] or "", ended)
+
+
+async def show_call(conversation: str, number: int, db: str, *, wire: str | None, body: bool, as_json: bool) -> None:
+    """Print a model call: all of it, only the body that was sent, or its context on another wire.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        CallNotFound: it has no such call.
+        CallUnavailable: the body cannot be built again.
+        ContextUnavailable: the context cannot be.
+        UsageProblem: there is no such wire format.
+    """
+    named = None if wire is None else known_wire(wire)
+    async with reading(db) as store:
+        with output.progress("replaying"):
+            call = await read_call(store, conversation, number)
+            context = await context_of(store, conversation, number) if named not in {None, call.wire} else None
+    if context is not None and named is not None:
+        other = context.to_wire(named)
+        output.send_exactly(compact_json(other)) if body else output.write_json(other)
+    elif body:
+        # Without a newline behind it, so that its sha256 is the recorded one.
+        output.send_exactly(call.proved())
+    elif named is not None:
+        call.proved()
+        output.write_json(call.request)
+    elif as_json:
+        output.write_json(call.dump())
+    else:
+        _print_call(conversation, call)
+
+
+async def context_of(store: EventStore, conversation: str, number: int) -> RenderedContext:
+    """Return the context that a call was made from, with its system prompt, tools and tail.
+
+    Raises:
+        CallNotFound: there is no such call.
+        CallUnavailable: its context was not recorded.
+        ContextUnavailable: its context cannot be built again.
+    """
+    chosen = await find_contexts(store, conversation, [f"call:{number}"])
+    [context] = await rebuild_contexts(store, conversation, chosen)
+    return context
+
+
+def _print_call(conversation: str, call: Call) -> None:
+    say(paint(conversation, bold=True) + f"  call {call.n}, version {call.version}, {instant_text(call.at)[:19]}")
+    sent = ", ".join(filter(None, [call.wire or "its request was not recorded", call.model]))
+    given = ", ".join(f"{name}={compact_json(value)}" for name, value in call.parameters.items())
+    say(f"sent      {sent}" + (f"; {given}" if given else ""))
+    if call.text is not None:
+        by = "" if call.body == "ours" else "; the framework sent a body of its own, this is ours beside it"
+        say(f"body      {len(call.text.encode()):,} bytes, sha256 {call.sha256}, the same when built again{by}")
+    elif call.wire:
+        say(f"body      {CallUnavailable(call.n, call.unproved or 'request')}")
+    for line in _request_lines(call.request or {}):
+        write(f"          {brief(line, max(output.width() - 10, 20))}")
+    took = f", in {spelled(call.duration)}" if spelled(call.duration) else ""
+    say(f"reply     {_ended(call)}{took}")
+    for block in call.reply:
+        write(f"          {block.path}  {about_block(block, max(output.width() - 12 - len(block.path), 20))}")
+    write(f"usage     {_used(call.usage)}")
+    for number, decision in enumerate(call.decisions):
+        say(f"{'' if number else 'before it':<9} @{decision.version} {decision.text}", hang=10)
+    if not call.decisions:
+        write("before it nothing was decided since the call before")
+    say(f"cache     {call.cause.text if call.cause is not None else 'nothing broke the prefix'}", hang=10)
+    write()
+    say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
+
+
+def _request_lines(body: dict[str, Any]) -> list[str]:
+    """Describe the parts of a body, one a line: its messages by their beginning, all else by its size."""
+    lines: list[str] = []
+    for key, value in body.items():
+        if key in _MESSAGES and isinstance(value, list):
+            lines.append(f"{key}: {counted(len(value), 'message', 'messages')}")
+            lines += [f"  {message.get('role') or message.get('type')}: {_said(message)}" for message in value]
+        elif isinstance(value, str | list | dict):
+            lines.append(f"{key}: {brief(compact_json(value), 160)}")
+    return lines
+
+
+def _said(message: dict[str, Any]) -> str:
+    told = {key: value for key, value in message.items() if key != "role"}
+    return brief(compact_json(next(iter(told.values())) if len(told) == 1 else told), 160)
+
+
+def _ended(call: Call) -> str:
+    if call.finish_reason == "error":
+        return f"failed: {call.error}" if call.error else "failed"
+    return f"{counted(len(call.reply), 'block', 'blocks')}, {call.finish_reason or 'no reason given'}"
+
+
+def _used(usage: Usage) -> str:
+    if not usage.sent_tokens and not usage.output_tokens:
+        return "not reported"
+    cached = f"{usage.cache_read_tokens:,} of them from the cache"
+    return f"{usage.sent_tokens:,} tokens in, {cached}; {usage.output_tokens:,} out"

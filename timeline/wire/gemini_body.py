@@ -1,0 +1,190 @@
+"""The body that Google's REST API receives of a request, and the arguments that its SDK makes that body of.
+
+The SDK takes ``model``, ``contents`` and ``config``, and writes a body with other names in another order: the model is
+in the address, the system prompt is a content, tools stand beside ``generationConfig``. What a provider received is
+what a record has to prove, so the body here is written as google-genai 3.4 writes it, key by key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_LOWER: Final = re.compile(r"_([a-z])")
+_BESIDE: Final = ("safety_settings", "tools", "tool_config", "labels", "cached_content", "service_tier")
+"""Keys of ``config`` that stand beside ``generationConfig`` in the body, in the order of the body."""
+_LOCAL: Final = frozenset({"automatic_function_calling", "should_return_http_response", "http_options"})
+"""Keys of ``config`` that the SDK keeps for itself."""
+_PART: Final = ("function_call", "function_response", "inline_data", "text", "thought", "thought_signature")
+_CALL: Final = ("id", "args", "name")
+_RESPONSE: Final = ("parts", "id", "name", "response")
+_BLOB: Final = ("data", "display_name", "mime_type")
+_RESPONSE_BLOB: Final = ("mime_type", "data", "display_name")
+_DECLARATION: Final = (
+    "description",
+    "name",
+    "parameters",
+    "parameters_json_schema",
+    "response",
+    "response_json_schema",
+    "behavior",
+)
+_SCHEMA: Final = (
+    "additional_properties",
+    "defs",
+    "ref",
+    "any_of",
+    "default",
+    "description",
+    "enum",
+    "example",
+    "format",
+    "items",
+    "max_items",
+    "max_length",
+    "max_properties",
+    "maximum",
+    "min_items",
+    "min_length",
+    "min_properties",
+    "minimum",
+    "nullable",
+    "pattern",
+    "properties",
+    "property_ordering",
+    "required",
+    "title",
+    "type",
+)
+_THINKING: Final = ("include_thoughts", "thinking_budget", "thinking_level")
+
+
+def gemini_arguments(model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``generate_content``; ``parameters`` has nothing but ``config``."""
+    config = {**encoded.get("config", {}), **parameters.get("config", {})}
+    return {"model": model, "contents": encoded["contents"], **({"config": config} if config else {})}
+
+
+def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a request, as the SDK sends it."""
+    told = {**encoded.get("config", {}), **parameters.get("config", {})}
+    config = {_snake(key): value for key, value in told.items() if value is not None}
+    body: dict[str, Any] = {"contents": [_content(content) for content in encoded["contents"]]}
+    if system := config.pop("system_instruction", ""):
+        body["systemInstruction"] = {"parts": [{"text": system}], "role": "user"}
+    beside = {key: config.pop(key) for key in _BESIDE if key in config}
+    body |= {_camel(key): _beside(key, value) for key, value in beside.items()}
+    if told:
+        rest = {key: value for key, value in config.items() if key not in _LOCAL}
+        body["generationConfig"] = {_camel(key): _generation(key, value) for key, value in rest.items()}
+    return body
+
+
+def _snake(key: str) -> str:
+    return _HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
+
+
+def _camel(key: str) -> str:
+    return _LOWER.sub(lambda lower: lower[1].upper(), key)
+
+
+def _ordered(value: Any, keys: Iterable[str]) -> Any:
+    """Return an object with its keys in the SDK's form and order; keys that are not listed come last."""
+    if not isinstance(value, dict):
+        return value
+    named = {_snake(key): inner for key, inner in value.items()}
+    order = [key for key in keys if key in named]
+    return {key: named[key] for key in dict.fromkeys((*order, *named))}
+
+
+def _content(content: dict[str, Any]) -> dict[str, Any]:
+    return {"parts": [_part(part) for part in content["parts"]], "role": content["role"]}
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    told = _ordered(part, _PART)
+    written = {
+        "function_call": lambda call: _ordered(call, _CALL),
+        "function_response": _response,
+        "inline_data": lambda blob: _blob(blob, _BLOB),
+        "thought_signature": _bytes,
+    }
+    return {_camel(key): written[key](value) if key in written else value for key, value in told.items()}
+
+
+def _response(response: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = _ordered(response, _RESPONSE)
+    if "parts" in told:
+        told["parts"] = [{"inline_data": _blob(part["inline_data"], _RESPONSE_BLOB)} for part in told["parts"]]
+    return told
+
+
+def _blob(blob: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    told: dict[str, Any] = _ordered(blob, keys)
+    return {**told, "data": _bytes(told["data"])}
+
+
+def _bytes(text: str) -> str:
+    """Write base64 in the alphabet that is safe in an address, as the SDK does."""
+    return text.replace("+", "-").replace("/", "_")
+
+
+def _beside(key: str, value: Any) -> Any:
+    if key == "tools" and isinstance(value, list):
+        return [_tool(tool) for tool in value]
+    if key == "tool_config" and isinstance(value, dict):
+        named = _ordered(value, ("retrieval_config", "function_calling_config"))
+        return {_camel(name): _camelled(inner) for name, inner in named.items()}
+    return value
+
+
+def _camelled(value: Any) -> Any:
+    return {_camel(_snake(key)): inner for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def _tool(tool: Any) -> Any:
+    if not isinstance(tool, dict):
+        return tool
+    named = {_snake(key): value for key, value in tool.items()}
+    declared = named.get("function_declarations")
+    if isinstance(declared, list):
+        named["function_declarations"] = [_declaration(declaration) for declaration in declared]
+    return {_camel(key): value for key, value in named.items()}
+
+
+def _declaration(declaration: Any) -> Any:
+    told = _ordered(declaration, _DECLARATION)
+    if isinstance(told, dict):
+        for key in ("parameters", "response"):
+            if key in told:
+                told[key] = _schema(told[key])
+    return told
+
+
+def _schema(schema: Any) -> Any:
+    """Write a schema as the SDK's type for it does; the names of an object's properties are the application's."""
+    told = _ordered(schema, _SCHEMA)
+    if not isinstance(told, dict):
+        return told
+    for key in ("properties", "defs"):
+        if isinstance(told.get(key), dict):
+            told[key] = {name: _schema(inner) for name, inner in told[key].items()}
+    if isinstance(told.get("any_of"), list):
+        told["any_of"] = [_schema(inner) for inner in told["any_of"]]
+    if "items" in told:
+        told["items"] = _schema(told["items"])
+    if isinstance(told.get("type"), str):
+        told["type"] = told["type"].upper()
+    return told
+
+
+def _generation(key: str, value: Any) -> Any:
+    if key == "thinking_config":
+        return _ordered(value, _THINKING)
+    if key == "response_schema":
+        return _schema(value)
+    return _camelled(value) if key == "image_config" else value

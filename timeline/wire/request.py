@@ -1,0 +1,193 @@
+"""The request of a model call: a context in a wire's form, with the model and the parameters that the caller adds.
+
+The log keeps neither the body nor its messages, only what they cannot be built from: model, parameters, the number of
+the wire's encoder, and the body's sha256. `body_text` builds the body, before the call and again for whoever checks it.
+
+The order of a body's keys is ``model``, the parameters as they were given, then what the encoder gives, in its order.
+Google's body has an order of its own, see `timeline.wire.gemini_body`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from timeline.errors import InvalidArgument
+from timeline.events import CallRequest
+from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json, sha256_hex
+from timeline.wire import encoder, encoder_number, given_keys
+from timeline.wire.gemini_body import gemini_arguments, gemini_body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.wire.neutral import NeutralContext
+
+EXTRA_BODY: Final = "extra_body"
+"""The argument of Anthropic's and OpenAI's SDKs whose keys go into the body as they are."""
+_SDK_ONLY: Final = frozenset({"extra_headers", "extra_query", "timeout"})
+"""Arguments of those SDKs that are no part of the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The complete request of a model call, frozen. `RenderedContext.request` makes one, and `record` takes it.
+
+    Attributes:
+        wire: the wire format.
+        encoder: number of the wire's encoder.
+        model: id of the model that it is for.
+        text: the body as compact JSON.
+        sha256: hash of that text.
+        conversation: the log that its context was rendered from.
+        context: version of the recorded context that it was made from; None if the context was not recorded, so that
+            nothing can prove the request later.
+        by: who makes the body that is sent: we do, or a framework by itself.
+    """
+
+    wire: str
+    encoder: int
+    model: str
+    text: str
+    sha256: str
+    conversation: str
+    context: int | None
+    by: Literal["ours", "framework"]
+    _arguments: str
+    _parameters: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body that the provider receives, a new copy each time. Google's REST API has the model in its address."""
+        told: dict[str, Any] = json.loads(self.text)
+        return told
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the SDK's method, a new copy each time.
+
+        They are those of ``messages.create``, ``chat.completions.create``, ``responses.create`` and
+        ``models.generate_content``. They are the body but for Google's, and for what is in ``extra_body``.
+        """
+        told: dict[str, Any] = json.loads(self._arguments)
+        return told
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters besides the model that the caller added, a new copy each time."""
+        told: dict[str, Any] = json.loads(self._parameters)
+        return told
+
+    def by_framework(self) -> Request:
+        """Return the request for a framework that encodes by itself: the body here is ours, beside the one it sends."""
+        return replace(self, by="framework")
+
+    def recorded(self) -> CallRequest:
+        """Return what the log keeps of it."""
+        return CallRequest(
+            wire=self.wire,
+            encoder=self.encoder,
+            model=self.model,
+            parameters=self.parameters,
+            sha256=self.sha256,
+            body=self.by,
+        )
+
+
+def make_request(
+    neutral: NeutralContext,
+    wire: str,
+    *,
+    model: str,
+    parameters: Mapping[str, Any],
+    conversation: str,
+    context: int | None,
+) -> Request:
+    """Make the request of a context.
+
+    Raises:
+        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no model, or a parameter is one that the context gives, or has no form in JSON.
+    """
+    checked = _checked(wire, model, parameters)
+    encoded = _encoded(neutral, wire, model)
+    text = compact_json(_body(wire, model, checked, encoded))
+    return Request(
+        wire=wire,
+        encoder=encoder_number(wire),
+        model=model,
+        text=text,
+        sha256=sha256_hex(text),
+        conversation=conversation,
+        context=context,
+        by="ours",
+        _arguments=compact_json(_arguments(wire, model, checked, encoded)),
+        _parameters=compact_json(checked),
+    )
+
+
+def body_text(neutral: NeutralContext, request: CallRequest) -> str:
+    """Build the body of a recorded request again, from its context: compact JSON.
+
+    Raises:
+        InvalidPolicy: this release has no such wire format.
+    """
+    encoded = _encoded(neutral, request.wire, request.model)
+    return compact_json(_body(request.wire, request.model, request.parameters, encoded))
+
+
+def _encoded(neutral: NeutralContext, wire: str, model: str) -> dict[str, Any]:
+    return encoder(wire)(neutral.model_copy(update={"model": model}))
+
+
+def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    if wire == "gemini":
+        return gemini_body(parameters, encoded)
+    told = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
+    return {"model": model, **told, **encoded, **parameters.get(EXTRA_BODY, {})}
+
+
+def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
+    if wire == "gemini":
+        return gemini_arguments(model, parameters, encoded)
+    return {"model": model, **parameters, **encoded}
+
+
+def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as JSON values.
+
+    Raises:
+        InvalidArgument: there is no model, or a parameter cannot be one.
+    """
+    if not isinstance(model, str) or not model.strip():
+        raise InvalidArgument("model", "is the id of the model that the request is for")
+    try:
+        checked: dict[str, Any] = repair_json(dict(parameters))
+        compact_json(checked)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("parameters", f"have no form in JSON: {error}") from None
+    if is_nested_deeper(checked, MOST_NESTING):
+        raise InvalidArgument("parameters", f"are nested more than {MOST_NESTING} levels deep")
+    _refuse_given(wire, checked.keys())
+    for name in sorted(_SDK_ONLY & checked.keys()):
+        raise InvalidArgument(name, "is no part of the body; pass it to the SDK's method beside the arguments")
+    inner = "config" if wire == "gemini" else EXTRA_BODY
+    if not isinstance(extra := checked.get(inner, {}), dict):
+        raise InvalidArgument(inner, "is a dict of parameters")
+    _refuse_given(wire, extra.keys(), within=inner)
+    if wire == "gemini" and (others := sorted(checked.keys() - {inner})):
+        raise InvalidArgument(others[0], f"belongs into config={{…}}, as in the SDK: config={{{others[0]!r}: …}}")
+    return checked
+
+
+def _refuse_given(wire: str, names: Any, *, within: str = "") -> None:
+    """Refuse parameters that the context gives: the account counts those of the context, and replay rebuilds them.
+
+    Raises:
+        InvalidArgument: one of the names is such a parameter.
+    """
+    for name in names:
+        if name in given_keys(wire) or name == "model":
+            cure = "pass the model as model=" if name == "model" else "pass it to render()"
+            raise InvalidArgument(f"{within}.{name}" if within else name, f"is what the context gives; {cure}")
