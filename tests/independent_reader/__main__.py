@@ -30,11 +30,13 @@ async def main() -> int:
     parser.add_argument("--presets", nargs="*", default=COMPACTING)
     parser.add_argument("--limits", nargs="*", type=int, default=LIMITS)
     parser.add_argument("--together", type=int, default=1, help="files that are one conversation")
-    parser.add_argument("--turns", action="store_true", help="each file under one preset and limit, in turns")
+    parser.add_argument("--turn", type=int, help="each file under one preset and limit, the next with each number")
     asked = parser.parse_args()
     groups = [asked.files[n : n + asked.together] for n in range(0, len(asked.files), asked.together)]
     ways = list(product(asked.limits, asked.presets))
-    cases = [(group, ways[n % len(ways)]) for n, group in enumerate(groups)] if asked.turns else product(groups, ways)
+    every = list(product(groups, ways))
+    one_each = [(group, ways[(n + (asked.turn or 0)) % len(ways)]) for n, group in enumerate(groups)]
+    cases = every if asked.turn is None else one_each
     total, wrong = Counter[str](), 0
     for group, (limit, preset) in cases:
         with TemporaryDirectory() as folder:

@@ -44,7 +44,9 @@ def chosen() -> list[tuple[str, str, int]]:
 @pytest.mark.parametrize("preset", COMPACTING)
 async def test_a_long_made_session_keeps_its_facts_through_its_compactions(tmp_path: Path, preset: str) -> None:
     """A write that was refused is never listed as written, and a command that works again not as failing."""
-    played = await play(tmp_path, [long_session(tmp_path)], policies.by_name(preset, max_tokens=ROOM.get(preset, 2_500)))
+    played = await play(
+        tmp_path, [long_session(tmp_path)], policies.by_name(preset, max_tokens=ROOM.get(preset, 2_500))
+    )
     assert played.wrong == []
     assert played.facts == STEPS + REFUSED
     assert played.compactions >= 10
