@@ -48,9 +48,28 @@ DOES: Final[Mapping[str, tuple[Kind, str]]] = {
 PATCHES: Final = "apply_patch"
 """The tool whose argument is a patch: it writes some files, and deletes others."""
 NOTHING: Final = frozenset(
-    "AskUserQuestion EnterPlanMode ExitPlanMode LSP Skill Task TaskCreate TaskList TaskOutput TaskStop TaskUpdate "
-    "TodoWrite WebFetch insert submit mcp__ide__getDiagnostics mcp__linear-server__create_comment "
-    "mcp__linear-server__create_issue mcp__linear-server__get_issue mcp__linear-server__update_issue".split()
+    {
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "LSP",
+        "Skill",
+        "Task",
+        "TaskCreate",
+        "TaskList",
+        "TaskOutput",
+        "TaskStop",
+        "TaskUpdate",
+        "TodoWrite",
+        "WebFetch",
+        "insert",
+        "submit",
+        "mcp__ide__getDiagnostics",
+        "mcp__linear-server__create_comment",
+        "mcp__linear-server__create_issue",
+        "mcp__linear-server__get_issue",
+        "mcp__linear-server__update_issue",
+    }
 )
 """Tools whose calls read, write, run and search nothing; they may still fail."""
 

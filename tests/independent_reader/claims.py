@@ -1,7 +1,7 @@
 """Hold a record that a summary shows against what the reader knows: it claims no more than is so.
 
-A record is about what its compaction covers. What it calls open has to be open at the moment when it is shown, too: what
-was mended behind the range is not said to be broken.
+A record is about what its compaction covers. What it calls open has to be open at the moment when it is shown, too:
+what was mended behind the range is not said to be broken.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Known:
     def about(self, entry: Entry) -> set[Named] | None:
         """Return the calls that an entry's address may lead to; None where it may be any block."""
         said = _RAN.fullmatch(entry.said)
-        names = {entry.folder + said["name"], said["name"]} if said else set[str]()
+        names = {_whole(entry, said["name"])} if said else set[str]()
         kinds = {FILES.get(entry.section, "command")}
         if entry.section not in FILES and entry.section != RAN:
             return None
@@ -78,7 +78,7 @@ class Known:
 
     def _file(self, entry: Entry, kind: Kind) -> Iterator[str]:
         said = _FILE.fullmatch(entry.said)
-        name, told = (entry.folder + said["name"], int(said["times"] or 1)) if said else ("", 0)
+        name, told = (_whole(entry, said["name"]), int(said["times"] or 1)) if said else ("", 0)
         times = sum(act.kind == kind and not act.failed and _is(act, name) for act in self.covered)
         if not times:
             yield f"{name} is listed under {entry.section.lower()}, and never was"
@@ -98,9 +98,8 @@ class Known:
         elif not found[-1].failed:
             where = "covered" if found[-1] in self.covered else "behind the range"
             yield f"is called open, and was done since ({where}): {entry.said}"
-        elif ran and ran["status"] and found[-1].kind == "command" and found[-1] in self.covered:
-            if str(found[-1].status) != ran["status"]:
-                yield f"{ran['name']} ended with {found[-1].status}, not with {ran['status']}"
+        elif ran and ran["status"] and found[-1] in self.covered and str(found[-1].status) != ran["status"]:
+            yield f"{ran['name']} ended with {found[-1].status}, not with {ran['status']}"
 
     def _command(self, entry: Entry) -> Iterator[str]:
         ran = _RAN.fullmatch(entry.said)
@@ -122,6 +121,11 @@ class Known:
                 yield f"{left} more of {kind} are counted beside {shown[kind]} shown; there were {len(done)}"
             if left > len(done):
                 yield f"{left} of {kind} are counted; there were {len(done)}"
+
+
+def _whole(entry: Entry, name: str) -> str:
+    """Return the name of a file; one outside the folder of its section is there in full."""
+    return name if name.startswith(("/", "~/")) else entry.folder + name
 
 
 def _is(act: Act, name: str) -> bool:

@@ -27,8 +27,9 @@ def read(path: Path) -> list[Conversation]:
     seen: set[str] = set()
     for row in records(path):
         data = row.get("data")
-        agent = data["agentId"] if isinstance(data, dict) and data.get("type") == "agent_progress" else ""
-        told = data["message"] if agent else row
+        agent, told = "", row
+        if isinstance(data, dict) and data.get("type") == "agent_progress":
+            agent, told = data["agentId"], data["message"]
         message = told.get("message")
         if told.get("type") not in {"user", "assistant"} or not isinstance(message, dict) or told["uuid"] in seen:
             continue

@@ -11,11 +11,19 @@ from tests.independent_reader.acts import Act
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tests.independent_reader.acts import Kind
     from timeline.blocks import ToolCall
     from timeline.ports import EventStore
-    from timeline.queries import StoredFact
+    from timeline.queries import FactKind, StoredFact
 
-KINDS: Final = ("file_read", "file_written", "file_deleted", "command", "search", "error")
+KINDS: Final[Mapping[FactKind, Kind]] = {
+    "file_read": "file_read",
+    "file_written": "file_written",
+    "file_deleted": "file_deleted",
+    "command": "command",
+    "search": "search",
+    "error": "error",
+}
 """What the reader lists: of the kinds of facts, those of work."""
 Named = tuple[str, int]
 """The id of a call, and how many calls before it had the same id."""
@@ -56,7 +64,7 @@ def differences(read: Counter[Act], logged: Counter[Act]) -> list[str]:
 async def logged(store: EventStore, conversation: str, calls: Mapping[str, Named]) -> list[Act]:
     """Return the facts that a log holds about what was done, by the calls of their blocks."""
     return [
-        Act(calls[fact.path], fact.kind, "" if fact.kind == "error" else fact.subject, *_outcome(fact))
+        Act(calls[fact.path], KINDS[fact.kind], "" if fact.kind == "error" else fact.subject, *_outcome(fact))
         async for fact in store.facts(conversation=conversation, kind=KINDS)
     ]
 

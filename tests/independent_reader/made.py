@@ -238,7 +238,7 @@ SESSIONS: Final[dict[str, Callable[[Path], tuple[Path, list[Act]]]]] = {
 
 
 def long_session(folder: Path) -> Path:
-    """Write a session of `STEPS` steps: files that are written, two that never are, commands that fail and later work."""
+    """Write a session of many steps: files that are written, one that never is, commands that fail and work later."""
     session = Session()
     for step in range(STEPS):
         if step % 8 == 0:

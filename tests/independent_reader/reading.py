@@ -23,5 +23,5 @@ def read(path: Path) -> list[Conversation]:
         case _:
             with path.open(encoding="utf-8") as file:
                 first = json.loads(file.readline())["type"]
-            by_first = {"session": pi, "session_meta": codex}
-            return by_first.get(first, claude_code).read(path)
+            by_first = {"session": pi.read, "session_meta": codex.read}
+            return by_first.get(first, claude_code.read)(path)

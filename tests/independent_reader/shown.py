@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ADDRESS: Final = re.compile(r"(?<![\w@./:~-])@\d+\b(?![\w@/-]|\.\d)")
 """A short address by itself: no part of a name such as ``pi-ai@0.23.2`` or ``actions/checkout@4``."""
-PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~…]|[.-]…)")
+PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~]|[\w%~.-]*…)")
 """A block's path: its family, the turn, and the rest; not one of which only the beginning had room."""
 _ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)\))?", re.DOTALL)
 _TITLE: Final = re.compile(r"(?P<title>.*?)(?: \(in (?P<folder>.+)\))?:")
