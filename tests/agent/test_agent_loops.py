@@ -84,9 +84,9 @@ async def check(coder: Coder, provider: FakeProvider, timeline: Timeline) -> Non
     assert len(provider.asked) == ROUNDS + 1
     assert {asked.system for asked in provider.asked} == {"You code."}
     assert coder.recalled
-    for path in coder.recalled:
-        told = [text for asked in provider.asked for _, text in asked.said if f"[{path} · " in text]
-        assert any("src/part_" in text for text in told), path
+    for address in coder.recalled:
+        told = [text for asked in provider.asked for _, text in asked.said if f" · {address} · " in text]
+        assert any("src/part_" in text for text in told), address
     report = await timeline.verify()
     assert report.ok, report.problems
     assert report.compactions >= 3

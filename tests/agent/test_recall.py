@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PATH = re.compile(r"\b(?:ar|tc|fi|so|su|bl):[^\s\]\[,;'\"\\()]+")
 """A path in a text, with what may stand around it left out."""
+ADDRESS = re.compile(r"\((@\d+)\)")
 PROVIDERS: dict[str, Any] = {
     "anthropic": ToolParam,
     "openai_chat": ChatCompletionFunctionToolParam,
@@ -435,6 +436,9 @@ async def test_every_path_that_any_context_prints_is_followed() -> None:
         for path in set(PATH.findall(text)):
             answered = await tool.handle({"path": path})
             assert answered.startswith(f"[{path} · "), (path, answered)
+        for address in set(ADDRESS.findall(text)):
+            answered = await tool.handle({"path": address})
+            assert f" · {address} · " in answered.partition("]")[0], (address, answered)
         shown += text
-    labels = ("[hidden: ", "preview: ", "[result of ", "Exact record", "left out; all arguments: ")
+    labels = ("[hidden: ", "preview: ", "[result of ", "Done so far, from the log", "left out; all arguments: ")
     assert [label for label in labels if label not in shown] == []

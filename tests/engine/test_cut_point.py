@@ -228,7 +228,7 @@ async def test_the_summary_block_has_its_type_path_turns_and_digest() -> None:
     assert summary is not None
     assert (summary.block.type, summary.block.path) == ("conv.range.summary", "su:turn_3.conv.range.summary")
     assert summary.block.meta["covered_turn_ids"] == ["turn_1", "turn_2"]
-    digest: Any = summary.block.meta["compaction_digest"]
+    digest: Any = (await timeline.read(summary.block.path)).meta["compaction_digest"]
     assert digest["artifacts"] == [
         {"path": "fi:turn_1.plan", "mime": "application/pdf"},
         {

@@ -44,7 +44,7 @@ async def test_summary_insertion() -> None:
     assert completed.block.type == "conv.range.summary"
     assert completed.block.path == "su:turn_3.conv.range.summary"
     assert completed.block.meta["covered_turn_ids"] == ["turn_1", "turn_2"]
-    assert "compaction_digest" in completed.block.meta
+    assert "compaction_digest" in (await timeline.read(completed.block.path)).meta
     assert "history 1" in completed.block.text
     assert (await timeline.verify()).ok
 
@@ -123,7 +123,7 @@ async def test_digest_includes_hidden_blocks() -> None:
     await timeline.append(*turn(2_000), *turn(400, asked=300))
     await timeline.render()
     [completed] = await payloads_of(store, "compaction.completed")
-    digest: Any = completed.block.meta["compaction_digest"]
+    digest: Any = (await timeline.read(completed.block.path)).meta["compaction_digest"]
     assert digest["hidden"] == [{"path": "tc:turn_1.a.result", "replacement": "[run: 1500 tokens]"}]
     assert (await timeline.read("tc:turn_1.a.result")).text == "abc " * 1_500
 

@@ -125,9 +125,7 @@ async def test_an_imported_summary_block_has_the_same_meta_keys() -> None:
     meta = completed.block.meta
     assert meta["covered_turn_ids"] == ["turn_1"]
     assert (meta["trigger"], meta["recorded_tokens"], meta["round"]) == ("manual", 160_000, 1)
-    assert {"compaction_digest", "covers", "carried", "before_tokens", "after_tokens", "written_by", "parts"} <= set(
-        meta
-    )
+    assert {"covers", "carried", "before_tokens", "after_tokens", "written_by", "parts"} <= set(meta)
     assert (meta["first_at"], meta["last_at"]) == ("2026-03-01T12:00:00.000000Z", "2026-03-01T12:00:04.000000Z")
 
 

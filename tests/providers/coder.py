@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
     from tests.providers.script import Asked
 
-PRINTED = re.compile(r"tc:turn_1\.toolu_\d+\.call")
+PRINTED = re.compile(r"part_\d+\.py(?: x\d+)? \((@\d+)\)")
 
 
 class Coder:
-    """Runs ``bash``, writes files, and every tenth round recalls a path that it was shown; then it says its text.
+    """Runs ``bash``, writes files, and every tenth round recalls an address that it was shown; then it says its text.
 
     Attributes:
         rounds: calls before the text.
-        recalled: the paths that it asked for.
+        recalled: the addresses that it asked for.
     """
 
     def __init__(self, rounds: int) -> None:
@@ -43,9 +43,9 @@ class Coder:
         return Call("bash", {"command": f"pytest tests/test_{number}.py"}, call_id)
 
 
-def told(requests: Iterable[Asked], path: str) -> list[str]:
-    """Return the answers of the recall tool, in Anthropic's requests, that begin with a path."""
+def told(requests: Iterable[Asked], address: str) -> list[str]:
+    """Return the answers of the recall tool, in Anthropic's requests, about the block of an address."""
     messages = (message for asked in requests for message in asked.body["messages"])
     parts = (part for m in messages if isinstance(m["content"], list) for part in m["content"])
     contents = (str(part.get("content")) for part in parts if part["type"] == "tool_result")
-    return [content for content in contents if content.startswith(f"[{path} · ")]
+    return [content for content in contents if f" · {address} · " in content.partition("]")[0]]

@@ -327,7 +327,7 @@ def content_of(block: Block, note: PartText) -> str:
         parts.insert(0, block.arguments if isinstance(block.arguments, str) else compact_json(block.arguments))
     if isinstance(block, RangeSummary):
         covered = {key: block.meta[key] for key in ("covered_turn_ids", "compaction_digest") if key in block.meta}
-        parts.append(f"Exact record of what it covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
+        parts.append(f"Exact record of what it newly covers:\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
     elif block.data is not None and not isinstance(block, Reasoning):
         data: Any = content_parts(block.data) if block.text else block.data
         parts.append(compact_json(_readable(data, note)) if data else "")
