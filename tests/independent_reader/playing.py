@@ -128,6 +128,8 @@ class _Playing:
             self.played.compactions += 1
             await self._compare()
             await self.resolve("a summary", [compaction.block.text])
+            recalled = await self.timeline.recall_tool("anthropic").handle({"path": compaction.block.path})
+            await self.resolve("the recall tool", [recalled])
             await self._hold_to_the_reader(compaction, context)
 
     async def _compare(self, *, at_end: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.depth import DEPTH, Depth
+from tests.depth import DEPTH, Depth, sampled
 from tests.independent_reader.made import REFUSED, STEPS, long_session
 from tests.independent_reader.playing import play
 from tests.recorded import needs_recordings, recorded
@@ -41,7 +41,8 @@ def chosen() -> list[tuple[str, str, int]]:
             return [(name, "balanced", LIMITS[0]) for name in sorted(FILES)[:: 2 * DEPTH.step]]
 
 
-@pytest.mark.parametrize("preset", COMPACTING)
+@sampled
+@pytest.mark.parametrize("preset", COMPACTING[:: DEPTH.step])
 async def test_a_long_made_session_keeps_its_facts_through_its_compactions(tmp_path: Path, preset: str) -> None:
     """A write that was refused is never listed as written, and a command that works again not as failing."""
     played = await play(
@@ -52,6 +53,7 @@ async def test_a_long_made_session_keeps_its_facts_through_its_compactions(tmp_p
     assert played.compactions >= 10
 
 
+@sampled
 @needs_recordings
 @pytest.mark.parametrize(("name", "preset", "limit"), chosen())
 async def test_a_recording_keeps_its_facts_through_its_compactions(
