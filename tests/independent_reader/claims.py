@@ -102,14 +102,17 @@ class Known:
             yield f"{ran['name']} ended with {found[-1].status}, not with {ran['status']}"
 
     def _command(self, entry: Entry) -> Iterator[str]:
+        """Check that a command ended so last: in the range, and not otherwise behind it."""
         ran = _RAN.fullmatch(entry.said)
-        found = [act for act in self.covered if act.kind == "command" and ran and _is(act, ran["name"])]
+        name, status = (ran["name"], ran["status"] or "None") if ran else (entry.said, "None")
+        found = [act for act in self.covered if act.kind == "command" and _is(act, name)]
+        since = [act for act in self.acts if act.kind == "command" and _is(act, name)][-1:]
         if not found:
             yield f"no such command was run: {entry.said}"
-        elif ran and {str(act.status) for act in found if act.failed is found[-1].failed}.isdisjoint(
-            {ran["status"] or "None"}
-        ):
-            yield f"{ran['name']} ended with {found[-1].status}, not with {ran['status']}"
+        elif len({act.subject for act in found}) == 1 and str(found[-1].status) != status:
+            yield f"{name} ended with {found[-1].status}, not with {status}"
+        elif len({act.subject for act in found}) == 1 and since[0].failed:
+            yield f"{name} failed since (behind the range), and is listed with {status} as its last result"
 
     def _counts(self, record: Record) -> Iterator[str]:
         """Check that what is shown and what is counted of the rest are together what was done."""
