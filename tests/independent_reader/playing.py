@@ -10,7 +10,7 @@ from tests.independent_reader.claims import Known
 from tests.independent_reader.commands import outputs
 from tests.independent_reader.logged import NamedCalls, differences, logged, of_calls
 from tests.independent_reader.reading import read
-from tests.independent_reader.shown import parsed, printed, record_in
+from tests.independent_reader.shown import PLAYED, parsed, printed, record_in
 from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import BlockNotFound, BudgetError
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, appended_block, derived_event_id
@@ -79,7 +79,7 @@ class _Playing:
         """Replay all of them; check after each compaction, and at the end."""
         first = next(iter(recordings[0].events), None)
         at = first.at if first else None
-        self.timeline = await Timeline.open(self.store, "played", policy=self.policy, now=at)
+        self.timeline = await Timeline.open(self.store, PLAYED, policy=self.policy, now=at)
         for recording in recordings:
             await self._play(recording)
         await self._look(None)

@@ -12,8 +12,10 @@ from timeline.planning.summary_block import RECORD_HEADING
 if TYPE_CHECKING:
     from tests.independent_reader.acts import Kind
 
-ADDRESS: Final = re.compile(r"(?<![\w@./:~-])@\d+\b(?![\w@/-]|\.\d)")
-"""A short address by itself: no part of a name such as ``pi-ai@0.23.2`` or ``actions/checkout@4``."""
+PLAYED: Final = "played"
+"""The conversation that is replayed."""
+ADDRESS: Final = re.compile(rf"(?<![\w@./:~-])(?:{PLAYED})?@\d+\b(?![\w@/-]|\.\d)")
+"""A short address by itself, or across conversations: no part of a name such as ``pi-ai@0.23.2`` or ``checkout@4``."""
 PATH: Final = re.compile(r"(?<![\w/.-])(?:ar|bl|fi|su|tc):turn_\d+\.[\w%~.-]*[\w%~](?![\w%~]|[\w%~.-]*…)")
 """A block's path: its family, the turn, and the rest; not one of which only the beginning had room."""
 _ENTRY: Final = re.compile(r"- (?P<said>.*?)(?: \((?P<address>@\d+)\))?", re.DOTALL)
