@@ -39,6 +39,9 @@ NAMED: Final = frozenset({NUMBERS["url"], NUMBERS["identifier"]})
 BESIDE: Final = ".call"
 """The ``path`` of a row whose block is the call beside the event's own block, a result."""
 _RESULT: Final = ".result"
+MOST_AT_ONCE: Final = 16
+"""Results of one append whose facts are written with it: more than a model's calls at once. What an import appends by
+the hundred is caught up by the first query."""
 
 
 class FactRow(NamedTuple):
@@ -108,19 +111,21 @@ def call_path(path: str) -> str | None:
 
 
 def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
-    """Return what an append makes known; None for nothing."""
+    """Return what the first results of an append make known, and what it redacts; None for nothing."""
     calls: dict[str, tuple[int, ToolCall]] = {}
     by_id: dict[str, tuple[int, ToolCall]] = {}
     answered: list[tuple[int, int, str, tuple[Fact, ...]]] = []
     waiting: list[Waiting] = []
     redacted: list[tuple[int, int]] = []
+    results = 0
     for number, event in enumerate(events):
         payload = event.payload
         if type(payload) is BlockAppended:
             block = payload.block
             if type(block) is ToolCall:
                 calls[block.path] = by_id[block.call_id] = (number, block)
-            elif type(block) is ToolResult:
+            elif type(block) is ToolResult and results < MOST_AT_ONCE:
+                results += 1
                 path = block.path
                 call = calls.get(path[: -len(_RESULT)] + BESIDE) if path.endswith(_RESULT) else None
                 if call is None:
@@ -147,16 +152,24 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
     """
     first = 0 if call is not None else -len(facts)
     for number, fact in enumerate(facts, first):
-        kind, subject, at_path, version, _, tool, status, failed, detail = fact
-        if at_path == path:
-            kept: str | None = None
-        else:
-            kept = BESIDE if at_path == call_path(path) else at_path
-        status = status if status is None else within(status)
+        kind, subject, block, version, _, tool, status, failed, detail = fact
+        kept = None if block == path else BESIDE if block == call_path(path) else block
+        held = status if status is None else within(status)
         yield FactRow(
-            position, number, key, NUMBERS[kind], int(failed), status, version + shift, call,
-            subject, tool, detail, kept, 0,
-        )  # fmt: skip
+            position,
+            number,
+            key,
+            NUMBERS[kind],
+            int(failed),
+            held,
+            version + shift,
+            call,
+            subject,
+            tool,
+            detail,
+            kept,
+            0,
+        )
 
 
 def rows_named(block: Block, key: object, position: int, version: int, at: datetime) -> Iterator[FactRow]:

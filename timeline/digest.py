@@ -53,7 +53,7 @@ class Command(Frozen):
 
 
 class Search(Frozen):
-    """A search (files, text, memory or web), its number of hits where the output shows it, and the hits' paths."""
+    """A search (files, text, memory or web), its hits where the output shows their number, and two of their paths."""
 
     query: str
     tool: str
@@ -63,7 +63,10 @@ class Search(Frozen):
 
 
 class HiddenBlock(Frozen):
-    """A block that was already hidden when it was covered, and its replacement; of stripped chitchat, its own text."""
+    """A block that a text already replaced when it was covered, and the beginning of that text, without the path.
+
+    Of stripped chitchat it is the beginning of its own text.
+    """
 
     path: str
     replacement: str

@@ -159,7 +159,7 @@ class FactRecord:
         done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
             them, all others by last use.
         errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
-        counts: how many different subjects there are of each kind, failed or not.
+        counts: how many different subjects succeeded, or were named, of each kind.
         open_count: how many open failures there are.
         error_count: how many such tools there are.
     """

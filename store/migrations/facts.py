@@ -27,13 +27,10 @@ _STATEMENTS: Final = (
         detail TEXT NOT NULL,
         path TEXT,
         source INTEGER NOT NULL,
-        PRIMARY KEY (position, number),
-        FOREIGN KEY(position) REFERENCES events (position),
-        FOREIGN KEY(conversation) REFERENCES conversations ("key")
+        PRIMARY KEY (position, number)
     ) WITHOUT ROWID, STRICT
     """,
     "CREATE INDEX facts_within ON facts (conversation, position)",
-    "CREATE INDEX facts_of_kind ON facts (kind, failed, position)",
     """
     CREATE TABLE facts_progress (
         form INTEGER NOT NULL,

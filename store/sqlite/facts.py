@@ -93,9 +93,9 @@ def write(connection: sqlite3.Connection, key: int, base: int, first: int, posit
 def _answered(  # noqa: PLR0917 - an append's place
     connection: sqlite3.Connection, key: int, base: int, first: int, position: int, waiting: Sequence[Waiting]
 ) -> list[FactRow]:
-    """Return the rows of results whose calls were appended earlier, and have a path that leads to them."""
+    """Return the rows of results whose calls are not in their append at the path beside them."""
     paths = [path for each in waiting if (path := call_path(each.result.path)) is not None]
-    calls: dict[str, tuple[int, ToolCall]] = {}
+    calls: dict[str, tuple[int, ToolCall | None]] = {}
     if paths:
         wanted = json.dumps(paths)
         if base:
@@ -104,12 +104,12 @@ def _answered(  # noqa: PLR0917 - an append's place
             found = connection.execute(statements.OWN_CALLS, (wanted, key)).fetchall()
         if found:
             redacted = _redacted(connection.execute(statements.REDACTIONS, (_LAST, key)).fetchall())
-            calls = {p: (v, call) for p, v, text in found if v not in redacted and (call := _call(text)) is not None}
+            calls = {path: (v, None if v in redacted else _call(text)) for path, v, text in found}
     rows: list[FactRow] = []
     for number, result, at, other in waiting:
         version = first + number
         call_version, call = calls.get(call_path(result.path) or "", (version, None))
-        if call is None and other is not None:
+        if call_version >= version and other is not None:
             call_version, call = first + other[0], other[1]
         if call is not None and call_version < version:
             said = facts_of_result(call, call_version, result, version, at)
@@ -221,7 +221,9 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
         rows: of `statements.EVENTS_OF_FACTS`; none of them scavenged.
         known: positions of results whose facts are there already.
     """
-    stored = [_Stored(row[0], row[1], row[2], row[3], row[4], block) for row in rows if (block := _block(row[5])) is not None]
+    stored = [
+        _Stored(row[0], row[1], row[2], row[3], row[4], block) for row in rows if (block := _block(row[5])) is not None
+    ]
     redacted: dict[int, set[int]] = {}
     for key in dict.fromkeys(event.key for event in stored):
         redacted[key] = _redacted((yield statements.REDACTIONS, (_LAST, key)))
@@ -401,8 +403,8 @@ class SQLiteFacts:
     async def _part(  # noqa: PLR0917 - a log, and what is asked of it
         self, key: int | None, id_: str, last: int, wanted: FactFilter, reached: int, page: int
     ) -> AsyncIterator[_Found]:
-        given, leads, parameters = _asked(key, wanted)
-        statement = statements.page_of_facts(given, leads)
+        given, parameters = _asked(key, wanted)
+        statement = statements.page_of_facts(given)
         parameters |= {"after": 0, "number": _LAST, "last": min(last, reached), "page": page}
         while True:
             rows = await self.rows(statement, parameters) if wanted.kinds else []
@@ -510,17 +512,12 @@ def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | Non
     return hidden
 
 
-def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], tuple[tuple[int, int], ...], dict[str, Any]]:
-    """Return the names of the given conditions, the kinds that lead, and the statement's parameters."""
+def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:
+    """Return the names of the given conditions, which choose the statement, and its parameters."""
     texts = {"conversation": key, "tool": wanted.tool, "status": wanted.status, "subject": wanted.subject}
-    given = {name for name, value in texts.items() if value is not None}
+    given = {name for name, value in {**texts, "failed": wanted.failed}.items() if value is not None}
     given |= {"time"} if wanted.bounded else set()
-    given |= {"failed"} if wanted.failed is not None else set()
     given |= set() if wanted.every_kind else {"kinds"}
-    leads: tuple[tuple[int, int], ...] = ()
-    if key is None and not (wanted.every_kind and wanted.failed is not True):
-        failures = (0, 1) if wanted.failed is None else (int(wanted.failed),)
-        leads = tuple((kind, failed) for kind in sorted(wanted.kinds) for failed in failures)
     parameters = {
         **texts,
         "key": key,
@@ -529,7 +526,7 @@ def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], tuple[t
         "failed": wanted.failed,
         "kinds": json.dumps(sorted(wanted.kinds)),
     }
-    return frozenset(given), leads, parameters
+    return frozenset(given), parameters
 
 
 async def _merged(

@@ -201,19 +201,18 @@ class FactTableRow(Stored, table=True):
     """One fact; see `store.facts.FactRow` for the columns.
 
     Time and path of its event are the event's own. The key's order is that of the log, so that an append writes the
-    rows behind all others.
+    rows behind all others. Nothing is declared as a foreign key, since an append would pay two look-ups for each row.
     """
 
     __tablename__: ClassVar[Any] = "facts"
     __table_args__: ClassVar[Any] = (
         Index("facts_within", "conversation", "position"),
-        Index("facts_of_kind", "kind", "failed", "position"),
         {"sqlite_strict": True, "sqlite_with_rowid": False},
     )
 
-    position: int = Field(primary_key=True, foreign_key="events.position", sa_column_kwargs={"autoincrement": False})
+    position: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
-    conversation: int = Field(foreign_key="conversations.key")
+    conversation: int
     kind: int
     failed: int
     status: int | None = None

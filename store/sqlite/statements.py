@@ -355,11 +355,6 @@ MERGED_FACTS: Final = (
 """The other columns are those of the row with the highest version (https://sqlite.org/lang_select.html#bareagg)."""
 FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), f.tool <> '' {_RECORDED} ORDER BY 1, 2, 3"
 
-_FACTS_FROM: Final = {
-    "conversation": "facts AS f INDEXED BY facts_within WHERE f.conversation = :key",
-    "kind": "facts AS f INDEXED BY facts_of_kind WHERE f.kind = {kind} AND f.failed = {failed}",
-    "nothing": "facts AS f NOT INDEXED WHERE true",
-}
 _FACT_CONDITIONS: Final = {
     "kinds": f" AND f.kind IN {_LISTED.replace('?', ':kinds')}",
     "failed": " AND f.failed = :failed",
@@ -371,26 +366,21 @@ _FACT_CONDITIONS: Final = {
 
 
 @cache
-def page_of_facts(given: frozenset[str], leads: tuple[tuple[int, int], ...] = ()) -> str:
+def page_of_facts(given: frozenset[str]) -> str:
     """Write the statement of a page of facts, by position.
 
-    The conditions that are given are among conversation, kinds, failed, tool, status, subject, time. Without a
-    conversation, each pair of a kind and a failure of ``leads`` is walked by its index, as far as the page goes.
+    The conditions that are given are among conversation, kinds, failed, tool, status, subject, time. The rows of the
+    conversation, or all, are walked by position as far as the page goes; a row is small, and has all that is asked for.
     """
-    lead = "conversation" if "conversation" in given else "kind" if leads else "nothing"
-    done = {"kinds", "failed"} if leads else set()
-    asked = "".join(text for name, text in _FACT_CONDITIONS.items() if name in given and name not in done)
-    behind = " AND (f.position, f.number) > (:after, :number) AND f.position <= :last"
-    order = " ORDER BY position, number LIMIT :page"
-    parts = [
-        f"SELECT * FROM (SELECT {FACT} FROM {_FACTS_FROM[lead].format(kind=kind, failed=failed)}{behind}{asked}{order})"
-        for kind, failed in leads or ((0, 0),)
-    ]
-    found = parts[0] if len(parts) == 1 else f"SELECT * FROM ({' UNION ALL '.join(parts)}){order}"
+    lead = (
+        "INDEXED BY facts_within WHERE f.conversation = :key" if "conversation" in given else "NOT INDEXED WHERE true"
+    )
+    asked = "".join(text for name, text in _FACT_CONDITIONS.items() if name in given)
     return (
-        f"SELECT f.*, e.at, coalesce(e.path, ''), c.id FROM ({found}) AS f CROSS JOIN events AS e"
-        " ON e.position = f.position CROSS JOIN conversations AS c ON c.key = f.conversation"
-        " ORDER BY f.position, f.number"
+        f"SELECT f.*, e.at, coalesce(e.path, ''), c.id FROM (SELECT {FACT} FROM facts AS f {lead}"
+        f" AND (f.position, f.number) > (:after, :number) AND f.position <= :last{asked}"
+        " ORDER BY f.position, f.number LIMIT :page) AS f CROSS JOIN events AS e ON e.position = f.position"
+        " CROSS JOIN conversations AS c ON c.key = f.conversation ORDER BY f.position, f.number"
     )
 
 

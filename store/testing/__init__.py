@@ -14,13 +14,14 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("appends", "repeats", "reads", "forks", "digests", "searches", "scavenging", "faults")
+        for part in ("appends", "repeats", "reads", "forks", "digests", "facts", "searches", "scavenging", "faults")
     )
 )
 
 from .appends import AppendContract  # noqa: E402 - after the asserts were announced
 from .cancelling import cancelled_at  # noqa: E402 - after the asserts were announced
 from .digests import DigestContract  # noqa: E402 - after the asserts were announced
+from .facts import FactContract  # noqa: E402 - after the asserts were announced
 from .faults import FaultContract  # noqa: E402 - after the asserts were announced
 from .forks import ForkContract  # noqa: E402 - after the asserts were announced
 from .reads import ReadContract  # noqa: E402 - after the asserts were announced
@@ -38,6 +39,7 @@ class StoreContract(
     ReadContract,
     ForkContract,
     DigestContract,
+    FactContract,
     SearchContract,
     ScavengeContract,
     FaultContract,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,11 +143,11 @@ def test_a_block_gives_at_most_so_many_of_each() -> None:
     ["a", "a_1-", "0123456789abcdef", "https://", "#1 ", "x ", "http://(", "(https://a.b/c)))) ", "aaaa#", "é#1"],
 )
 def test_the_time_to_find_names_is_linear_in_the_text(piece: str) -> None:
-    """A text of sixteen times the size takes at most some forty times as long; a square would take 256 times."""
+    """A text of sixteen times the size takes at most some eighty times as long; a square would take 256 times."""
     times: list[float] = []
     for size in (100_000, 1_600_000):
         block = prompt(text=piece * (size // len(piece)))
-        started = perf_counter()
+        started = process_time()
         facts_named(block, 4, AT)
-        times.append(perf_counter() - started)
-    assert times[1] < 40 * max(times[0], 0.005)
+        times.append(process_time() - started)
+    assert times[1] < 80 * max(times[0], 0.005)

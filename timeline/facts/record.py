@@ -58,10 +58,8 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
     """Rank entries that were merged already, one for each kind, subject and outcome, into a record."""
     by_kind: dict[FactKind, list[FactEntry]] = {}
     failed: list[FactEntry] = []
-    subjects: dict[FactKind, set[str]] = {}
     succeeded: dict[tuple[FactKind, str], int] = {}
     for entry in entries:
-        subjects.setdefault(entry.kind, set()).add(entry.subject)
         if entry.failed:
             failed.append(entry)
         else:
@@ -75,7 +73,7 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
         open_failures=tuple(still_open[:most]),
         done={kind: _ranked(kind, of_kind)[:most] for kind, of_kind in sorted(by_kind.items())},
         errors=tuple(errors[:most]),
-        counts={kind: len(names) for kind, names in sorted(subjects.items())},
+        counts={kind: len(of_kind) for kind, of_kind in sorted(by_kind.items())},
         open_count=len(still_open),
         error_count=len(errors),
     )
@@ -183,7 +181,7 @@ def _sections(
     failures = [_Line(_failure(entry), entry) for entry in record.open_failures[:most]]
     yield _Section("Failed, and not done since", failures, share=2)
     yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])
-    yield _files("Files written", record.done.get("file_written", ())[:most], share=3)
+    yield _files("Files written", record.done.get("file_written", ())[:most], share=4)
     yield _files("Files deleted", record.done.get("file_deleted", ())[:most], share=2)
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
@@ -276,9 +274,12 @@ def _text(sections: Sequence[_Section], record: FactRecord, address: str) -> str
 def _rest(record: FactRecord, sections: Sequence[_Section], address: str) -> str:
     """Return the line that counts what is not shown; empty where everything is."""
     shown = [line.shows for section in sections for line in section.chosen if line.shows is not None]
-    by_kind = Counter(kind for kind, _ in {(entry.kind, entry.subject) for entry in shown})
     failures = record.open_count + record.error_count - sum(entry.failed for entry in shown)
     left = [f"{failures} {'failure' if failures == 1 else 'failures'}"] if failures else []
+    by_kind = Counter(entry.kind for entry in shown if not entry.failed)
+    # A command's last result is the failure that is shown.
+    failing = {entry.subject for entry in shown if entry.failed and entry.kind == "command"}
+    by_kind["command"] += sum(entry.subject in failing for entry in record.done.get("command", ()))
     for kind, names in _COUNTED.items():
         if (count := record.counts.get(kind, 0) - by_kind[kind]) > 0:
             left.append(f"{count} {names[count != 1]}")

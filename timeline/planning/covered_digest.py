@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
 
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
-_MOST_HIT_PATHS: Final = 10
+_MOST_HIT_PATHS: Final = 2
+_LONGEST_REPLACEMENT: Final = 60
+"""Characters of a replacement; the whole text is in the event that hid the block."""
 
 
 def build_digest(covered: Sequence[Item]) -> Digest:
@@ -59,11 +61,19 @@ def _artifacts(covered: Sequence[Item]) -> Iterator[Artifact]:
 
 
 def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
+    """Return the blocks that were hidden behind a text; a thought, or a call's arguments, have none."""
     for item in covered:
-        if item.replacement is not None:
-            yield HiddenBlock(path=item.block.path, replacement=item.replacement.text)
+        if item.replacement is not None and item.replacement.text:
+            yield _replaced(item.block.path, item.replacement.text)
         elif is_stripped(item):
-            yield HiddenBlock(path=item.block.path, replacement=item.block.text)
+            yield _replaced(item.block.path, item.block.text)
+
+
+def _replaced(path: str, text: str) -> HiddenBlock:
+    """Return a hidden block with the beginning of its replacement, which mostly ends with the block's path."""
+    text = text.removesuffix(path).rstrip()
+    short = text if len(text) <= _LONGEST_REPLACEMENT else text[:_LONGEST_REPLACEMENT] + "…"
+    return HiddenBlock(path=path, replacement=short)
 
 
 def _files(facts: Sequence[Fact]) -> tuple[FileUse, ...]:
