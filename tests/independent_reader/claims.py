@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tests.independent_reader.acts import Act, Kind
     from tests.independent_reader.logged import Named
@@ -51,68 +51,65 @@ class Known:
     acts: Sequence[Act]
     covered: Sequence[Act]
 
-    def denied(self, record: Record) -> Iterator[str]:
-        """Return a line for everything in a record that is not so."""
+    def denied(self, record: Record, at: Mapping[str, Named]) -> Iterator[str]:
+        """Return a line for everything in a record that is not so.
+
+        Args:
+            record: what is shown.
+            at: the calls that the record's addresses lead to.
+        """
         for entry in record.entries:
             if entry.section in FILES:
-                yield from self._file(entry, FILES[entry.section])
+                yield from self._file(entry, FILES[entry.section], at[entry.address])
             elif entry.section == OPEN:
-                yield from self._failure(entry)
+                yield from self._failure(entry, at[entry.address])
             elif entry.section == RAN:
-                yield from self._command(entry)
+                yield from self._command(entry, at[entry.address])
             elif entry.section == OTHERS:
-                if not any(act.kind == "error" and entry.said.startswith(act.tool) for act in self.covered):
+                if not any(act.call == at[entry.address] and act.kind == "error" for act in self.covered):
                     yield f"no call failed so: {entry.said}"
             elif entry.section not in {NAMED, *BLOCKS}:
                 yield f"the reader knows no section {entry.section!r}"
         yield from self._counts(record)
 
-    def about(self, entry: Entry) -> set[Named] | None:
-        """Return the calls that an entry's address may lead to; None where it may be any block."""
-        said = _RAN.fullmatch(entry.said)
-        names = {_whole(entry, said["name"])} if said else set[str]()
-        kinds = {FILES.get(entry.section, "command")}
-        if entry.section not in FILES and entry.section != RAN:
-            return None
-        return {act.call for act in self.covered if act.kind in kinds and any(_is(act, name) for name in names)}
-
-    def _file(self, entry: Entry, kind: Kind) -> Iterator[str]:
+    def _file(self, entry: Entry, kind: Kind, call: Named) -> Iterator[str]:
         said = _FILE.fullmatch(entry.said)
         name, told = (_whole(entry, said["name"]), int(said["times"] or 1)) if said else ("", 0)
-        times = sum(act.kind == kind and not act.failed and _is(act, name) for act in self.covered)
-        if not times:
+        done = [act for act in self.covered if act.kind == kind and not act.failed and _shows(name, act)]
+        if not done:
             yield f"{name} is listed under {entry.section.lower()}, and never was"
-        elif times != told:
-            yield f"{name} is listed {told} times under {entry.section.lower()}; it was {times} times"
+        elif len(done) != told:
+            yield f"{name} is listed {told} times under {entry.section.lower()}; it was {len(done)} times"
+        elif done[-1].call != call:
+            yield f"{entry.address} is not where {name} was last"
 
-    def _failure(self, entry: Entry) -> Iterator[str]:
-        """Check that what is called open failed, and that nothing of the kind succeeded since."""
-        ran = _RAN.fullmatch(entry.said)
-        found = [act for act in self.acts if act.kind == "command" and ran and _is(act, ran["name"])]
-        if not found:
-            tool, _, rest = entry.said.partition(" ")
-            wanted = re.split(r" x\d+(?=:|$)|: |$", rest, maxsplit=1)[0]
-            found = [act for act in self.acts if act.tool == tool and act.kind != "error" and _is(act, wanted)]
-        if not any(act.failed for act in found):
-            yield f"nothing failed so: {entry.said}"
-        elif not found[-1].failed:
-            where = "covered" if found[-1] in self.covered else "behind the range"
-            yield f"is called open, and was done since ({where}): {entry.said}"
-        elif ran and ran["status"] and found[-1] in self.covered and str(found[-1].status) != ran["status"]:
-            yield f"{ran['name']} ended with {found[-1].status}, not with {ran['status']}"
+    def _failure(self, entry: Entry, call: Named) -> Iterator[str]:
+        """Check that what is called open failed there, and that the same did not succeed since, nor in the range."""
+        failed = [act for act in self.covered if act.call == call and act.failed and act.kind != "error"]
+        if not failed:
+            yield f"nothing failed at {entry.address}: {entry.said}"
+        for act in failed[:1]:
+            same = [other for other in self.acts if (other.kind, other.subject) == (act.kind, act.subject)]
+            ran = _RAN.fullmatch(entry.said)
+            if not same[-1].failed:
+                where = "covered" if same[-1] in self.covered else "behind the range"
+                yield f"is called open, and was done since ({where}): {entry.said}"
+            elif act.kind == "command" and ran and not (_shows(ran["name"], act) and ran["status"] == _said(act)):
+                yield f"{act.subject} ended with {act.status}, and is listed as {entry.said}"
 
-    def _command(self, entry: Entry) -> Iterator[str]:
+    def _command(self, entry: Entry, call: Named) -> Iterator[str]:
         """Check that a command ended so last: in the range, and not otherwise behind it."""
         ran = _RAN.fullmatch(entry.said)
-        name, status = (ran["name"], ran["status"] or "None") if ran else (entry.said, "None")
-        found = [act for act in self.covered if act.kind == "command" and _is(act, name)]
-        since = [act for act in self.acts if act.kind == "command" and _is(act, name)][-1:]
-        if not found:
-            yield f"no such command was run: {entry.said}"
-        elif len({act.subject for act in found}) == 1 and str(found[-1].status) != status:
-            yield f"{name} ended with {found[-1].status}, not with {status}"
-        elif len({act.subject for act in found}) == 1 and since[0].failed:
-            yield f"{name} failed since (behind the range), and is listed with {status} as its last result"
+        found = [act for act in self.covered if act.call == call and act.kind == "command"]
+        if not found or not ran or not _shows(ran["name"], found[0]):
+            yield f"no such command was run at {entry.address}: {entry.said}"
+            return
+        same = [act for act in self.acts if act.kind == "command" and act.subject == found[0].subject]
+        last = [act for act in same if act in self.covered][-1]
+        if (last.call, _said(last)) != (call, ran["status"]):
+            yield f"{ran['name']} ended with {last.status}, and is listed as {entry.said}"
+        elif same[-1].failed:
+            yield f"failed since (behind the range), and is listed as {entry.said}"
 
     def _counts(self, record: Record) -> Iterator[str]:
         """Check that what is shown and what is counted of the rest are together what was done."""
@@ -131,7 +128,11 @@ def _whole(entry: Entry, name: str) -> str:
     return name if name.startswith(("/", "~/")) else entry.folder + name
 
 
-def _is(act: Act, name: str) -> bool:
-    """Return whether an act is about something that is shown on one line, cut where it is long."""
+def _shows(name: str, act: Act) -> bool:
+    """Return whether a name is what an act is about, on one line and cut where it is long."""
     line = " ".join(act.subject.split())
     return line.startswith(name.removesuffix("…")) if name.endswith("…") else line == name
+
+
+def _said(act: Act) -> str | None:
+    return None if act.status is None else str(act.status)

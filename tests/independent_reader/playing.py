@@ -165,11 +165,9 @@ class _Playing:
         known = Known(done, [act for act in done if self.answered[act.call] in compaction.covers])
         record = parsed(text)
         self.played.claims += len(record.entries)
-        self.played.wrong += [f"{where}: {line}" for line in known.denied(record)]
-        for entry in record.entries:
-            calls = known.about(entry)
-            if calls is not None and self.calls.by_path[(await self.timeline.read(entry.address)).path] not in calls:
-                self.played.wrong.append(f"{where}: {entry.address} is not where {entry.said} was")
+        paths = {e.address: (await self.timeline.read(e.address)).path for e in record.entries if e.address}
+        at = {address: self.calls.by_path[path] for address, path in paths.items() if path in self.calls.by_path}
+        self.played.wrong += [f"{where}: {line}" for line in known.denied(record, at)]
 
 
 def _response(event: RecordedEvent) -> str:
