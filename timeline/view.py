@@ -109,7 +109,7 @@ class TimelineView:
     async def read(self, path: str) -> Block:
         """Return a block in full, also if it is hidden or covered; the tombstone of a redacted one.
 
-        A summary has the full digest of its covered blocks in ``meta["compaction_digest"]``.
+        A summary has the digest of the blocks that it newly covered in ``meta["compaction_digest"]``.
 
         Args:
             path: the block's path or its address: ``@152``, or ``cards@152`` of this conversation, of one that it was

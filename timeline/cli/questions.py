@@ -157,6 +157,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))
+    _list("deleted", (f"{f['file']}{_times(f)}" for f in digest.get("files_deleted", ())))
     _list("ran", (f"{c['command']}{_outcome(c)}" for c in digest.get("commands", ())))
     _list("searched", (f"{s['query']} ({s['tool']})" for s in digest.get("searches", ())))
     _list("errors", (f"{e['tool']}: {e['message']}" for e in digest.get("errors", ())))

@@ -225,8 +225,8 @@ class WrittenBy(Frozen):
 class CompactionCompleted(Payload):
     """A compaction: its summary block, the covered versions and the carried blocks.
 
-    The event's version is the summary block's own version. ``digest`` is the full one; the block's
-    ``meta.compaction_digest`` is its shortened copy.
+    The event's version is the summary block's own version. ``digest`` is of what it newly covers; `Timeline.read` fills
+    it into the block's ``meta.compaction_digest``, of which events of earlier versions hold a shortened copy.
     """
 
     type: Literal["compaction.completed"] = "compaction.completed"

@@ -208,7 +208,7 @@ class SummaryForm(Frozen):
         heading: the summary's first line; an empty line follows unless the heading ends a line itself.
         question: the user's question before it, where the summary is sent as an answer.
         answer: the assistant's reply behind it.
-        record: whether the digest's facts come at its end.
+        record: whether the record of what was done before the window comes at its end.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
