@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def before_facts(file: Path) -> None:
+    """Make a store what the schema before the facts made of it."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for table in ("facts", "facts_progress"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM migrations WHERE number >= 7")
+
+
 def before_digest_rows(file: Path) -> None:
     """Make a store what the schema before the digests' rows made of it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:

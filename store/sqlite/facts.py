@@ -407,7 +407,7 @@ class SQLiteFacts:
         statement = statements.page_of_facts(given)
         parameters |= {"after": 0, "number": _LAST, "last": min(last, reached), "page": page}
         while True:
-            rows = await self.rows(statement, parameters) if wanted.kinds else []
+            rows = sorted(await self.rows(statement, parameters)) if wanted.kinds else []
             for row in rows:
                 yield _Found(FactRow(*row[:13]), *row[13:])
             if len(rows) < page:

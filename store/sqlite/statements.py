@@ -269,6 +269,7 @@ def page_of_digests(given: frozenset[str]) -> str:
 
 # --- facts --------------------------------------------------------------------------------------------------------
 
+_RARE_WHERE_OF_E = RARE_WHERE.replace("type", "e.type")
 _INSERT_FACTS = (
     "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
     " detail, path, source) VALUES "
@@ -288,18 +289,21 @@ CALLS_AT: Final = (
     f"{_LINEAGE_UP_TO}SELECT e.path, e.version, e.payload FROM lineage AS l CROSS JOIN json_each(?) AS wanted"
     " CROSS JOIN events AS e ON e.conversation = l.key AND e.path = wanted.value AND e.version <= l.last"
 )
+_IN_LINEAGE = (
+    "e.conversation IN (SELECT key FROM lineage)"
+    " AND e.version <= (SELECT l.last FROM lineage AS l WHERE +l.key = e.conversation)"
+)
+"""No join: beside a lineage, a condition on the event alone makes SQLite build a Bloom filter of the table; the
+plus sign keeps it from making an index of the few ancestors."""
 CALLS_OF_IDS: Final = (
-    f"{_LINEAGE_UP_TO}SELECT wanted.value, e.version, e.payload FROM lineage AS l"
-    " CROSS JOIN events AS e ON e.conversation = l.key AND e.version <= l.last"
-    " AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
-    " CROSS JOIN json_each(?) AS wanted ON CASE WHEN json_valid(e.payload)"
-    " THEN json_extract(e.payload, '$.block.call_id') END = wanted.value"
+    f"{_LINEAGE_UP_TO}SELECT json_extract(e.payload, '$.block.call_id'), e.version, e.payload FROM events AS e"
+    f" WHERE {_IN_LINEAGE} AND e.type = 'block.appended' AND instr(e.payload, '\"type\":\"react.tool.call\"') > 0"
+    f" AND json_valid(e.payload) AND json_extract(e.payload, '$.block.call_id') IN {_LISTED}"
 )
 """Reads all calls of a conversation: only for results that no path leads to a call."""
 REDACTIONS: Final = (
-    f"{_LINEAGE_UP_TO}SELECT l.key, e.version, e.payload FROM lineage AS l CROSS JOIN events AS e"
-    " INDEXED BY events_rare_within ON e.conversation = l.key AND e.type = 'block.redacted'"
-    f" AND e.version <= l.last WHERE {RARE_WHERE.replace('type', 'e.type')}"
+    f"{_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
+    f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {_RARE_WHERE_OF_E}"
 )
 FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
@@ -324,9 +328,8 @@ POSITION_AT: Final = "SELECT position FROM events WHERE conversation = ? AND ver
 KNOWN_BETWEEN: Final = "SELECT DISTINCT position FROM facts WHERE position > ? AND position <= ? AND number >= 0"
 COVERING: Final = (
     f"{_LINEAGE}SELECT e.type, e.version, json_extract(e.payload, '$.covers'), json_extract(e.payload, '$.carried'),"
-    " json_extract(e.payload, '$.versions') FROM lineage AS l CROSS JOIN events AS e INDEXED BY events_rare_within"
-    " ON e.conversation = l.key AND e.type IN ('compaction.completed', 'compaction.reverted') AND e.version <= l.last"
-    f" WHERE {RARE_WHERE.replace('type', 'e.type')} AND json_valid(e.payload)"
+    f" json_extract(e.payload, '$.versions') FROM events AS e INDEXED BY events_rare_within WHERE {_IN_LINEAGE}"
+    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_WHERE_OF_E} AND json_valid(e.payload)"
 )
 """Only the covered versions of compactions are read, not their digests."""
 DROP_OTHER_FACTS: Final = (
@@ -371,6 +374,7 @@ def page_of_facts(given: frozenset[str]) -> str:
 
     The conditions that are given are among conversation, kinds, failed, tool, status, subject, time. The rows of the
     conversation, or all, are walked by position as far as the page goes; a row is small, and has all that is asked for.
+    They come in any order.
     """
     lead = (
         "INDEXED BY facts_within WHERE f.conversation = :key" if "conversation" in given else "NOT INDEXED WHERE true"
@@ -380,7 +384,7 @@ def page_of_facts(given: frozenset[str]) -> str:
         f"SELECT f.*, e.at, coalesce(e.path, ''), c.id FROM (SELECT {FACT} FROM facts AS f {lead}"
         f" AND (f.position, f.number) > (:after, :number) AND f.position <= :last{asked}"
         " ORDER BY f.position, f.number LIMIT :page) AS f CROSS JOIN events AS e ON e.position = f.position"
-        " CROSS JOIN conversations AS c ON c.key = f.conversation ORDER BY f.position, f.number"
+        " CROSS JOIN conversations AS c ON c.key = f.conversation"
     )
 
 

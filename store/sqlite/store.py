@@ -378,12 +378,27 @@ class SQLiteStore(QueryMixin):
         The copy is a temporary database of SQLite's own: a file without a name, which goes with its connection.
         """
         await self._rows(statements.STORE)  # the store is open, and its file in its place
-        with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as copy:
+        # Cancelling the caller does not reach the copy: it must not be closed under a thread that works on it.
+        work = asyncio.create_task(self._rehearsed(conversations))
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(work)
+
+    async def _rehearsed(self, conversations: Collection[str]) -> Rehearsal:
+        copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+
+        def rehearse_and_close() -> Rehearsal:
+            with closing(copy):
+                return rehearse(copy, conversations, str(self.file))
+
+        try:
             try:
                 await self._reader.backup(copy)
-                return await asyncio.to_thread(rehearse, copy, conversations, str(self.file))
-            except DRIVER_ERRORS as error:
-                raise store_error(error, self.file) from error
+            except BaseException:
+                copy.close()
+                raise
+            return await asyncio.to_thread(rehearse_and_close)
+        except DRIVER_ERRORS as error:
+            raise store_error(error, self.file) from error
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Take, renew or give back the lease of scavenging; see `Scavenging.take_lease`."""

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.depth import examples
+from tests.downgrade import before_facts
 from timeline.blocks import ToolCall, ToolResult
+from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
-from timeline.ports import Snapshot
+from timeline.ports import Appended, Snapshot
+from timeline.store.facts import MOST_AT_ONCE
 from timeline.store.memory import MemoryStore
+from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.store import SQLiteStore
-from timeline.store.testing import compaction, event, fork
-from timeline.store.testing.facts import call, found, result
+from timeline.store.testing import block_event, compaction, event, fork
+from timeline.store.testing.facts import call, command, found, result
 
 if TYPE_CHECKING:
     from timeline.events import Event, NewEvent
+    from timeline.queries import StoredFact
 
 NAMES = st.sampled_from(["a", "b", "c"])
 IDS = st.sampled_from(["1", "2", "3"])
@@ -136,7 +146,7 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
 
     def _append(self, name: str, events: list[NewEvent], snapshot: Snapshot | None = None) -> bool:
         """Append to both stores; return whether they took it."""
-        outcomes = []
+        outcomes: list[Appended | None] = []
         for store in (self.memory, self.store):
             try:
                 outcomes.append(self.runner.run(store.append(name, events, snapshot=snapshot)))
@@ -280,3 +290,192 @@ FactsAreThoseOfTheLog.TestCase.settings = settings(
     max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestFactsAreThoseOfTheLog = FactsAreThoseOfTheLog.TestCase
+
+
+def _asked(file: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+async def _worked(file: Path, *, calls: int = 12) -> list[StoredFact]:
+    """Make a store in which files were read, commands ran, one failed and names were named; return its facts."""
+    async with await SQLiteStore.open(file, durability="normal") as store:
+        for number in range(calls):
+            named = block_event(f"p{number}", f"about ENT-{number} in https://example.org/{number}")
+            await store.append("a", [named, *command(f"{number}", f"go test ./p{number}", failed=number % 5 == 0)])
+            await store.append("b", [call(f"{number}", "Read", {"file_path": f"src/{number}.py"}), result(f"{number}")])
+        return await found(store)
+
+
+async def test_a_store_of_an_earlier_version_gives_the_facts_of_its_log(tmp_path: Path) -> None:
+    """They are caught up by the first query, and are the ones that would have been written at once."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    before_facts(file)
+    async with await SQLiteStore.open(file) as store:
+        assert (await store.fact_reach()).position == 0
+        assert await found(store) == expected
+        assert (await store.fact_record("a")).counts == {"command": 12, "identifier": 12, "url": 12}
+        reach = await store.fact_reach()
+        assert reach.position == reach.head == expected[-1].position
+
+
+async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path: Path) -> None:
+    """As far as the index reaches it is asked, behind it the log is: the same facts, whatever part is caught up."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    record = None
+    before_facts(file)
+    await (await SQLiteStore.open(file)).aclose()
+    middle = expected[len(expected) // 2].position
+    for reached in (0, middle, expected[-1].position):
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            if reached:
+                sqlite_facts.catch_up(connection, reached)
+        async with await SQLiteStore.open(file, readonly=True) as reader:
+            assert (await reader.fact_reach()).position == reached
+            assert await found(reader, page=5) == expected
+            assert await found(reader, conversation="b") == [f for f in expected if f.conversation == "b"]
+            assert await found(reader, kind="command", failed=True) == [f for f in expected if f.failed]
+            record = record or await reader.fact_record("a")
+            assert await reader.fact_record("a") == record
+
+
+async def test_digests_are_the_facts_of_what_was_scavenged_before_there_were_facts(tmp_path: Path) -> None:
+    """Their entries are marked, each once, of the block that is gone; what is still in the log is read from it."""
+    file = tmp_path / "agent.db"
+    path = "tc:turn_1.{}.{}".format
+    digest = Digest(
+        files_read=(FileUse(file="src/a.py", tool="Read", path=path(1, "call"), times=3),),
+        files_written=(FileUse(file="src/b.py", tool="Write", path=path(2, "call")),),
+        commands=(Command(command="go test", path=path(3, "call"), exit_status=1, failed=True, output="FAIL"),),
+        searches=(Search(query="main", tool="Grep", path=path(4, "call"), hits=2),),
+        errors=(Problem(tool="Fetch", path=path(5, "result"), message="no route"),),
+    )
+    async with await SQLiteStore.open(file) as store:
+        uses = ["Read", "Write", "Bash", "Grep", "Fetch"]
+        for number, name in enumerate(uses, 1):
+            await store.append("a", [call(str(number), name, {}), result(str(number))])
+        await store.append("a", [*command("6", "git log"), event(BlockRedacted(version=3))])
+        await store.append("a", [compaction(1, 4, digest=digest)])
+        made = compaction(1, 10, digest=digest, round_=2)
+        await store.append("a", [made], snapshot=Snapshot(version=15, window_start=11))
+        assert (await store.remove("a")).events == 10
+        assert [fact.subject for fact in await found(store)] == ["git log"]
+    before_facts(file)
+    async with await SQLiteStore.open(file) as store:
+        facts = await found(store, conversation="a")
+        assert [(f.kind, f.subject, f.version, f.path, f.tool, f.status, f.failed, f.detail) for f in facts] == [
+            ("file_read", "src/a.py", 1, path(1, "call"), "Read", None, False, ""),
+            ("command", "go test", 5, path(3, "call"), "", 1, True, "FAIL"),
+            ("search", "main", 7, path(4, "call"), "Grep", None, False, "2"),
+            ("error", "Fetch", 10, path(5, "result"), "Fetch", None, True, "no route"),
+            ("command", "git log", 12, path(6, "result"), "Bash", None, False, ""),
+        ]
+        assert [fact.covered for fact in facts] == [True, True, True, True, False]
+        assert facts[-1].source == "log"
+        await store.append("a", [event(BlockRedacted(version=5))])
+        assert [fact.subject for fact in await found(store, kind="command")] == ["git log"]
+
+
+async def test_facts_of_another_form_are_made_again_where_their_events_are_there(tmp_path: Path) -> None:
+    """What was made of scavenged events by the earlier rules stays: nothing else is left of them."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [*command("1", "one"), *command("2", "two"), block_event("p", "ENT-1")])
+        await store.append("a", [compaction(1, 2)], snapshot=Snapshot(version=6, window_start=3))
+        await store.remove("a")
+    _asked(file, "UPDATE facts SET detail = 'of other rules'")
+    _asked(file, "UPDATE facts_progress SET form = 0")
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert [(f.subject, f.detail) for f in await found(reader)] == [
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+        ]  # fmt: skip
+    async with await SQLiteStore.open(file) as store:
+        assert [(f.subject, f.detail) for f in await found(store)] == [
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+        ]  # fmt: skip
+
+
+async def test_a_damaged_event_gives_no_facts_and_stops_no_query(tmp_path: Path) -> None:
+    """Reading it reports the damage; what was written of it before stays."""
+    file = tmp_path / "agent.db"
+    await _worked(file, calls=2)
+    _asked(file, "UPDATE events SET payload = '{' WHERE conversation = 1 AND version = 3")
+    _asked(file, "UPDATE facts_progress SET position = 0")
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert [f.subject for f in await found(reader, kind="command")] == ["go test ./p0", "go test ./p1"]
+    async with await SQLiteStore.open(file) as store:
+        assert [f.subject for f in await found(store, kind="command")] == ["go test ./p0", "go test ./p1"]
+
+
+async def test_an_import_of_many_results_at_once_gives_all_their_facts(tmp_path: Path) -> None:
+    """An append writes the facts of some of them, the next query those of the others."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [each for number in range(50) for each in command(f"{number}", f"make {number}")])
+        assert len(_asked(file, "SELECT 1 FROM facts")) == MOST_AT_ONCE
+        assert [f.subject for f in await found(store)] == [f"make {number}" for number in range(50)]
+
+
+async def test_appends_are_served_while_a_query_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice is a short transaction; what is appended meanwhile is caught up by the next query."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file, calls=30)
+    before_facts(file)
+    monkeypatch.setattr(sqlite_facts, "MOST_EVENTS", 2)
+    order = []
+    async with await SQLiteStore.open(file) as store:
+
+        async def ask() -> list[StoredFact]:
+            facts = await found(store)
+            order.append("asked")
+            return facts
+
+        async def append() -> None:
+            for number in range(100, 105):
+                await store.append("a", command(f"{number}", f"make {number}"))
+                order.append("appended")
+
+        facts, _ = await asyncio.gather(ask(), append())
+        assert order[-1] == "asked"
+        assert facts[: len(expected)] == expected
+        assert [f.subject for f in await found(store, subject="make")] == [f"make {n}" for n in range(100, 105)]
+
+
+CATCH_UP = """
+import asyncio, sys
+from timeline.store.sqlite import facts
+from timeline.store.sqlite.store import SQLiteStore
+
+facts.MOST_EVENTS = 3
+
+async def main():
+    store = await SQLiteStore.open(sys.argv[1])
+    print("open", flush=True)
+    async for fact in store.facts():
+        pass
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [0.0, 0.01, 0.03, 0.06])
+async def test_a_query_that_is_killed_while_it_catches_up_loses_and_doubles_nothing(
+    tmp_path: Path, after: float
+) -> None:
+    """The next query goes on behind the last slice that was committed."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file, calls=40)
+    before_facts(file)
+    await (await SQLiteStore.open(file)).aclose()
+    command_ = [sys.executable, "-c", CATCH_UP, str(file)]
+    with subprocess.Popen(command_, stdout=subprocess.PIPE) as child:  # noqa: ASYNC220 - a test may wait for its child
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        await asyncio.sleep(after)
+        child.kill()
+    async with await SQLiteStore.open(file, readonly=True) as reader:
+        assert await found(reader) == expected
+    async with await SQLiteStore.open(file) as store:
+        assert await found(store) == expected

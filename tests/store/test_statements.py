@@ -31,15 +31,30 @@ PAGES_OF_DIGESTS = {
     for given in combinations(FILTERS, size)
     if "path_glob" in given or "prefix" not in given
 }
+FACT_CONDITIONS = ("conversation", "kinds", "failed", "tool", "status", "subject", "time")
+PAGES_OF_FACTS = {
+    f"facts by {', '.join(given) or 'nothing'}": statements.page_of_facts(frozenset(given))
+    for size in range(len(FACT_CONDITIONS) + 1)
+    for given in combinations(FACT_CONDITIONS, size)
+}
 MODULES = {**vars(statements), **vars(statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
 STATEMENTS = {
     name: text
-    for name, text in {**MODULES, **PAGES_OF_DIGESTS}.items()
+    for name, text in {**MODULES, **PAGES_OF_DIGESTS, **PAGES_OF_FACTS}.items()
     if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE|WITH) .*[^ ]$", text)
 }
-NAMED = dict.fromkeys(re.findall(r":(\w+)", "".join(PAGES_OF_DIGESTS.values())))
-STORED = ("conversations", "events", "snapshots", "stored_values", "migrations", "compactions", "digest_entries")
-TABLES = (*STORED, "e", "c", "s", "v", "d", "t", "x")
+NAMED = dict.fromkeys(re.findall(r":(\w+)", "".join(STATEMENTS.values())))
+STORED = (
+    "conversations",
+    "events",
+    "snapshots",
+    "stored_values",
+    "migrations",
+    "compactions",
+    "digest_entries",
+    "facts",
+)
+TABLES = (*STORED, "e", "c", "s", "v", "d", "x")
 
 
 @pytest.fixture(scope="module", params=["plain", "analysed"])
@@ -60,7 +75,7 @@ def connection(
 
 
 def _plan(connection: sqlite3.Connection, statement: str) -> list[str]:
-    parameters = NAMED if ":page" in statement else (None,) * statement.count("?")
+    parameters = NAMED if re.search(r":[a-z]", statement) else (None,) * statement.count("?")
     rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
     return [detail for *_, detail in rows]
 
@@ -83,6 +98,15 @@ def test_a_page_of_digests_is_walked_by_position_without_sorting(connection: sql
         "": "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)",
     }
     assert next(step for lead, step in leads.items() if lead in name) in plan
+    assert not [step for step in plan if "TEMP B-TREE" in step], plan
+
+
+@pytest.mark.parametrize("name", sorted(PAGES_OF_FACTS))
+def test_a_page_of_facts_is_walked_by_position_without_sorting(connection: sqlite3.Connection, name: str) -> None:
+    """The conversation's index leads, else the key: a page costs what it walks, however much is behind it."""
+    plan = _plan(connection, PAGES_OF_FACTS[name])
+    lead = "INDEX facts_within (conversation=? AND " if "conversation" in name else "PRIMARY KEY ("
+    assert any(f"SEARCH f USING {lead}(position,number)>" in step for step in plan), plan
     assert not [step for step in plan if "TEMP B-TREE" in step], plan
 
 

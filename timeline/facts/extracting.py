@@ -115,7 +115,8 @@ def first_words(text: str) -> str:
 
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\|{}^\[\]\x00-\x1f]{1,2000}")
 _URL_END: Final = ".,;:!?*_"
-_TOKEN: Final = re.compile(r"[A-Za-z0-9_#-]{4,}|#[0-9]{1,6}")
+_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_#-])(?=[A-Za-z_#-]*[0-9])(?:[A-Za-z0-9_#-]{4,}|#[0-9]{1,6})")
+"""A word with a digit, which every identifier has: most words of a text have none."""
 _NUMBERED: Final = re.compile(r"#[0-9]{1,6}")
 _HEX: Final = re.compile(r"(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
