@@ -91,7 +91,7 @@ class Named(Frozen):
 
 
 class Digest(Frozen):
-    """The record of what a compaction newly covers. ``more`` counts, by list name, the items that a shortened copy leaves out."""
+    """What a compaction newly covers. ``more`` counts, by list name, the items that a shortened copy leaves out."""
 
     artifacts: tuple[Artifact, ...] = ()
     tool_outputs: tuple[ToolOutputs, ...] = ()

@@ -187,6 +187,7 @@ class _Run:
             )
         except BudgetError as error:
             return Sent(call, None, type(error).__name__)
+        self.log.record(context, call.start)
         return Sent(call, context)
 
     def _row(self, sent: Sent, answer: Sequence[ToolCall]) -> CallRow:

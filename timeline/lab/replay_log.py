@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
+from timeline.engine.recording import context_events, is_recorded
 from timeline.events import ConversationOpened, block_appended
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.ports import TokenCounter
+    from timeline.projection.context import RenderedContext
 
 
 FIXED_PART: Final = "[system prompt and tools of the recorded client]"
@@ -81,6 +83,13 @@ class ReplayLog(FoldedLog):
     def note(self, payload: Payload, at: datetime) -> None:
         """Append an event that is neither block nor decision: a model call, a stage."""
         self._fold.apply(self._fold.version + 1, at, payload)
+
+    def record(self, context: RenderedContext, at: datetime) -> None:
+        """Fold what a recorded render appends, so that versions, and the addresses made of them, are a stored log's."""
+        known = self._fold.window.rendered
+        if known is None or not is_recorded(context, known, "full"):
+            for payload in context_events(context, known, "full")[0]:
+                self.note(payload, at)
 
     async def first_prompt(self) -> str | None:
         """Return the first prompt of the conversation."""
