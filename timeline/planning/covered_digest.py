@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 MOST_ITEMS: Final = 50
 """The most items of each list in the copy of a digest that a summary block carries."""
 _OUTPUT_CHARACTERS: Final = 200
+_MOST_HIT_PATHS: Final = 10
 _HITS: Final = re.compile(r"^(?:Found )?(\d+) (?:files?|matches|results|hits)\b", re.MULTILINE | re.IGNORECASE)
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
+_TIMELINE_PATH: Final = re.compile(r"(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+")
+"""A path of this library, which a search of the memory finds: anywhere in a line, or in JSON."""
 _EXIT: Final = re.compile(r"^(?:Exit code|exit status|exited with code):? (\d+)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -60,10 +63,10 @@ def build_digest(covered: Sequence[Item]) -> Digest:
         elif isinstance(block, ToolResult):
             name = block.name or names.get(item.answers or 0) or "unknown"
             collected.outputs.setdefault(name, []).append(item)
-        elif isinstance(block, Attachment) or "sources_used" in block.meta:
-            collected.artifacts.append(_artifact(item))
         elif isinstance(block, StageDigest):
             collected.stages.append(block.text)
+        if isinstance(block, Attachment) or "sources_used" in block.meta:
+            collected.artifacts.append(_artifact(item))
     return Digest(
         artifacts=tuple(collected.artifacts),
         tool_outputs=tuple(_outputs(name, items) for name, items in collected.outputs.items()),
@@ -78,9 +81,15 @@ def build_digest(covered: Sequence[Item]) -> Digest:
 
 
 def _artifact(item: Item) -> Artifact:
-    sources = item.block.meta.get("sources_used")
-    used = tuple(str(source) for source in sources) if isinstance(sources, list) else ()
-    return Artifact(path=item.block.path, mime=item.block.mime, visibility=item.state, sources_used=used)
+    """Describe an artifact: as visible as the application says, or else as its block is in the context."""
+    meta = item.block.meta
+    sources, visibility = meta.get("sources_used"), meta.get("visibility")
+    return Artifact(
+        path=item.block.path,
+        mime=item.block.mime,
+        visibility=visibility if isinstance(visibility, str) else item.state,
+        sources_used=tuple(str(source) for source in sources) if isinstance(sources, list) else (),
+    )
 
 
 def _enter_call(collected: _Collected, call: ToolCall, answer: Item | None) -> None:
@@ -92,23 +101,22 @@ def _enter_call(collected: _Collected, call: ToolCall, answer: Item | None) -> N
         if kind == "command":
             collected.commands.append(_command(subject, call, result, failed=failed))
         elif kind == "search":
-            hits = _HITS.search(result.text) if result is not None else None
-            paths = tuple(dict.fromkeys(_HIT_PATH.findall(result.text)))[:10] if result is not None else ()
-            collected.searches.append(
-                Search(
-                    query=subject,
-                    tool=call.name,
-                    path=call.path,
-                    hits=int(hits[1]) if hits else None,
-                    hit_paths=paths,
-                )
-            )
+            collected.searches.append(_search(subject, call, result))
         else:
             files = collected.written if kind == "write" else collected.read
             times = files[subject].times + 1 if subject in files else 1
             files[subject] = FileUse(file=subject, tool=call.name, path=call.path, times=times)
     if failed and kind != "command" and result is not None:
         collected.errors.append(Problem(tool=call.name, path=result.path, message=_first_words(result.text)))
+
+
+def _search(query: str, call: ToolCall, result: ToolResult | None) -> Search:
+    text = result.text if result is not None else ""
+    counted = _HITS.search(text)
+    memory = tuple(dict.fromkeys(_TIMELINE_PATH.findall(text)))
+    hits = int(counted[1]) if counted else len(memory) or None
+    paths = dict.fromkeys((*_HIT_PATH.findall(text), *memory))
+    return Search(query=query, tool=call.name, path=call.path, hits=hits, hit_paths=tuple(paths)[:_MOST_HIT_PATHS])
 
 
 def _failed(result: ToolResult) -> bool:
