@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 DEFAULT_RETRIES: Final = 2
 """Number of the SDK's own retries: after a 429, an overload, a lost connection."""
-_ROOM: Final = 2
-"""Multiple of the cap at which the model is stopped: an answer up to there is cut and used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,9 @@ class Options(TypedDict, total=False):
     Attributes:
         temperature: overrides the policy's; one of the two is sent where it is given. A model that refuses the
             policy's is asked again without it: not every model takes one.
-        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice the
-            summary's cap unless given. A reasoning model's thoughts count: give it room.
+        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; unless given, the
+            summary's cap as many times as the policy has it: twice, or once under the designs that name the figure
+            that is sent. A reasoning model's thoughts count: give it room.
             window_tokens: the model's window; the model's entry in the limits data unless given.
             timeout: seconds for one question, all tries together; None for no limit.
             retries: number of the SDK's retries, with its own waits.
@@ -158,9 +157,9 @@ class ModelSummarizer:
                 A cancellation is passed on, and closes the request.
         """
         settings = self._settings
-        output = settings.output_tokens or _ROOM * request.max_tokens
+        output = settings.output_tokens or int(request.answer_room * request.max_tokens)
         asked = replace(request, max_tokens=min(request.max_tokens, output))
-        told = _Told(self._model, cut=request.too_long == "cut")
+        told = _Told(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
 
         window = self._window(output) - (output - asked.max_tokens)
         try:

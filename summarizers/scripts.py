@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, TurnHeader, UserPrompt
-from timeline.frozen import canonical_json
+from timeline.frozen import compact_json
 from timeline.ports import HIDDEN_KEY
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _message(position: int, block: Block) -> tuple[str, object]:
 
 
 def _arguments(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else canonical_json(call.arguments)
+    return call.arguments if isinstance(call.arguments, str) else compact_json(call.arguments)
 
 
 BY_BLOCK: Final = BlockScript()
@@ -137,7 +137,6 @@ CONTINUATION: Final = MessageScript(
     call="[Called {name} with: {arguments}]",
     result="[{name} result: {text}]",
     cleared="[{name} result: cleared]",
-    message_characters=_MOST_MESSAGE,
     result_characters=_MOST_RESULT,
 )
 """The prune-then-summarize design's (its messagesToText)."""

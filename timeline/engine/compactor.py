@@ -463,6 +463,7 @@ class _Compaction:
             original_task=await self.log.first_prompt(),
             instructions=self.pressure.instructions,
             temperature=self.step.temperature,
+            answer_room=self.step.answer_room,
             too_long="cut" if less else "refuse",
         )
 

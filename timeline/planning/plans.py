@@ -126,5 +126,5 @@ def tools_of(versions: set[int], window: Window) -> list[str]:
 
 
 def named(tools: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of tools, each once, without empty ones."""
-    return tuple(dict.fromkeys(name for name in tools if name))
+    """Return the names of tools, each once, without empty ones; the tool of the newest output is first."""
+    return tuple(dict.fromkeys(name for name in reversed(tools) if name))

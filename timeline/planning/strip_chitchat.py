@@ -8,6 +8,7 @@ directly on a summary, which may have covered the question. Behind collapsed sta
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, UserPrompt
@@ -17,6 +18,8 @@ from timeline.planning.collapse_stages import COLLAPSED_BY
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
     from timeline.policy.steps import StripChitchat
@@ -57,6 +60,7 @@ _QUOTED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\bhttps?://\S+", re.DOT
 def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDecision | None:
     """Plan to omit the chitchat of a window; None where there is none. The newest prompt always stays."""
     prompts = [item for item in window.items if type(item.block) is UserPrompt]
+    parts = _parts(window.items)
     answers = _answers(window)
     newest = prompts[-1].version if prompts else 0
     chosen = [
@@ -68,6 +72,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
         and not item.revealed
         and item.block.data is None
         and item.version not in answers
+        and item.version not in parts
         and is_chitchat(item.block.text, step)
     ]
     if not chosen:
@@ -99,6 +104,12 @@ def _length(text: str) -> int:
 def is_stripped(item: Item) -> bool:
     """Return whether an item was omitted as chitchat: shown no more, but known to the summary that covers it."""
     return item.omitted and item.hide is not None and item.hide.reason == REASON
+
+
+def _parts(items: Sequence[Item]) -> set[int]:
+    """Return the versions of the blocks that came with others as one message, which is longer than each of them."""
+    joined = [(one, two) for one, two in pairwise(items) if two.continues(one)]
+    return {item.version for pair in joined for item in pair}
 
 
 def _words(text: str) -> str:

@@ -117,6 +117,8 @@ class Summarize(Frozen):
         prompt: the prompt that the summarizer gets.
         language: the summary's language; the conversation's unless given.
         temperature: asked of the model that writes the summary; None leaves it to the model.
+        answer_room: multiple of the summary's cap at which that model is stopped. What it wrote above the cap is cut;
+            at 1 it is told the cap itself, and what it wrote until then is used.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -124,6 +126,7 @@ class Summarize(Frozen):
     prompt: PromptName = "generic"
     language: str = ""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    answer_room: float = Field(default=2.0, ge=1, le=8)
 
 
 KEPT_WORDS: Final = (
