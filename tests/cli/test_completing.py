@@ -54,6 +54,16 @@ def test_bash_completes_commands_options_conversations_policies_and_formats(
     assert offered(db.with_name("other.db"), "show", "--db", str(db), "sess") == [sessions.SESSION]
 
 
+def test_bash_completes_the_numbers_of_calls(run: Callable[..., Done], recording: Path, db: Path) -> None:
+    """Those of the conversation in front of them, the newest first; they count in imports too."""
+    run("import", recording)
+    numbers = [str(row["n"]) for row in run("calls", sessions.SESSION, "--json").json]
+    assert len(numbers) > 2
+    assert offered(db, "call", sessions.SESSION, "") == numbers[::-1]
+    assert offered(db, "render", sessions.SESSION, "--call", "1") == [n for n in numbers[::-1] if n.startswith("1")]
+    assert offered(db, "call", "nobody", "") == []
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_a_completion_for_each_shell(command: list[str], shell: str) -> None:
     """The script that a shell runs names the command."""

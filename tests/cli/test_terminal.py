@@ -172,6 +172,8 @@ def test_no_table_list_or_sentence_is_wider_than_the_terminal(tmp_path: Path) ->
         ("diff", RUN),
         ("diff", RUN, "--all"),
         ("diff", RUN, "--list"),
+        ("calls", RUN),
+        ("call", RUN, 1),
         ("digests",),
         ("search", "line1"),
         ("verify",),

@@ -8,8 +8,8 @@ import pytest
 
 from tests.scenes import AT, answer, apply, call, exchange, log_of, opened, prompt, result, small_policy, words
 from timeline.blocks import Note
-from timeline.errors import StoreCorrupt
-from timeline.events import BlocksHidden, BlocksPinned, Replacement, event_id
+from timeline.errors import InvalidArgument, StoreCorrupt
+from timeline.events import BlocksHidden, BlocksPinned, ModelCalled, Replacement, event_id
 from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.fold import Fold
 from timeline.fold.snapshot import restore, take_snapshot
@@ -104,6 +104,23 @@ async def test_a_snapshot_that_names_a_version_without_a_block_is_corruption() -
     stored = await store.load_window("c")
     with pytest.raises(StoreCorrupt, match="holds no block"):
         restore("c", stored.snapshot, [e for e in stored.events if e.type != "block.appended"])
+
+
+async def test_a_snapshot_keeps_the_number_of_the_newest_model_call() -> None:
+    """Calls go on being counted; of a snapshot that lacks the number nobody guesses it."""
+    store = MemoryStore()
+    await compacted(store)
+    stored = await store.load_window("c")
+    assert stored.snapshot is not None
+    counted = stored.snapshot.model_copy(update={"state": {**stored.snapshot.state, "calls": 83}})
+    fold = restore("c", counted, stored.events)
+    apply(fold, fold.version + 1, ModelCalled())
+    assert fold.window.calls == 84
+    del (state := dict(stored.snapshot.state))["calls"]
+    old = stored.snapshot.model_copy(update={"state": state})
+    with pytest.raises(InvalidArgument, match="does not count the model calls"):
+        restore("c", old, stored.events)
+    assert restore("c", old, stored.events, calls=3).window.calls == 3
 
 
 def test_without_a_snapshot_the_fold_begins_empty() -> None:

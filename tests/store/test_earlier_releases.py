@@ -55,6 +55,17 @@ async def test_every_recorded_context_of_an_earlier_database_is_the_same_bytes(
 
 
 @pytest.mark.parametrize("conversation", EXPECTED)
+async def test_the_model_calls_of_an_earlier_database_are_counted(database: Path, conversation: str) -> None:
+    """Its snapshots lack their number, so that the log is asked; a call goes on from there."""
+    async with open_store(database) as store:
+        calls = len([event async for event in store.read(conversation, types=["model.called"])])
+        timeline = await Timeline.open(store, conversation)
+        assert timeline.window.calls == calls
+        await timeline.record_model_call(model="m")
+        assert (await timeline.call(calls + 1)).model == "m"
+
+
+@pytest.mark.parametrize("conversation", EXPECTED)
 async def test_a_conversation_of_an_earlier_database_goes_on(database: Path, conversation: str) -> None:
     """Its policy is read under the names of its time, and what follows verifies with what was there."""
     async with open_store(database) as store:

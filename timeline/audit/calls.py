@@ -59,7 +59,8 @@ class Call:
         version: of its event.
         at: time of that event.
         wire: the wire format that it was sent in; empty where its request was not recorded.
-        model: id of the model: the one that answered, or else the one that was asked.
+        model: id of the model that was asked; of a call without a recorded request, the one that answered.
+        answered_by: id of the model that answered, as the provider reported it; empty where it did not.
         parameters: the parameters of the request besides the model.
         request: the body, built again; None where that cannot be proved, for the reason ``unproved``.
         text: the body as the compact JSON that ``sha256`` is of; None as for ``request``.
@@ -73,8 +74,9 @@ class Call:
         error: first words of the error of a failed call.
         duration: seconds that it took; None where that was not measured.
         decisions: what changed the context since the call before, oldest first.
-        cause: why the provider's cached prefix of the call before did not hold; None where it did, for the first call,
-            and where one of the two contexts cannot be built again.
+        cause: why the provider's cached prefix of the call before did not hold; None where it did, and for the first
+            call. Its kinds are those of `diff`, and ``wire``, ``model``, or ``unavailable`` where one of the two
+            contexts cannot be built again.
     """
 
     n: int
@@ -82,6 +84,7 @@ class Call:
     at: datetime
     wire: str
     model: str
+    answered_by: str
     parameters: dict[str, Any]
     request: dict[str, Any] | None = field(repr=False)
     text: str | None = field(repr=False)
@@ -115,6 +118,7 @@ class Call:
             "at": instant_text(self.at),
             "wire": self.wire,
             "model": self.model,
+            "answered_by": self.answered_by,
             "parameters": self.parameters,
             "request": self.request,
             "sha256": self.sha256,
@@ -351,7 +355,8 @@ def _call(
         version=call.version,
         at=call.at,
         wire="" if request is None else request.wire,
-        model=called.model or ("" if request is None else request.model),
+        model=called.model if request is None else request.model,
+        answered_by=called.model,
         parameters={} if request is None else dict(request.parameters),
         request=None if text is None else json.loads(text),
         text=text,
@@ -426,8 +431,10 @@ def _cause(
     context: RenderedContext | str,
 ) -> Cause | None:
     """Return why the prefix that the provider cached for the call before does not begin this call."""
-    if before is None or earlier is None or isinstance(earlier, str) or isinstance(context, str):
+    if before is None or earlier is None:
         return None
+    if isinstance(earlier, str) or isinstance(context, str):
+        return Cause("unavailable", "not known: one of the two contexts cannot be built again")
     was, now = before.called.request, call.called.request
     if was is not None and now is not None:
         if was.wire != now.wire:

@@ -47,9 +47,11 @@ def complete_call(context: typer.Context, incomplete: str) -> list[str]:
     from timeline.cli.running import run
     from timeline.errors import TimelineError
 
+    # Behind an option without its value yet, the arguments are not assigned to their names.
+    conversation = context.params.get("id_") or next(iter(context.args), "")
     try:
-        return run(_numbers(context.params["db"], context.params["id_"], incomplete))
-    except (TimelineError, OSError, KeyError):
+        return run(_numbers(context.params["db"], conversation, incomplete))
+    except (TimelineError, OSError):
         return []
 
 
