@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
+from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.log.stopwatch import Stopwatch
 from timeline.ports import SystemClock
@@ -120,22 +121,27 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
         told = told_in(request.messages, request.state["messages"])
         timeline = (yield from self._caught_up(told)).timeline
-        system, tools = _system_of(request, told.leading), [_schema_of(tool) for tool in request.tools]
+        wire = wire_of(request.model)
+        system, tools = _system_of(request, told.leading), tools_for(wire, map(_schema_of, request.tools))
         render = partial(timeline.render, system=system, tools=tools, ephemeral=told.passing)
         context: RenderedContext = yield Ours(render)
         earlier: RenderedContext | None = None
         while True:
             messages = [*told.leading, *to_messages(context.neutral, told.said)]
+            sent = framework_request(context, wire, _name_of(request.model), _settings_of(request))
             started_at, watch = datetime.now(UTC), Stopwatch(SystemClock())
             try:
                 reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
             except Exception as error:
-                smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier))
+                took = {"started_at": started_at, "duration": watch.duration(), "request": sent}
+                smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier, request=sent))
                 if smaller is None:
+                    yield Ours(partial(timeline.record_model_call, error=_words_of(error), **took))
                     raise
                 context, earlier = smaller, context
             else:
-                yield from _recorded(timeline, reply, started_at, watch.duration())
+                took = {"started_at": started_at, "duration": watch.duration(), "request": sent}
+                yield from _recorded(timeline, reply, took)
                 return reply
 
     def _caught_up(self, told: Told) -> Steps[Followed]:
@@ -185,8 +191,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return answer
 
 
-def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime, duration: float | None) -> Steps[None]:
-    """Record the usage and the duration of a call."""
+def _recorded(timeline: Any, reply: ModelResponse[Any], took: dict[str, Any]) -> Steps[None]:
+    """Record a call: its usage, its request and how long it took."""
     message = next((message for message in reply.result if message.type == "ai"), None)
     told = message.response_metadata if message is not None else {}
     finish = told.get("finish_reason") or told.get("stop_reason")
@@ -198,8 +204,7 @@ def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime, du
             model=model if isinstance(model, str) else "",
             response_id=None if message is None else message.id,
             finish_reason=finish if isinstance(finish, str) else None,
-            started_at=started_at,
-            duration=duration,
+            **took,
         )
     )
 
@@ -211,8 +216,24 @@ def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> Jso
     return contents[0] if len(contents) == 1 else ("\n\n".join(str(m.text) for m in (*own, *leading)) or None)
 
 
-def _schema_of(tool: Any) -> JsonValue:
-    """Return the schema of a tool as the model receives it; a provider's own tool is its schema already."""
+def _name_of(model: Any) -> str:
+    """Return the id of a model."""
+    told = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return told if isinstance(told, str) else ""
+
+
+def _settings_of(request: ModelRequest[Any]) -> dict[str, Any]:
+    """Return what the model is called with besides its context: its own settings, and those of the call."""
+    own = {name: getattr(request.model, name, None) for name in ("temperature", "max_tokens", "top_p")}
+    return {**own, **request.model_settings}
+
+
+def _words_of(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _schema_of(tool: Any) -> dict[str, Any]:
+    """Return the schema of a tool as chat completions have it; a provider's own tool is its schema already."""
     told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
     return told
 
