@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from timeline.wire.neutral import NeutralContext
-    from timeline.wire.request import Request
 
 _SENT: Final[list[bytes]] = []
 
@@ -103,11 +102,11 @@ TOOLS: Final[Any] = (
 """Tools of Google's; the contexts that are drawn have Anthropic's."""
 
 
-def sent(request: Request) -> dict[str, Any]:
-    """Return the body that the SDK sends for a request."""
+def sent(wire: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the body that a wire's SDK sends for the arguments of its method."""
     _SENT.clear()
     with pytest.raises((BadRequestError, OpenAIBadRequestError, ClientError)):
-        METHODS[request.wire](**request.arguments)
+        METHODS[wire](**arguments)
     [content] = _SENT
     body: dict[str, Any] = json.loads(content)
     return body
@@ -121,7 +120,7 @@ def assert_sent(neutral: NeutralContext, wire: str, **parameters: Any) -> None:
     request = make_request(neutral, wire, model="m", parameters=given, conversation="c", context=None)
     if wire == "gemini" and not request.body["contents"]:
         return  # its SDK refuses it before anything is sent
-    received = sent(request)
+    received = sent(wire, request.arguments)
     assert received == request.body
     for key in received.keys() - {"generationConfig"}:
         assert json.dumps(received[key]) == json.dumps(request.body[key])
