@@ -20,7 +20,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_history
 from timeline.projection.cache_break import Cause
-from timeline.projection.diff import compared_prefix
+from timeline.projection.diff import break_between
 from timeline.projection.project import Projector
 from timeline.wire import WIRES, encoder_number
 from timeline.wire.request import body_text
@@ -441,9 +441,7 @@ def _cause(
             return Cause("wire", f"the wire changed from {was.wire} to {now.wire}")
         if was.model != now.model:
             return Cause("model", f"the model changed from {was.model} to {now.model}")
-    wire = now.wire if now is not None else ""
-    prefix = compared_prefix(_for_model(earlier, was), _for_model(context, now), wire if wire in WIRES else "")
-    return None if prefix.intact else prefix.cause
+    return break_between(_for_model(earlier, was), _for_model(context, now), "" if now is None else now.wire)
 
 
 def _for_model(context: RenderedContext, request: CallRequest | None) -> RenderedContext:
