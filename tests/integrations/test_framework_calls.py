@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 import timeline.sync
 from tests.integrations import test_langchain, test_pydantic_ai
 from tests.integrations.working import all_fine, bash, small, working
-from tests.providers import FakeProvider, Trouble
+from tests.providers import FakeProvider, Hang, Trouble
 from timeline import Timeline, open_store
 from timeline.integrations.framework_requests import tools_for
 from timeline.integrations.langchain import TimelineMiddleware
@@ -27,7 +28,7 @@ from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.pydantic_ai import TimelineCapability
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from tests.providers.script import Asked, Step
@@ -118,7 +119,7 @@ async def openai_agents(store: Any, provider: FakeProvider, wire: str) -> None:
             return
 
 
-RUNS: Final[dict[str, tuple[Callable[[Any, FakeProvider, str], Awaitable[None]], tuple[str, ...]]]] = {
+RUNS: Final[dict[str, tuple[Callable[[Any, FakeProvider, str], Coroutine[Any, Any, None]], tuple[str, ...]]]] = {
     "langchain": (langchain, ("openai_chat", "openai_responses")),
     "pydantic_ai": (pydantic_ai, ("openai_chat", "openai_responses", "anthropic")),
     "openai_agents": (openai_agents, ("openai_chat", "openai_responses")),
@@ -170,6 +171,22 @@ def test_a_blocking_store_records_failed_calls_too(tmp_path: Path) -> None:
         first, last = twin.calls()
     assert (first.finish_reason, first.body, last.error, last.body) == ("error", "framework", "", "framework")
     assert first.request == last.request
+
+
+@pytest.mark.parametrize("framework", ["langchain", "pydantic_ai"])
+async def test_a_call_that_is_cancelled_is_recorded_as_failed(tmp_path: Path, framework: str) -> None:
+    """As by a timeout of the application's."""
+    work, _ = RUNS[framework]
+    with FakeProvider(Hang()) as provider:
+        async with open_store(tmp_path / "a.db") as store:
+            task = asyncio.create_task(work(store, provider, "openai_chat"))
+            await asyncio.to_thread(provider.wait_for, asked=1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            [call] = await read_calls(store)
+    assert (call.finish_reason, call.body, call.unproved) == ("error", "framework", None)
+    assert "ancelled" in call.error
 
 
 def test_tools_have_the_form_of_their_wire() -> None:

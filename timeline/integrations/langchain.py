@@ -13,9 +13,12 @@ human may change it until then.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
@@ -23,6 +26,7 @@ from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.log.stopwatch import Stopwatch
+from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
 from timeline.usage import Usage
 from timeline.wire.foreign import plain
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext
     from timeline.sync import Store
+    from timeline.wire.request import Request
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -97,13 +102,20 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             InvalidArgument: the run names no thread, or the store belongs to an event loop.
             StoreError: the store cannot be read or written.
         """
-        return self._conversations.carry_out(self._call(request, handler))
+        return self._conversations.carry_out(self._call(request, handler, []))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """See `wrap_model_call`."""
-        return await self._conversations.carry_out_async(self._call(request, handler))
+        attempts: list[_Attempt] = []
+        try:
+            return await self._conversations.carry_out_async(self._call(request, handler, attempts))
+        except anyio.get_cancelled_exc_class():
+            if attempts and not attempts[-1].is_told:
+                told = attempts[-1].failed("cancelled")
+                await run_uncancelled(self._conversations.carry_out_async(told))
+            raise
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Append the last messages of the run."""
@@ -116,7 +128,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await self._conversations.carry_out_async(self._caught_up(told_in(state["messages"], ())))
 
     def _call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any], attempts: list[_Attempt]
     ) -> Steps[ModelResponse[Any]]:
         """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
         told = told_in(request.messages, request.state["messages"])
@@ -129,19 +141,19 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         while True:
             messages = [*told.leading, *to_messages(context.neutral, told.said)]
             sent = framework_request(context, wire, _name_of(request.model), _settings_of(request))
-            started_at, watch = datetime.now(UTC), Stopwatch(SystemClock())
+            attempt = _Attempt(timeline, sent)
+            attempts.append(attempt)
             try:
                 reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
             except Exception as error:
-                took = {"started_at": started_at, "duration": watch.duration(), "request": sent}
+                attempt.is_told = True  # by one of the next steps, even if the run is cancelled meanwhile
                 smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier, request=sent))
                 if smaller is None:
-                    yield Ours(partial(timeline.record_model_call, error=_words_of(error), **took))
+                    yield from attempt.failed(str(error) or type(error).__name__)
                     raise
                 context, earlier = smaller, context
             else:
-                took = {"started_at": started_at, "duration": watch.duration(), "request": sent}
-                yield from _recorded(timeline, reply, took)
+                yield from attempt.answered(reply)
                 return reply
 
     def _caught_up(self, told: Told) -> Steps[Followed]:
@@ -191,22 +203,40 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return answer
 
 
-def _recorded(timeline: Any, reply: ModelResponse[Any], took: dict[str, Any]) -> Steps[None]:
-    """Record a call: its usage, its request and how long it took."""
-    message = next((message for message in reply.result if message.type == "ai"), None)
-    told = message.response_metadata if message is not None else {}
-    finish = told.get("finish_reason") or told.get("stop_reason")
-    model = told.get("model_name") or told.get("model")
-    yield Ours(
-        partial(
-            timeline.record_model_call,
-            usage_of(message),
-            model=model if isinstance(model, str) else "",
-            response_id=None if message is None else message.id,
-            finish_reason=finish if isinstance(finish, str) else None,
-            **took,
+@dataclass(slots=True)
+class _Attempt:
+    """A call of the model, from when it begins on; ``is_told`` once the log has it."""
+
+    timeline: Any
+    request: Request
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
+    is_told: bool = False
+
+    def failed(self, words: str) -> Steps[None]:
+        """Record that it failed."""
+        yield from self._recorded(partial(self.timeline.record_model_call, error=words))
+
+    def answered(self, reply: ModelResponse[Any]) -> Steps[None]:
+        """Record it with its usage."""
+        message = next((message for message in reply.result if message.type == "ai"), None)
+        told = message.response_metadata if message is not None else {}
+        finish = told.get("finish_reason") or told.get("stop_reason")
+        model = told.get("model_name") or told.get("model")
+        yield from self._recorded(
+            partial(
+                self.timeline.record_model_call,
+                usage_of(message),
+                model=model if isinstance(model, str) else "",
+                response_id=None if message is None else message.id,
+                finish_reason=finish if isinstance(finish, str) else None,
+            )
         )
-    )
+
+    def _recorded(self, record: Callable[..., Any]) -> Steps[None]:
+        self.is_told = True
+        took = {"started_at": self.started_at, "duration": self.watch.duration(), "request": self.request}
+        yield Ours(partial(record, **took))
 
 
 def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:
@@ -226,10 +256,6 @@ def _settings_of(request: ModelRequest[Any]) -> dict[str, Any]:
     """Return what the model is called with besides its context: its own settings, and those of the call."""
     own = {name: getattr(request.model, name, None) for name in ("temperature", "max_tokens", "top_p")}
     return {**own, **request.model_settings}
-
-
-def _words_of(error: BaseException) -> str:
-    return str(error) or type(error).__name__
 
 
 def _schema_of(tool: Any) -> dict[str, Any]:
