@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from timeline.agent.deduplication import content_key, content_keys, from_where_a_log_begins, new_messages
 from timeline.agent.messages import read_messages, read_system
-from timeline.agent.recording import append_in_turns, record_response
+from timeline.agent.recording import answering, append_in_turns, record_response
 from timeline.blocks import ToolResult, UserPrompt
 from timeline.checks import given
-from timeline.events import appended_block
+from timeline.events import ModelCalled, appended_block
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.tail import shows_stages
 from timeline.projection.project import Projector
@@ -137,7 +137,8 @@ class StepHook:
         Args:
             response: the model's reply, as for `Timeline.record`; or an object or dict with ``messages``, the list of
                 all messages that the loop's steps added so far.
-            request: what the step sent, as `context.request` returned it; for a reply.
+            request: what the step sent, as ``context.request`` of this hook's context returned it. With messages
+                instead of a reply, the call is recorded only if it is given.
             now: time of the blocks.
 
         Raises:
@@ -154,7 +155,11 @@ class StepHook:
                 self._conversation, reply, at, started_at=None, duration=duration, request=request
             )
         new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
-        return await append_in_turns(self._conversation, new, at)
+        stored = await append_in_turns(self._conversation, new, at)
+        if request is not None:
+            called = answering(self._conversation, ModelCalled(model=request.model), None, duration, request)
+            await self._conversation.log.commit([called], at=at)
+        return stored
 
     async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys, at: datetime | None) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
