@@ -113,6 +113,7 @@ async def openai_agents(store: Any, provider: FakeProvider, wire: str) -> None:
             )
         except InternalServerError as error:
             await session.record_failure(error)
+            await session.record_failure(error)  # a second time, no call is under way
         except Exception:  # noqa: BLE001, S112 - whatever the SDK makes of a refusal; the next run records it
             continue
         else:

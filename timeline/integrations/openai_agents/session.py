@@ -292,7 +292,7 @@ class TimelineSession:
         """Record that the newest call of the model failed; call it where a run raises an error of the model's client.
 
         The SDK has no hook for it. Without this call a failed one is recorded when the next one begins, if the run has
-        the session's hooks, and its error is not known.
+        the session's hooks, and its error is not known. Where no call is under way, nothing is recorded.
 
         Args:
             error: what was raised.
@@ -301,7 +301,8 @@ class TimelineSession:
             StoreError: the store refused; nothing was written.
         """
         async with self._lock:
-            await self._failed(str(error) or type(error).__name__)
+            if self._request is not None:
+                await self._failed(str(error) or type(error).__name__)
 
     async def _failed(self, words: str) -> None:
         watch, self._watch = self._watch, None
