@@ -47,6 +47,8 @@ Row: TypeAlias = tuple[Any, ...]
 """``(position, version, event_id, type, schema_version, at, payload, checksum)`` as the database returns it."""
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
+_new: Final = tuple.__new__
+"""Makes a `Draft` in a third of the time that its constructor takes."""
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
@@ -66,7 +68,8 @@ class Draft(NamedTuple):
 
     def checksum(self, conversation: str, version: int) -> str:
         """Return the checksum that the event has at a version."""
-        return checksum(conversation, version, self.event_id, self.type, self.schema_version, self.at, self.payload)
+        event_id, type_, schema_version, at, _, _, _, payload = self
+        return checksum(conversation, version, event_id, type_, schema_version, at, payload)
 
 
 class SnapshotDraft(NamedTuple):
@@ -189,14 +192,34 @@ def _repeated(items: Iterable[str]) -> str:
 def _drafts(events: Sequence[NewEvent]) -> list[Draft]:
     # All ids and times in one call: pydantic's writer takes a fifth of the time of `str` and `isoformat` on each.
     ids, times = to_jsonable_python(([event.id for event in events], [event.at for event in events]))
-    return [_draft(event, id_, time) for event, id_, time in zip(events, ids, times, strict=True)]
+    return [
+        _appended(event, id_, time) or _draft(event, id_, time)
+        for event, id_, time in zip(events, ids, times, strict=True)
+    ]
+
+
+def _appended(event: NewEvent, id_: str, time: str) -> Draft | None:
+    """Encode an event that appends a block several times as fast as `_draft`; None where it may not be the same."""
+    payload = event.payload
+    if type(payload) is not BlockAppended or type(payload.block) not in _FIELDS or payload.tokens > _LARGEST:
+        return None
+    tokens = payload.tokens
+    fields = _plain_fields(payload.block, event.at, time)
+    if fields is None:
+        return None
+    try:
+        text = to_json({"block": fields, "counter": payload.counter, "tokens": tokens}).decode()
+    except ValueError:  # a lone surrogate, which `_draft` refuses
+        return None
+    path, turn_id = fields.get("path"), fields.get("turn_id")
+    return _new(Draft, (id_, payload.type, BlockAppended.schema_version, _at(time), path, turn_id, tokens, text))
 
 
 def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     """Encode an event; ``time`` is its time in a block's form, without microseconds where there are none."""
     payload = event.payload
     try:
-        text = payload_text(payload, event.at, time)
+        text = encode_payload(payload)
         if not text.isascii():
             text.encode()
     except ValueError as error:
@@ -211,8 +234,12 @@ def _draft(event: NewEvent, event_id: str, time: str) -> Draft:
     if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
         raise InvalidBlock("payload", f"an event of type {payload.type!r} holds a number beyond 64 bits")
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
-    at = time if len(time) > _WHOLE_SECONDS else time[:-1] + ".000000Z"  # events always have microseconds
-    return Draft(event_id, payload.type, schema_version, at, path, turn_id, tokens, text)
+    return Draft(event_id, payload.type, schema_version, _at(time), path, turn_id, tokens, text)
+
+
+def _at(time: str) -> str:
+    """Return a time in the form of an event's, which always has microseconds."""
+    return time if len(time) > _WHOLE_SECONDS else time[:-1] + ".000000Z"
 
 
 def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
@@ -232,21 +259,6 @@ def _snapshot_draft(snapshot: Snapshot) -> SnapshotDraft:
     except ValueError as error:
         raise InvalidBlock("snapshot", str(error)) from None
     return SnapshotDraft(snapshot.version, snapshot.window_start, body)
-
-
-def payload_text(payload: Payload, at: datetime, time: str) -> str:
-    """Write a payload exactly as `encode_payload` does, but several times as fast for an appended block.
-
-    ``at`` is the event's time and ``time`` the same in a block's form: mostly it is the block's time too.
-    """
-    if type(payload) is BlockAppended and type(payload.block) in _FIELDS:
-        block = _plain_fields(payload.block, at, time)
-        if block is not None:
-            try:
-                return to_json({"block": block, "counter": payload.counter, "tokens": payload.tokens}).decode()
-            except ValueError:  # a lone surrogate: this writer accepts it, and storing it raises
-                return encode_payload(payload)
-    return encode_payload(payload)
 
 
 _FAST: Final[tuple[type[Block], ...]] = (*KNOWN_TYPES.values(), CustomBlock, NewerBlock)
@@ -269,12 +281,17 @@ def _plain_fields(block: Block, at: datetime, time: str) -> dict[str, Any] | Non
     fields: dict[str, Any] = {}
     for name, default in _FIELDS[type(block)]:
         value = values[name]
-        if value is default or value == default:
+        if value is default:
             continue
-        if type(value) in PLAIN or is_flat(value):
-            fields[name] = value
+        if type(value) is str:  # first, since most are: comparing a text with a default of another type takes long
+            if value != default:
+                fields[name] = value
         elif name == "at":
             fields[name] = time if value == at else to_jsonable_python(value.astimezone(UTC))
+        elif value == default:
+            continue
+        elif type(value) in PLAIN or is_flat(value):
+            fields[name] = value
         else:
             return None
     return fields

@@ -39,9 +39,7 @@ NAMED: Final = frozenset({NUMBERS["url"], NUMBERS["identifier"]})
 BESIDE: Final = ".call"
 """The ``path`` of a row whose block is the call beside the event's own block, a result."""
 _RESULT: Final = ".result"
-MOST_AT_ONCE: Final = 16
-"""Results of one append whose facts are written with it: more than a model's calls at once. What an import appends by
-the hundred is caught up by the first query."""
+_new: Final = tuple.__new__
 
 
 class FactRow(NamedTuple):
@@ -111,21 +109,19 @@ def call_path(path: str) -> str | None:
 
 
 def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
-    """Return what the first results of an append make known, and what it redacts; None for nothing."""
+    """Return what the results of an append make known, and what it redacts; None for nothing."""
     calls: dict[str, tuple[int, ToolCall]] = {}
     by_id: dict[str, tuple[int, ToolCall]] = {}
     answered: list[tuple[int, int, str, tuple[Fact, ...]]] = []
     waiting: list[Waiting] = []
     redacted: list[tuple[int, int]] = []
-    results = 0
     for number, event in enumerate(events):
         payload = event.payload
         if type(payload) is BlockAppended:
             block = payload.block
             if type(block) is ToolCall:
                 calls[block.path] = by_id[block.call_id] = (number, block)
-            elif type(block) is ToolResult and results < MOST_AT_ONCE:
-                results += 1
+            elif type(block) is ToolResult:
                 path = block.path
                 call = calls.get(path[: -len(_RESULT)] + BESIDE) if path.endswith(_RESULT) else None
                 if call is None:
@@ -139,7 +135,7 @@ def facts_of_batch(events: Sequence[NewEvent]) -> BatchFacts | None:
 
 def rows_of_facts(  # noqa: PLR0917 - the parts of a key
     facts: Sequence[Fact], key: object, position: int, path: str, call: int | None, shift: int = 0
-) -> Iterator[FactRow]:
+) -> list[FactRow]:
     """Return the rows of the facts that an event makes known.
 
     Args:
@@ -150,12 +146,14 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
         call: version of the call that a result answers; None for what a block names.
         shift: is added to the versions of the facts.
     """
-    first = 0 if call is not None else -len(facts)
-    for number, fact in enumerate(facts, first):
-        kind, subject, block, version, _, tool, status, failed, detail = fact
-        kept = None if block == path else BESIDE if block == call_path(path) else block
+    number = -1 if call is not None else -len(facts) - 1
+    beside = call_path(path)
+    rows = []
+    for kind, subject, block, version, _, tool, status, failed, detail in facts:
+        number += 1
+        kept = None if block == path else BESIDE if block == beside else block
         held = status if status is None else within(status)
-        yield FactRow(
+        row = (
             position,
             number,
             key,
@@ -170,9 +168,11 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
             kept,
             0,
         )
+        rows.append(_new(FactRow, row))  # a third of the time that its constructor takes
+    return rows
 
 
-def rows_named(block: Block, key: object, position: int, version: int, at: datetime) -> Iterator[FactRow]:
+def rows_named(block: Block, key: object, position: int, version: int, at: datetime) -> list[FactRow]:
     """Return the rows of what a block names."""
     return rows_of_facts(facts_named(block, version, at), key, position, block.path, None)
 

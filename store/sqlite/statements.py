@@ -271,12 +271,13 @@ def page_of_digests(given: frozenset[str]) -> str:
 
 _RARE_WHERE_OF_E = RARE_WHERE.replace("type", "e.type")
 _INSERT_FACTS = (
-    "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
+    "INSERT INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
     " detail, path, source) VALUES "
 )
 _FACT_PARAMETERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_FACTS: Final = {rows: _INSERT_FACTS + ", ".join([_FACT_PARAMETERS] * rows) for rows in (50, 10, 1)}
 """By number of rows, as `INSERT_EVENTS`."""
+REPLACE_FACT: Final = INSERT_FACTS[1].replace("INSERT", "INSERT OR REPLACE", 1)
 FACT: Final = (
     "f.position, f.number, f.conversation, f.kind, f.failed, f.status, f.version, f.call, f.subject, f.tool, f.detail,"
     " f.path, f.source"

@@ -119,9 +119,9 @@ def checksum(  # noqa: PLR0917 - the order of the parts is the format
     conversation: str, version: int, id_: UUID | str, type_: str, schema_version: int, at: str, payload: str
 ) -> str:
     """Hash every field of an event except its store-wide position."""
-    begin = f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n"
     if len(payload) <= _HASHED:
-        return sha256_hex(begin + payload)
+        return sha256_hex(f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n{payload}")
+    begin = f"{conversation}\n{version}\n{id_}\n{type_}\n{schema_version}\n{at}\n"
     hashed = hashlib.sha256(begin.encode())
     for start in range(0, len(payload), _HASHED):
         hashed.update(payload[start : start + _HASHED].encode())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.facts.model import FactKind
-    from timeline.facts.tool_use import UseKind
+    from timeline.facts.tool_use import Call, UseKind
 
 FORM: Final = 1
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
@@ -33,6 +33,8 @@ _KINDS: Final[dict[UseKind, FactKind]] = {
     "command": "command",
     "search": "search",
 }
+_new: Final = tuple.__new__
+"""Makes a fact in a third of the time that its constructor takes: an append makes one for each of its results."""
 _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
@@ -49,7 +51,7 @@ _HITS: Final = re.compile(
 
 
 def facts_of_result(
-    call: ToolCall, call_version: int, result: ToolResult, result_version: int, at: datetime
+    call: Call, call_version: int, result: ToolResult, result_version: int, at: datetime
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
@@ -75,9 +77,8 @@ def facts_of_result(
         of_call = kind in {"write", "delete"}
         path, version = (call.path, call_version) if of_call else (result.path, result_version)
         said = detail if failed or kind != "search" else hits_in(result.text)
-        facts.extend(
-            Fact(_KINDS[kind], subject, path, version, at, call.name, status, failed, said) for subject in subjects
-        )
+        done = _KINDS[kind]
+        facts += [_new(Fact, (done, each, path, version, at, call.name, status, failed, said)) for each in subjects]
     if (failed or status) and not ran:
         words = detail or first_words(result.text)
         facts.append(Fact("error", call.name, result.path, result_version, at, call.name, status, True, words))

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from timeline.blocks import ToolCall
 
 UseKind: TypeAlias = Literal["read", "write", "delete", "command", "search"]
 _Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy"]
@@ -85,6 +83,25 @@ _DIFF_FILE: Final = re.compile(r"^--- (\S+)[^\n]*\n\+\+\+ (\S+)", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
+class Call(Protocol):
+    """What the rules read of a `timeline.blocks.ToolCall`: a store has it without the rest of the block."""
+
+    @property
+    def path(self) -> str:
+        """Address of the call."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+        ...
+
+    @property
+    def arguments(self) -> dict[str, Any] | str:
+        """An object, or the raw text if the model wrote no valid object."""
+        ...
+
+
 class ToolUse(NamedTuple):
     """One use of a tool by a call: its kind, and the files, the command or the query that it names."""
 
@@ -92,13 +109,13 @@ class ToolUse(NamedTuple):
     subjects: tuple[str, ...]
 
 
-def tool_use(call: ToolCall) -> ToolUse | None:
+def tool_use(call: Call) -> ToolUse | None:
     """Return the first use of a call; None for a tool that works with neither files, commands nor searches."""
     uses = tool_uses(call)
     return uses[0] if uses else None
 
 
-def tool_uses(call: ToolCall) -> tuple[ToolUse, ...]:
+def tool_uses(call: Call) -> tuple[ToolUse, ...]:
     """Return all uses of a call: a patch may write some files and delete others, a move writes one and deletes one."""
     arguments = call.arguments
     if not isinstance(arguments, dict):
