@@ -21,7 +21,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_history
 from timeline.projection.cache_break import Cause
-from timeline.projection.diff import compared_prefix
+from timeline.projection.diff import break_between
 from timeline.projection.project import Projector
 from timeline.wire import WIRES, encoder_number
 from timeline.wire.request import body_text
@@ -60,7 +60,8 @@ class Call:
         version: of its event.
         at: time of that event.
         wire: the wire format that it was sent in; empty where its request was not recorded.
-        model: id of the model: the one that answered, or else the one that was asked.
+        model: id of the model that was asked; of a call without a recorded request, the one that answered.
+        answered_by: id of the model that answered, as the provider reported it; empty where it did not.
         parameters: the parameters of the request besides the model.
         request: the body, built again; None where that cannot be proved, for the reason ``unproved``.
         text: the body as the compact JSON that ``sha256`` is of; None as for ``request``.
@@ -84,6 +85,7 @@ class Call:
     at: datetime
     wire: str
     model: str
+    answered_by: str
     parameters: dict[str, Any]
     request: dict[str, Any] | None = field(repr=False)
     text: str | None = field(repr=False)
@@ -117,6 +119,7 @@ class Call:
             "at": instant_text(self.at),
             "wire": self.wire,
             "model": self.model,
+            "answered_by": self.answered_by,
             "parameters": self.parameters,
             "request": self.request,
             "sha256": self.sha256,
@@ -376,7 +379,8 @@ def _call(
         version=call.version,
         at=call.at,
         wire="" if request is None else request.wire,
-        model=called.model or ("" if request is None else request.model),
+        model=called.model if request is None else request.model,
+        answered_by=called.model,
         parameters={} if request is None else dict(request.parameters),
         request=None if text is None else json.loads(text),
         text=text,
@@ -461,9 +465,7 @@ def _cause(
             return Cause("wire", f"the wire changed from {was.wire} to {now.wire}")
         if was.model != now.model:
             return Cause("model", f"the model changed from {was.model} to {now.model}")
-    wire = now.wire if now is not None else ""
-    prefix = compared_prefix(_for_model(earlier, was), _for_model(context, now), wire if wire in WIRES else "")
-    return None if prefix.intact else prefix.cause
+    return break_between(_for_model(earlier, was), _for_model(context, now), "" if now is None else now.wire)
 
 
 def _for_model(context: RenderedContext, request: CallRequest | None) -> RenderedContext:
