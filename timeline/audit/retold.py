@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WIDE: Final = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Letters of scripts that put no spaces between words: each one counts as a word."""
-_WORD: Final = re.compile(rf"[{_WIDE}]|[^\W_{_WIDE}]{{3,}}")
+_WORD: Final = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]{{3,}}")
 """A word; shorter ones, such as articles, say nothing about what is left."""
 _BRIDGED: Final = 2
 """The most words between two lost ones that are quoted with them, so that a sentence stays together."""
@@ -43,8 +43,8 @@ class Retold:
         summarizer: wrote the summary.
         words: how many of the block's words the summary has, each counted once.
         of: how many words the block has.
-        lost: what of the block's text is not in this summary any more, though it was in the one before, or in the block
-            itself.
+        lost: the parts of the block's text whose words this summary is the first one without. A word that comes back
+            later, as some do in another matter, is not lost twice.
     """
 
     address: str
@@ -62,10 +62,11 @@ class Retold:
 def retold(block: Block, compactions: Iterable[Compaction]) -> tuple[Retold, ...]:
     """Return what each summary that stood for a block has of its words, the first summary first."""
     text = block.text or compact_json(block.dump().get("arguments") or {})
-    words = left = _words(text)
+    words = _words(text)
+    never_lost = set(words)
     found: list[Retold] = []
     for event, made in compactions:
-        before, left = left, words & _words(made.block.text)
+        kept = words & _words(made.block.text)
         summary = Retold(
             address=str(Address(event.version)),
             compaction_number=made.round,
@@ -74,10 +75,11 @@ def retold(block: Block, compactions: Iterable[Compaction]) -> tuple[Retold, ...
             before_tokens=made.before_tokens,
             after_tokens=made.after_tokens,
             summarizer=made.written_by.summarizer,
-            words=len(left),
+            words=len(kept),
             of=len(words),
-            lost=_quoted(text, before - left),
+            lost=_quoted(text, never_lost - kept),
         )
+        never_lost &= kept
         found.append(summary)
     return tuple(found)
 
@@ -99,12 +101,14 @@ def _quoted(text: str, lost: set[str]) -> str:
 
 
 def _runs(text: str, lost: set[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the lost words are, those close to each other together."""
+    """Yield where each lost word is first, those close to each other together."""
     start, end, between = -1, -1, 0
+    left = set(lost)
     for match in _WORD.finditer(text):
-        if match[0].casefold() not in lost:
+        if (word := match[0].casefold()) not in left:
             between += 1
             continue
+        left.remove(word)
         if start >= 0 and between > _BRIDGED:
             yield start, end
             start = -1

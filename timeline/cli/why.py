@@ -14,7 +14,7 @@ from timeline.cli import output
 from timeline.cli.database import db_option, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, state_colour, write
-from timeline.projection.explain import counted
+from timeline.projection.explain import RULES, counted, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,13 +86,27 @@ def _print_retold(summaries: Sequence[Retold]) -> None:
         return
     write()
     write(f"Of its {counted(summaries[0].of, 'word', 'words')}, each counted once, its summaries have:")
-    for made in summaries:
-        when = f"compaction {made.compaction_number}, {instant_text(made.at)[:19]}"
+    for made, later in _with_unchanged(summaries):
+        reason = RULES.get(made.reason, spaced(made.reason))
+        when = f"compaction {made.compaction_number} ({reason}), {instant_text(made.at)[:19]}"
         figures = f"{made.before_tokens:,} -> {made.after_tokens:,} tokens, by {made.summarizer}"
-        kept = paint(f"{made.words:>6,}", None if not made.lost else typer.colors.YELLOW)
+        kept = paint(f"{made.words:>6,}", typer.colors.YELLOW if made.lost else None)
         say(f"{kept}  {made.address}  {when}: {figures}", hang=8)
         if made.lost:
             say(f"        lost: {brief(made.lost, _MOST)}", hang=14)
+        if later:
+            say(f"        and so have {', '.join(one.address for one in later)}", hang=8)
+
+
+def _with_unchanged(summaries: Sequence[Retold]) -> list[tuple[Retold, list[Retold]]]:
+    """Return the summaries, each with those right behind it that have as many words and lost none."""
+    found: list[tuple[Retold, list[Retold]]] = []
+    for made in summaries:
+        if found and not made.lost and made.words == found[-1][0].words:
+            found[-1][1].append(made)
+        else:
+            found.append((made, []))
+    return found
 
 
 def _commands(because: Why) -> Iterator[str]:
