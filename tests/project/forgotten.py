@@ -1,7 +1,8 @@
 """A made conversation in which the agent forgets what the user asked for: 99 model calls, 8 compactions.
 
-The user says at the beginning that `migrations/` is not to be touched. Call 84 writes a file there. Nothing of it is
-staged: the summaries are the default summarizer's, and the policy is the one that the conversation was begun with.
+The user says at the beginning that `migrations/` is not to be touched. Call 84 writes a file there. What the model does
+is written down here, but it keeps to the rule as long as it is sent it; that it is not any more is the work of the
+default summarizer and of the policy that the conversation was begun with.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.frozen import sha256_hex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from timeline.wire.request import Request
@@ -27,6 +27,7 @@ BROKEN_AT: Final = 84
 WRITTEN: Final = "migrations/0043_refund_reason.sql"
 """The file that it writes."""
 RULE: Final = "never touch migrations/, the DBA"
+"""The beginning of the rule, as far as the summary has it that cuts its end off."""
 SYSTEM: Final = "You are a coding agent in the repository of a web shop. Use the tools, and keep the tests green."
 TOOLS: Final[list[Any]] = [
     {"name": name, "description": does, "input_schema": {"type": "object", "properties": fields}}
@@ -52,7 +53,7 @@ TURNS: Final = {
 
 
 class Clock:
-    """A clock that a program moves on by itself."""
+    """A clock that stands still until it is moved on."""
 
     def __init__(self) -> None:
         self._now = BEGAN
@@ -89,8 +90,8 @@ async def work(file: Path) -> None:
 
 
 def _reply(request: Request, call: int, part: str, step: int) -> dict[str, Any]:
-    """Answer as the model does: it knows nothing of the conversation but what it is sent."""
-    said, name, arguments = _step(call, part, step)
+    """Answer as the model does, which obeys the rule if it is sent it."""
+    said, name, arguments = _step(call, part, step, may_migrate=RULE not in request.text)
     content: list[dict[str, Any]] = [{"type": "text", "text": said}]
     if name:
         content.append(
@@ -107,12 +108,14 @@ def _reply(request: Request, call: int, part: str, step: int) -> dict[str, Any]:
     }
 
 
-def _step(call: int, part: str, step: int) -> tuple[str, str, dict[str, Any]]:
+def _step(call: int, part: str, step: int, *, may_migrate: bool) -> tuple[str, str, dict[str, Any]]:
+    """Return what the model says, and the tool that it calls with its arguments; the last step calls none."""
     if step == 10:
         return f"Done: {part} work, and their tests pass.", "", {}
     if call == BROKEN_AT:
         code = "ALTER TABLE refunds ADD COLUMN reason TEXT NOT NULL DEFAULT '';\n"
-        return "The table needs a column for the reason.", "Write", {"file_path": WRITTEN, "content": code}
+        file = WRITTEN if may_migrate else "docs/for-the-dba-team.md"
+        return "The table needs a column for the reason.", "Write", {"file_path": file, "content": code}
     file = f"shop/{part}_{step // 3}.py"
     match step % 3:
         case 0:
@@ -130,13 +133,16 @@ def _code(part: str, number: int) -> str:
 
 
 def _result(call: ToolCall) -> ToolResult:
+    """Run a tool, as far as the model can see."""
+    assert isinstance(call.arguments, dict)
+    given = call.arguments
     match call.name:
         case "Read":
-            part = str(call.arguments["file_path"]).removeprefix("shop/").partition("_")[0]
+            part = str(given["file_path"]).removeprefix("shop/").partition("_")[0]
             return ToolResult(call_id=call.call_id, name=call.name, text=_code(part, 0))
         case "Write":
-            return ToolResult(call_id=call.call_id, name=call.name, text=f"wrote {call.arguments['file_path']}")
+            return ToolResult(call_id=call.call_id, name=call.name, text=f"wrote {given['file_path']}")
         case _:
-            failed = "-k step_5" in str(call.arguments["command"])
-            text = f"FAILED {call.arguments['command']}: the amount is off by a cent" if failed else "7 passed in 0.4s"
+            failed = "-k step_5" in str(given["command"])
+            text = f"FAILED {given['command']}: the amount is off by a cent" if failed else "7 passed in 0.4s"
             return ToolResult(call_id=call.call_id, name=call.name, text=text, is_error=failed, exit_status=int(failed))

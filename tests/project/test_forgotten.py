@@ -64,7 +64,7 @@ def test_three_commands_find_it_and_none_names_a_policy() -> None:
 
 
 async def test_the_conversation_is_what_the_page_says(file: Path) -> None:
-    """It has 99 calls and 8 compactions, every byte of it verifies, and the rule was broken by the call that did not see it."""
+    """It has 99 calls and 8 compactions, and verifies; the call that broke the rule was not sent it any more."""
     async with open_store(file, readonly=True) as store:
         timeline = await Timeline.open(store, SHOP, create=False)
         report = await timeline.verify()

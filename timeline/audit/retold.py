@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from timeline.events.addresses import Address
@@ -86,7 +87,7 @@ def retold(block: Block, compactions: Iterable[Compaction]) -> tuple[Retold, ...
 
 def worst(summaries: Sequence[Retold]) -> int | None:
     """Return the place of the summary that lost most of what the summary before it had; None where none lost any."""
-    drops = [before.words - after.words for before, after in zip(summaries, summaries[1:], strict=False)]
+    drops = [before.words - after.words for before, after in pairwise(summaries)]
     return drops.index(max(drops)) + 1 if any(drop > 0 for drop in drops) else None
 
 

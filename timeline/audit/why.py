@@ -91,8 +91,8 @@ class Why:
         facts: the figures by name.
         compaction_number: of the compaction that covered or carried it first.
         summaries: addresses of the summaries that have stood for it one after the other, the first one first.
-        retold: the same summaries, each with how many of the block's words it has, and what it lost; none where it shows
-            itself, or its content is gone.
+        retold: of a covered block the same summaries, each with how many of the block's words it has, and what it lost;
+            none where the block's content is erased.
         shown_as: what is shown in its place; None where nothing is.
         ways_back: what shows it again, the cheapest first, as the log is now; none where it was shown, or is erased.
     """

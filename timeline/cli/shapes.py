@@ -316,8 +316,8 @@ class ReachRow(TypedDict):
 class FoundRow(TypedDict):
     """A found block, by path and by address (``cards@152``).
 
-    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match; ``call`` is the number of the model
-    call whose response the block is part of, or null.
+    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match; ``call`` is the number of the
+    model call whose response the block is part of, or null.
     """
 
     conversation: str
