@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -224,6 +225,29 @@ async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call
     calls = await recorded_calls(store, conversation)
     async for call in _built(store, conversation, calls, range(len(calls))):
         yield call
+
+
+async def answered_by(store: EventStore, conversation: str, calls: Sequence[RecordedCall], version: int) -> int | None:
+    """Return the number of the call whose response a block is part of; None where it is part of none.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        calls: all of its calls.
+        version: the block's.
+    """
+    behind = bisect_right(calls, version, key=lambda call: call.version)
+    for place in (behind, behind - 1):  # `record` appends a response before its call, some frameworks behind it
+        if not 0 <= place < len(calls):
+            continue
+        since = calls[place - 1].version if place else 0
+        after = calls[place + 1].version if place + 1 < len(calls) else None
+        until = None if after is None else after - 1
+        events = [event async for event in store.read(conversation, after=since, until=until)]
+        asked = next((appended_block(event.payload) for event in events if event.version == version), None)
+        if asked is not None and asked in _reply(calls[place], since, after, events):
+            return calls[place].number
+    return None
 
 
 def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> str:

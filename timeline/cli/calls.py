@@ -144,8 +144,9 @@ def _print_call(conversation: str, call: Call) -> None:
     if not call.decisions:
         write("before it nothing was decided since the call before")
     say(f"cache     {call.cause.text if call.cause is not None else 'nothing broke the prefix'}", hang=10)
-    write()
-    say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
+    if call.text is not None:
+        write()
+        say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
 
 
 def _request_lines(body: dict[str, Any]) -> list[str]:
