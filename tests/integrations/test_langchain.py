@@ -314,7 +314,7 @@ async def test_the_model_reads_back_what_is_covered() -> None:
     store = MemoryStore()
     with FakeProvider(recalling("ar:turn_1.user.prompt")) as provider:
         await agent_of(provider, TimelineMiddleware(store, policy=small())).ainvoke(FIX, THREAD)
-    assert any("[ar:turn_1.user.prompt · user.prompt" in text for _, text in provider.asked[13].said)
+    assert any("[ar:turn_1.user.prompt · @2 · user.prompt" in text for _, text in provider.asked[13].said)
     assert "recall" not in str(
         agent_of(provider, TimelineMiddleware(store, recall=False)).nodes["tools"].bound.tools_by_name
     )
