@@ -20,14 +20,14 @@ from timeline.ports import SIGNALS, Summary, name_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
+from .progressive import ABSURD, cut_to_cap
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from timeline.errors import Cause
     from timeline.ports import Summarizer, SummaryRequest
 
-_ABSURD: Final = 8
-"""An answer above this multiple of its cap is refused without counting it: counting 10 MB takes seconds."""
 _TOLD: Final = [field.name for field in fields(Summary) if field.name in WrittenBy.model_fields]
 """What an answer says of its author; the rest of `WrittenBy` is measured."""
 
@@ -44,7 +44,8 @@ class FallbackSummarizer:
     """Asks summarizers in order until one gives a usable answer.
 
     An answer is usable when it is a `Summary` whose text can be stored, shows something, and counts at most
-    ``request.max_tokens``, and whose author and usage can be stored beside it.
+    ``request.max_tokens``, and whose author and usage can be stored beside it. Where the request has long answers cut,
+    one of any length is usable.
 
     Args:
         first: the summarizer to ask first.
@@ -115,6 +116,8 @@ class FallbackSummarizer:
             return failure
         if self._edit is not None:
             answer = replace(answer, text=self._edit(request, answer.text))
+        if request.too_long == "cut":
+            answer = _cut(answer, request)
         return _empty(answer.text) or _too_long(answer.text, request) or answer
 
 
@@ -175,12 +178,12 @@ def _signal(error: BaseException) -> BaseException | None:
 
 def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
     """Refuse a text that cannot be stored, or is many times too long: counting it would take seconds."""
-    most = _ABSURD * request.max_tokens
+    most = ABSURD * request.max_tokens
     try:
         text.encode()
     except UnicodeEncodeError as error:
         return _Failure(f"the answer cannot be stored as UTF-8: {error.reason} at character {error.start}", "error")
-    if len(request.counter.truncate(text, most)) < len(text):
+    if request.too_long == "refuse" and len(request.counter.truncate(text, most)) < len(text):
         return _Failure(f"the answer has more than {most} tokens where {request.max_tokens} are allowed", "too_long")
     return None
 
@@ -188,6 +191,15 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 def _empty(text: str) -> _Failure | None:
     """Refuse a text that shows nothing."""
     return None if shows(text) else _Failure("the answer is empty", "empty")
+
+
+def _cut(answer: Summary, request: SummaryRequest) -> Summary:
+    """Return an answer within its cap; ``fallback_reason`` says that it was cut."""
+    cut = cut_to_cap(answer.text, request)
+    if cut.remark is None:
+        return answer
+    remarks = [remark for remark in (answer.fallback_reason, cut.remark) if remark]
+    return replace(answer, text=cut.text, fallback_reason="; ".join(remarks))
 
 
 def _too_long(text: str, request: SummaryRequest) -> _Failure | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict, Unpack
 import anyio
 
 from timeline.errors import SummarizerFailed, described
+from timeline.frozen import shows
 from timeline.policy.limits import ModelLimits, limits_of
 from timeline.ports import Summary
 from timeline.usage import Usage, total_usage
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 DEFAULT_RETRIES: Final = 2
 """Number of the SDK's own retries: after a 429, an overload, a lost connection."""
-_ROOM: Final = 2
-"""Multiple of the cap at which the model is stopped: an answer up to there is cut and used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,9 @@ class Options(TypedDict, total=False):
     Attributes:
         temperature: overrides the policy's; one of the two is sent where it is given. A model that refuses the
             policy's is asked again without it: not every model takes one.
-        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; twice the
-            summary's cap unless given. A reasoning model's thoughts count: give it room.
+        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; unless given, the
+            summary's cap as many times as the policy has it: twice, or once under the designs that name the figure
+            that is sent. A reasoning model's thoughts count: give it room.
             window_tokens: the model's window; the model's entry in the limits data unless given.
             timeout: seconds for one question, all tries together; None for no limit.
             retries: number of the SDK's retries, with its own waits.
@@ -157,9 +157,9 @@ class ModelSummarizer:
                 A cancellation is passed on, and closes the request.
         """
         settings = self._settings
-        output = settings.output_tokens or _ROOM * request.max_tokens
+        output = settings.output_tokens or int(request.answer_room * request.max_tokens)
         asked = replace(request, max_tokens=min(request.max_tokens, output))
-        told = _Told(self._model)
+        told = _Told(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
 
         window = self._window(output) - (output - asked.max_tokens)
         try:
@@ -182,7 +182,7 @@ class ModelSummarizer:
             model=told.model,
             prompt_version=prompt_for(request).version,
             usage=told.usage,
-            fallback_reason=answer.remark,
+            fallback_reason="; ".join(remark for remark in (told.stopped, answer.remark) if remark) or None,
         )
 
     async def _asked(self, connection: Connection, question: Question) -> Reply:
@@ -208,10 +208,15 @@ _UNKNOWN: Final = ModelLimits(context=DEFAULT_WINDOW, tokenizer="o200k_base")
 
 @dataclass(slots=True)
 class _Told:
-    """The accumulated usage and model of the replies to one request."""
+    """The accumulated usage and model of the replies to one request.
+
+    ``cut``: long answers are cut, so the beginning of one that was stopped is used; ``stopped`` then says so.
+    """
 
     model: str
+    cut: bool = False
     usage: Usage | None = None
+    stopped: str | None = None
 
     def take(self, reply: Reply) -> str:
         """Add a reply, and return its text. A reply without usage makes the total unknown.
@@ -222,8 +227,12 @@ class _Told:
         self.model = reply.model or self.model
         if reply.usage != Usage():
             self.usage = total_usage((self.usage, reply.usage))
-        if reply.problem is not None:
-            raise reply.problem
+        problem, self.stopped = reply.problem, None
+        if problem is None:
+            return reply.text
+        if not (self.cut and problem.cause == "length" and shows(reply.text)):
+            raise problem
+        self.stopped = "; ".join(problem.problems)
         return reply.text
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from timeline.ports import SummaryRequest, TokenCounter
 
+ABSURD: Final = 8
+"""An answer above this multiple of its cap is not counted: counting 10 MB takes seconds."""
 LEAST_RECORD: Final = 64
 """Least tokens that a window must leave for the record; a smaller window is refused."""
 _AS_BEFORE: Final = "(what the earlier summary says of it)"
@@ -150,22 +152,26 @@ async def summarize_progressively(
         )
     answer = Answer(previous)
     for chunk in chunked(script.entries(request.blocks), room, counter, script.separator):
-        answer = accepted(await call(build_message(request, chunk, answer.text, texts)), request.max_tokens, counter)
+        answer = accepted(await call(build_message(request, chunk, answer.text, texts)), request)
     return answer
 
 
-def accepted(answer: object, max_tokens: int, counter: TokenCounter) -> Answer:
+def accepted(answer: object, request: SummaryRequest) -> Answer:
     """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
-        SummarizerFailed: the answer is no text, empty, or longer than twice the cap.
+        SummarizerFailed: the answer is no text, empty, or longer than twice the cap where the request does not have it
+            cut.
     """
+    max_tokens, counter = request.max_tokens, request.counter
     if not isinstance(answer, str):
         raise SummarizerFailed([f"the answer is of type {type(answer).__name__}, not a text"])
     text = answer.strip()
-    tokens = counter.count(text)
     if not text:
         raise SummarizerFailed(["the answer is empty"], cause="empty")
+    if request.too_long == "cut":
+        return cut_to_cap(text, request)
+    tokens = counter.count(text)
     if tokens <= max_tokens:
         return Answer(text)
     cut = shortened(text, max_tokens, counter)
@@ -173,6 +179,18 @@ def accepted(answer: object, max_tokens: int, counter: TokenCounter) -> Answer:
         problem = f"the answer has {tokens} tokens where {max_tokens} are allowed"
         raise SummarizerFailed([problem], cause="too_long")
     return Answer(cut, f"an answer of {tokens} tokens was cut to {counter.count(cut)}")
+
+
+def cut_to_cap(text: str, request: SummaryRequest) -> Answer:
+    """Cut an answer to its cap, however long it is, at a line or sentence; a shorter one is left as it is."""
+    counter, most = request.counter, request.max_tokens
+    head = counter.truncate(text, ABSURD * most)  # counting 10 MB takes seconds
+    tokens = counter.count(head)
+    if len(head) == len(text) and tokens <= most:
+        return Answer(text)
+    cut = shortened(head, most, counter)
+    more = "more than " if len(head) < len(text) else ""
+    return Answer(cut, f"an answer of {more}{tokens} tokens was cut to {counter.count(cut)}")
 
 
 def shortened(text: str, tokens: int, counter: TokenCounter) -> str:

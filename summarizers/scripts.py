@@ -1,24 +1,26 @@
-"""Scripts: write a record out for a model that summarises it. Long texts are shortened."""
+"""Scripts: write a record out for a model that summarises it.
+
+Texts are whole, except in the scripts of the two designs that say how much of a message and of a result is shown. What
+does not fit a model's window is asked about in chunks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult, TurnHeader, UserPrompt
-from timeline.frozen import canonical_json
+from timeline.frozen import compact_json
 from timeline.ports import HIDDEN_KEY
-
-from .text import head_and_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from timeline.blocks import Block
 
-MESSAGE_CHARACTERS: Final = 2_000
-RESULT_CHARACTERS: Final = 500
+_MOST_MESSAGE: Final = 2_000
+_MOST_RESULT: Final = 500
 """Characters of a message and of a tool's result that a model is shown (keep-last and prune-then-summarize designs)."""
 CUT: Final = "\n[...truncated...]"
 """The end of a message that was cut (keep-last design)."""
@@ -39,7 +41,7 @@ class Script(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlockScript:
-    """One line a block: its number from 1, its speaker, and its text, shortened in the middle."""
+    """One line a block: its number from 1, its speaker, and its whole text."""
 
     separator: str = "\n---\n"
 
@@ -50,13 +52,13 @@ class BlockScript:
 
 def _told(block: Block) -> str:
     if isinstance(block, ToolCall):
-        return f"CALL: {block.name} {head_and_tail(_arguments(block), RESULT_CHARACTERS)} {block.text}".strip()
+        return f"CALL: {block.name} {_arguments(block)} {block.text}".strip()
     text = block.text.strip() or f"({block.mime})"
     if isinstance(block, ToolResult):
         state = "ERROR" if block.is_error or block.exit_status else "RESULT"
         status = f" (exit {block.exit_status})" if block.exit_status is not None else ""
-        return f"{state} {block.name}{status}: {head_and_tail(text, RESULT_CHARACTERS)}"
-    return f"{block.author.upper()}: {head_and_tail(text, MESSAGE_CHARACTERS)}"
+        return f"{state} {block.name}{status}: {text}"
+    return f"{block.author.upper()}: {text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class MessageScript:
         result: text of a tool's result, with ``{name}`` and ``{text}``.
         cleared: text of a result that is shown as its replacement.
         separator: text between two messages.
+        message_characters, result_characters: most characters of a message and of a result; None writes them whole.
     """
 
     heading: str
@@ -78,6 +81,8 @@ class MessageScript:
     result: str
     cleared: str
     separator: str = "\n\n---\n\n"
+    message_characters: int | None = None
+    result_characters: int | None = None
 
     def entries(self, blocks: Sequence[Block]) -> Iterator[str]:
         """Write each message out; a response's texts and calls are one message, and so are the blocks that open a turn.
@@ -88,8 +93,7 @@ class MessageScript:
         for number, (key, parts) in enumerate(groupby(enumerate(said), lambda numbered: _message(*numbered))):
             heading = self.heading.format(number=number, role=key[0].upper())
             content = "\n".join(filter(None, (self._part(block) for _, block in parts)))
-            shown = content if len(content) <= MESSAGE_CHARACTERS else content[:MESSAGE_CHARACTERS] + CUT
-            yield f"{heading}\n{shown}"
+            yield f"{heading}\n{_cut(content, self.message_characters, CUT)}"
 
     def _part(self, block: Block) -> str:
         if isinstance(block, ToolCall):
@@ -98,9 +102,11 @@ class MessageScript:
             return block.text.strip() or f"({block.mime})"
         if HIDDEN_KEY in block.meta:
             return self.cleared.format(name=block.name)
-        text = block.text
-        shown = text if len(text) <= RESULT_CHARACTERS else f"{text[:RESULT_CHARACTERS]}..."
-        return self.result.format(name=block.name, text=shown)
+        return self.result.format(name=block.name, text=_cut(block.text, self.result_characters, "..."))
+
+
+def _cut(text: str, most: int | None, ending: str) -> str:
+    return text if most is None or len(text) <= most else text[:most] + ending
 
 
 def _message(position: int, block: Block) -> tuple[str, object]:
@@ -113,21 +119,24 @@ def _message(position: int, block: Block) -> tuple[str, object]:
 
 
 def _arguments(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else canonical_json(call.arguments)
+    return call.arguments if isinstance(call.arguments, str) else compact_json(call.arguments)
 
 
 BY_BLOCK: Final = BlockScript()
-NUMBERED: Final = MessageScript(
+WHOLE: Final = MessageScript(
     heading="[{number}] {role}:",
     call="[Tool: {name}({arguments})]",
     result="[Result: {text}]",
     cleared="[Result: cleared]",
 )
+"""Numbered messages, each whole."""
+NUMBERED: Final = replace(WHOLE, message_characters=_MOST_MESSAGE, result_characters=_MOST_RESULT)
 """The keep-last design's (its formatMessagesForSummary)."""
 CONTINUATION: Final = MessageScript(
     heading="{role}:",
     call="[Called {name} with: {arguments}]",
     result="[{name} result: {text}]",
     cleared="[{name} result: cleared]",
+    result_characters=_MOST_RESULT,
 )
 """The prune-then-summarize design's (its messagesToText)."""

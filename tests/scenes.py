@@ -111,13 +111,21 @@ def window_of(*blocks: Block) -> Window:
     return fold_of(*blocks).window
 
 
-def compact_fold(fold: Fold, until: int, *, carried: Sequence[int] = (), tokens: int = 10, **fields: Any) -> int:
+def compact_fold(
+    fold: Fold,
+    until: int,
+    *,
+    carried: Sequence[int] = (),
+    tokens: int = 10,
+    meta: dict[str, Any] | None = None,
+    **fields: Any,
+) -> int:
     """Cover everything live up to and including a version, by hand; return the version of the summary."""
     live = fold.window.items
     number = fold.window.rounds + 1
     path = "su:c.conv.range.summary" + (f".{number}" if number > 1 else "")
     payload = CompactionCompleted(
-        block=RangeSummary(turn_id="c", path=path, text=words(tokens), at=AT),
+        block=RangeSummary(turn_id="c", path=path, text=words(tokens), at=AT, meta=meta or {}),
         tokens=tokens,
         counter=COUNTER.name,
         covers=Covers(ranges=((live[0].place, until),), summaries=tuple(i.version for i in live if i.is_summary)),

@@ -185,8 +185,12 @@ class ToolResult(Block):
     exit_status: int | None = None
 
 
+CONTINUES_KEY: Final = "continues"
+"""Key of the ``meta`` of a user's block that came as a further part of a message, behind that message's first part."""
 BEHIND_KEY: Final = "behind"
 """Key of a summary's ``meta``: versions of the carried blocks that it is sent behind; missing where it comes first."""
+COLLAPSED_KEY: Final = "collapsed_stages"
+"""Key of a summary's ``meta``: the stages that a step about the newest ones took; missing where there are none."""
 FORM_KEY: Final = "form"
 """Key of a summary's ``meta``: its form, unless it is our own. Recorded, so that it never changes."""
 

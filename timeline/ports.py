@@ -407,6 +407,9 @@ class SummaryRequest:
         compaction_number: number of the compaction, counted from 1.
         original_task: the first prompt of the log, however long ago it was covered.
         temperature: the policy's wish for the model; None where it has none.
+        answer_room: multiple of the cap at which a model is stopped.
+        too_long: an answer above the cap is refused, so that another summarizer writes one or all stays as it is; or it
+            is cut to the cap, where what would come instead says less.
     """
 
     kind: SummaryKind
@@ -421,6 +424,8 @@ class SummaryRequest:
     compaction_number: int = 1
     original_task: str | None = None
     temperature: float | None = None
+    answer_room: float = 2.0
+    too_long: Literal["refuse", "cut"] = "refuse"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from ..scripts import BY_BLOCK, CONTINUATION, NUMBERED
+from ..scripts import BY_BLOCK, CONTINUATION, NUMBERED, WHOLE
 
 if TYPE_CHECKING:
     from timeline.ports import PromptName, SummaryRequest
@@ -46,7 +46,7 @@ PROMPTS: Final[dict[PromptName, Prompt]] = {
         nothing="None - this is the first compaction round.",
     ),
     "continuation": Prompt("continuation.v1", CONTINUATION),
-    "bullets": Prompt("bullets.v1", NUMBERED),
+    "bullets": Prompt("bullets.v1", WHOLE, asked_share=0.625),  # 125 tokens of 200
 }
 """The prompts for finished history, by the policy's ``prompt``."""
 

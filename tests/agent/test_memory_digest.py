@@ -60,6 +60,19 @@ async def test_thirteen_approvals_leave_one_list_in_view() -> None:
     assert all(sent(context).count(line) == 1 for line in lines)
 
 
+@pytest.mark.shows("000-43", "R-000-22")
+async def test_the_heading_is_that_of_the_policy_that_renders() -> None:
+    """Whatever policy was in force when the stages were approved, and whatever it called its list."""
+    timeline = await opened(MemoryStore(), policy=policies.cut_point(counter="chars4"), summarizer=Scribe())
+    await approve(timeline, "Gagasan", "keputusan Gagasan")
+    assert HEADING not in sent(await timeline.render())
+    await timeline.use_policy(policies.priority_chain())
+    context = await timeline.render()
+    assert digest_in(context) == f"{HEADING}\n- Gagasan: keputusan Gagasan"
+    assert sent(context).count("\n- Gagasan: keputusan Gagasan") == 1
+    assert (await timeline.verify()).ok
+
+
 @pytest.mark.shows("000-40", "000-41", "R-000-22")
 async def test_after_going_back_no_superseded_decision_is_in_view() -> None:
     """Neither that of the stage that is open again nor those of later ones, with or without a compaction."""

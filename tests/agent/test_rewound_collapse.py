@@ -59,6 +59,23 @@ async def test_a_decision_that_was_collapsed_is_superseded_by_a_rewind(names: tu
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("000-25", "000-52")
+@pytest.mark.parametrize(("names", "tokens"), [(OLD, 900), (RECENT, 1_300)], ids=["P2", "P4"])
+async def test_a_rewind_brings_no_messages_back_and_an_undo_does(names: tuple[str, ...], tokens: int) -> None:
+    """The reopened stage stays out of view, and no text says that it is approved, until the collapse is taken back."""
+    timeline = await collapsed(names, tokens)
+    await timeline.approve_stage(decision="semula Kini")
+    await timeline.rewind_stage("gagasan")
+    context = await timeline.render()
+    assert [entry.type for entry in context.neutral.entries][:1] == ["conv.range.summary"]
+    assert "pproved" not in sent(context)
+    before = len(context.neutral.entries)
+    await timeline.undo_compaction()
+    after = await timeline.render()
+    assert len(after.neutral.entries) > before
+    assert after.neutral.entries[0].type == "user.prompt"
+
+
 @pytest.mark.shows("000-25", "000-39")
 @pytest.mark.parametrize(("names", "tokens"), [(OLD, 900), (RECENT, 1_300)], ids=["P2", "P4"])
 async def test_collapsed_stages_are_named_and_the_memory_digest_has_their_decisions(
@@ -67,8 +84,8 @@ async def test_collapsed_stages_are_named_and_the_memory_digest_has_their_decisi
     """The line that takes the place of the messages has no label of a summary, and no decision."""
     context = await (await collapsed(names, tokens)).render()
     [line] = [entry.text for entry in context.neutral.entries if entry.type == "conv.range.summary"]
-    assert line.startswith("[Approved stages, whose messages are out of view: Gagasan")
-    assert line.endswith("What they decided is in the memory digest, as far as it still holds.]")
+    assert line.startswith("[The messages of these stages are out of view: Gagasan")
+    assert line.endswith("What was decided in them is in the memory digest, as far as it still holds.]")
     assert "semula" not in line
     assert LABEL not in sent(context)
     digest = context.neutral.ephemeral[0].text

@@ -14,6 +14,7 @@ from timeline.events import UnknownPayload, event_id
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.stages import Stage, advanced
 from timeline.log.history import fold_history, load_fold
+from timeline.policy.steps import CollapseStages
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -315,12 +316,12 @@ async def test_without_a_decision_there_is_no_digest() -> None:
 
 async def test_an_undone_collapse_brings_the_messages_and_the_detail_back() -> None:
     """The stages stand as they stood; only what was shown of them changed."""
-    timeline = await open_chain(max_tokens=2_000, recent_stages=0)
+    timeline = await open_chain(max_tokens=2_000, steps=[CollapseStages(which="recent")])
     await stage(timeline, "gagasan", 300, 300, detailed="in detail")
     await timeline.append(*turn(10))
     await timeline.compact(now=AT)
     [summary] = timeline.window.summaries
-    assert summary.parts.history.startswith("[Approved stages, whose messages are out of view: Gagasan. ")
+    assert summary.parts.history.startswith("[The messages of these stages are out of view: Gagasan. ")
     assert "in detail" not in (await timeline.render(record=False, now=AT)).neutral.ephemeral[1].text
     await timeline.undo_compaction(now=AT)
     assert timeline.window.summaries == ()

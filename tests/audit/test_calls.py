@@ -280,6 +280,16 @@ async def test_a_request_is_recorded_in_the_conversation_that_it_was_made_in(sto
         await other.record_model_call(request=request.body)  # type: ignore[arg-type]  # what a hurried caller passes
 
 
+async def test_the_model_that_was_asked_and_the_one_that_answered_are_two(store: EventStore) -> None:
+    """Providers answer an alias with the model behind it."""
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    request = (await timeline.render()).request("anthropic", model="claude-opus", max_tokens=9)
+    await timeline.record(reply(1, model="claude-opus-5-20260901"), request=request)
+    call = await timeline.call(1)
+    assert (call.model, call.answered_by) == ("claude-opus", "claude-opus-5-20260901")
+
+
 async def test_a_framework_that_encodes_by_itself_is_said_to(store: EventStore) -> None:
     """Our body is kept beside the one that it sent."""
     timeline = await opened(store)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import tempfile
 from typing import TYPE_CHECKING
 
+from tests.wire.test_request_bodies import sent
 from timeline.cli.checking import INVARIANTS
 from timeline.cli.demo.script import steps
 from timeline.importers import FORMATS
@@ -37,6 +39,19 @@ def test_the_demo_is_the_same_every_time(run: Callable[..., Done]) -> None:
     """Nothing in it depends on the clock or on chance."""
     assert run("demo").out == run("demo").out
     assert list(steps()) == list(steps())
+
+
+def test_the_demo_shows_what_each_call_was_sent(run: Callable[..., Done], tmp_path: Path) -> None:
+    """The provider's own SDK sends the bodies that the log proves, compactions between them."""
+    file = tmp_path / "demo.db"
+    assert run("demo", "--db", file).code == 0
+    calls = run("calls", "demo", "--db", file, "--json").json
+    assert len(calls) >= 20
+    for call in calls:
+        body = run("call", "demo", call["n"], "--body", "--db", file).json
+        received = sent("anthropic", body)
+        assert received == body
+        assert json.dumps(received["messages"]) == json.dumps(body["messages"])
 
 
 def test_the_demo_leaves_nothing_behind(

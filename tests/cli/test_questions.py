@@ -86,14 +86,26 @@ def test_digests_that_nothing_meets_say_what_to_try(run: Callable[..., Done], si
 def test_search_finds_blocks_by_their_words(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Covered blocks too, with path, time and a line of text; the JSON has its documented keys."""
     (row,) = run("search", "line3-1-1", "--json").json
-    assert set(row) == {"conversation", "version", "at", "type", "path", "address", "snippet", "rank"}
+    assert set(row) == {"conversation", "version", "at", "type", "path", "address", "snippet", "rank", "call"}
     assert (row["conversation"], row["path"]) == (simulated["id"], "tc:turn_1.toolu_1-1.result")
     assert (row["type"], row["at"][-1]) == ("react.tool.result", "Z")
     assert "«line3-1-1»" in row["snippet"]
     out = run("search", "line3-1-1").out.splitlines()
     assert out[0].startswith(f"tc:turn_1.toolu_1-1.result  {row['address']}, ")
     assert "«line3-1-1»" in out[1]
+    assert row["call"] is None
     assert run("read", row["address"]).out == run("read", row["conversation"], row["path"]).out
+
+
+def test_search_names_the_call_that_a_block_was_said_in(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """It is the number that `call` takes; a prompt and a result are no part of a call's response."""
+    rows = run("search", "step", "--type", "assistant.completion", "--json").json
+    assert len(rows) == 18
+    for row in rows:
+        reply = run("call", simulated["id"], row["call"], "--json").json["reply"]
+        assert row["path"] in [block["path"] for block in reply]
+    assert f", said in call {rows[0]['call']}\n" in run("search", "step", "--type", "assistant.completion").out
+    assert {row["call"] for row in run("search", "task OR part", "--type", "user.prompt", "--json").json} <= {None}
 
 
 def test_search_is_narrowed_by_conversation_type_time_and_number(

@@ -36,6 +36,7 @@ def test_why_has_its_documented_keys(run: Callable[..., Done], simulated: dict[s
         "facts",
         "compaction_number",
         "summaries",
+        "retold",
         "shown_as",
         "ways_back",
     }
@@ -54,6 +55,9 @@ def test_why_prints_the_commands_that_show_a_covered_block_again(
     first, last = simulated["steps"][0]["version"], simulated["steps"][-1]["version"]
     assert f"because   compaction 1 (over trigger): {simulated['steps'][0]['before_tokens']:,} -> " in out
     assert f"shown as  @{last} {simulated['steps'][-1]['summary']}: " in out
+    assert f"     0  @{first}  compaction 1 (over trigger), " in out
+    assert "        lost: line0-1-1" in out
+    assert f"        and so have @{simulated['steps'][1]['version']}" in out
     commands = [
         line.split()[1:] for line in out.replace("Next:", "     ").splitlines() if line.startswith("       timeline ")
     ]

@@ -98,6 +98,7 @@ async def test_what_confirms_is_stripped(asked: str, answered: str) -> None:
     assert await shown_after(asked, answered) == ["Paint the door of the old house"]
 
 
+@pytest.mark.shows("000-19", "000-21", "R-000-9")
 async def test_an_answer_behind_a_summary_stays() -> None:
     """The summary may have covered the question."""
     scribe = Scribe()
@@ -108,6 +109,35 @@ async def test_an_answer_behind_a_summary_stays() -> None:
     assert timeline.window.items[1].block.text == "blue"
     await timeline.append(*LARGE)
     assert [message["content"] for message in (await timeline.render()).to_openai_chat()["messages"]][1] == "blue"
+
+
+@pytest.mark.shows("000-19", "000-21")
+async def test_a_short_message_behind_a_collapsed_stage_is_stripped() -> None:
+    """Whatever was asked in the stage is over."""
+    timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=2_000), summarizer=Mute())
+    await timeline.enter_stage("a", "A")
+    await timeline.append(*turn(100, asked=100) * 5)
+    await timeline.approve_stage(decision="d")
+    await timeline.enter_stage("b", "B")
+    await timeline.append(UserPrompt(text="lanjut"))
+    await timeline.compact()
+    context = await timeline.render()
+    assert [entry.type for entry in context.neutral.entries] == ["conv.range.summary", "user.prompt"]
+    await timeline.append(AssistantCompletion(text="Painted."), *LARGE)
+    context = await timeline.render()
+    assert "lanjut" not in [entry.text for entry in context.neutral.entries]
+
+
+@pytest.mark.shows("R-000-9")
+async def test_words_that_only_state_protect_what_follows_and_so_does_a_question_for_a_second_prompt() -> None:
+    """What stays needlessly costs a few tokens."""
+    stated = ["Paint the door of the old house", "ok"]
+    assert await shown_after("I prefer this one.", "ok") == stated
+    timeline = await opened(MemoryStore(), policy=policies.priority_chain(max_tokens=2_000), summarizer=Mute())
+    await timeline.append(UserPrompt(text="Paint the door of the old house"), AssistantCompletion(text="Which one?"))
+    second = [UserPrompt(text="the one near the garden"), UserPrompt(text="ok"), AssistantCompletion(text="Hm.")]
+    await timeline.append(*second, *LARGE)
+    assert "ok" in [entry.text for entry in (await timeline.render()).neutral.entries]
 
 
 async def chatting(*, summarizer: Summarizer) -> Timeline:

@@ -19,6 +19,7 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
+from timeline.policy.files import find_policy
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 from timeline.usage import Usage
@@ -26,7 +27,7 @@ from timeline.usage import Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from timeline import RenderedContext
+    from timeline import Policy, RenderedContext
     from timeline.blocks import Block
 
 SYSTEM: Final = "You help."
@@ -246,6 +247,39 @@ async def test_the_summary_block_has_its_type_path_turns_and_digest() -> None:
     assert digest["hidden"] == [{"path": "tc:turn_1.h.result", "replacement": "[700 tokens of output]"}]
 
 
+@pytest.mark.shows("002-46", "002-48")
+async def test_the_digest_has_the_visibility_of_artifacts_and_the_paths_that_a_memory_search_found() -> None:
+    """What the application says of an artifact, or how its block was shown; hits are paths that can be read."""
+    timeline = await opened(MemoryStore(), policy=keeping(400), summarizer=Scribe())
+    await timeline.append(
+        prompt(),
+        Attachment(text="x" * 900, mime="application/pdf", meta={"file": "plan", "visibility": "external"}),
+        Attachment(text="y" * 900, meta={"file": "notes"}),
+        AssistantCompletion(text="report", meta={"sources_used": ["so:1"]}),
+        call("w", "write_report"),
+        result("w", mime="application/pdf", meta={"sources_used": ["so:2"], "visibility": "internal"}),
+        call("m", "memsearch", arguments={"query": "deadline"}),
+        result("m", text="Found 2 hits\nar:turn_1.user.prompt: x\nfi:turn_1.plan: y"),
+        *turn(3_000),
+        *turn(300, asked=100),
+    )
+    await timeline.hide("fi:turn_1.notes", text="[gone]")
+    await timeline.compact()
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    digest: Any = completed.digest.dump()
+    assert [
+        (made["path"], made.get("visibility", "visible"), made.get("sources_used")) for made in digest["artifacts"]
+    ] == [
+        ("fi:turn_1.plan", "external", None),
+        ("fi:turn_1.notes", "hidden", None),
+        ("ar:turn_1.assistant.completion", "visible", ["so:1"]),
+        ("tc:turn_1.w.result", "internal", ["so:2"]),
+    ]
+    [search] = digest["searches"]
+    assert (search["query"], search["tool"], search["hits"]) == ("deadline", "memsearch", 2)
+    assert [(await timeline.read(path)).text[:4] for path in search["hit_paths"]] == ["abc ", "xxxx"]
+
+
 # What is visible, and what is loaded
 
 
@@ -326,6 +360,116 @@ async def test_as_first_shipped_it_hides_290_seconds_after_the_last_call() -> No
         "tc:turn_1.c0.result",
         "tc:turn_2.c1.result",
     ]
+
+
+@pytest.mark.shows("R-002-8", "R-002-9")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        policies.cut_point(counter="chars4", max_tokens=20_000, keep_recent=0.7, halvings=0),
+        find_policy("seed-002-first", max_tokens=20_000, counter="chars4"),
+    ],
+    ids=["by parameters", "as a published policy"],
+)
+async def test_as_first_shipped_it_keeps_seven_tenths_of_the_room(policy: Policy) -> None:
+    """Of 20,000 tokens less a system prompt of 100, in turns of 460: 31 turns are 13,930 tokens or more."""
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*(block for _ in range(40) for block in turn(430, asked=30)))
+    context = await timeline.render(system=words(100))
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    kept = sum(item.tokens for item in timeline.window.items if not item.is_summary)
+    assert 0.7 * (20_000 - 100) == 13_930 <= kept == 31 * 460
+
+
+@pytest.mark.shows("R-002-8")
+async def test_as_first_shipped_ten_turns_are_visible_and_two_intact() -> None:
+    """Of fourteen turns the oldest four give way, prompt and answer too; of eight more the outputs do."""
+    hiding = {"unit": "turns", "intact": 2, "files": 2, "old": 10, "ttl": 300, "grace": -10, "minimum": 0.0}
+    timeline = await opened(MemoryStore(), policy=policies.cut_point(counter="chars4", hiding=hiding))
+    for number in range(14):
+        await timeline.append(prompt(400), *exchange(f"c{number}", 400), answer(400))
+    await timeline.record_model_call(Usage(input_tokens=9), model="m", started_at=AT, now=AT)
+    await timeline.render(now=after(290))
+    states = [item.state == "hidden" for item in timeline.window.items]  # four blocks a turn
+    turns = [tuple(states[4 * number :][:4]) for number in range(14)]
+    gone, cleared, whole = (True, False, True, True), (False, False, True, False), (False,) * 4
+    assert turns == [gone] * 4 + [cleared] * 8 + [whole] * 2
+
+
+# What our repairs of the cut change
+
+
+@pytest.mark.shows("002-3")
+async def test_above_the_trigger_nothing_is_done_where_too_little_would_be_freed() -> None:
+    """18,110 tokens of 20,000, of which a cut frees 403: refused, and sent as it is, since it fits."""
+    timeline = await opened(
+        MemoryStore(), policy=policies.cut_point(counter="chars4", max_tokens=20_000), summarizer=Scribe()
+    )
+    await timeline.append(*turn(400), prompt(), answer(17_700))
+    context = await timeline.render()
+    assert context.account.total > context.account.trigger == 18_000
+    assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "no_progress")]
+    assert len(context.neutral.entries) == 4
+
+
+@pytest.mark.shows("002-19", "002-33")
+@pytest.mark.parametrize(
+    "first", [call("p", arguments={"x": "w" * 2_000}, response_id="m"), answer(503, response_id="m")]
+)
+async def test_a_cut_inside_a_response_moves_to_its_beginning(first: Block) -> None:
+    """Walking back 700 tokens comes to the second call; what the model said with it, and its results, stay too."""
+    said = [first, call("q", arguments={"x": "w" * 2_000}, response_id="m")]
+    results = [result(block.call_id, 100) for block in said if block.call_id]
+    timeline = await compacted(700, *turn(2_000), prompt(50), *said, *results)
+    kept = [item.block for item in timeline.window.items if not item.is_summary and not item.carried]
+    assert [block.type for block in kept[:2]] == [block.type for block in said]
+    assert len(kept) == len(said) + len(results)
+
+
+@pytest.mark.shows("002-33")
+async def test_a_kept_block_that_is_too_large_is_a_preview() -> None:
+    """The newest result has 9,000 of 10,000 tokens: what is kept begins at the cut, and would not fit."""
+    policy = policies.cut_point(counter="chars4", max_tokens=10_000)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*turn(2_500), prompt(50), *exchange("a", 9_000))
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == ["compacted", "previewed"]
+    assert [(block.path, block.state) for block in context.blocks][-1] == ("tc:turn_2.a.result", "hidden")
+    assert context.account.total <= 9_000
+
+
+@pytest.mark.shows("002-18", "002-33")
+@pytest.mark.parametrize(("halvings", "kept"), [(4, 4), (0, 7)])
+async def test_what_is_kept_is_halved_until_the_target_is_met(halvings: int, kept: int) -> None:
+    """0.65 of 10,000 tokens are seven turns of 930; with a summary the target of 7,000 is met by half of that."""
+    policy = policies.cut_point(counter="chars4", max_tokens=10_000, keep_recent=0.65, halvings=halvings)
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
+    await timeline.append(*(block for _ in range(10) for block in turn(900, asked=30)))
+    await timeline.render()
+    answers = [item for item in timeline.window.items if isinstance(item.block, AssistantCompletion)]
+    assert len(answers) == kept
+
+
+@pytest.mark.shows("002-32", "002-33", "002-34", "002-45")
+async def test_a_split_turns_prompts_stay_in_view_and_are_not_summarised() -> None:
+    """Prompt and follow-up of the turn, before the cut; the summarizer is asked about what was done for them."""
+    scribe = Scribe()
+    timeline = await compacted(
+        400,
+        *turn(2_000),
+        prompt(50, turn_id="t"),
+        *exchange("a", 2_000, turn_id="t"),
+        prompt(60, turn_id="t"),
+        *exchange("b", 400, turn_id="t"),
+        summarizer=scribe,
+    )
+    told = [(request.kind, [block.type for block in request.blocks]) for request in scribe.asked]
+    assert told == [
+        ("history", ["user.prompt", "assistant.completion"]),
+        ("turn_prefix", ["react.tool.call", "react.tool.result"]),
+    ]
+    carried = [item.block.path for item in timeline.window.items if item.carried]
+    assert carried == ["ar:t.user.prompt", "ar:t.user.prompt.2"]
 
 
 # A turn that is split again

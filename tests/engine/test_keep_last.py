@@ -20,7 +20,7 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.errors import CompactionRefused
+from timeline.errors import CompactionRefused, StoreFull
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from timeline import Policy
     from timeline.blocks import Block
+    from timeline.ports import Summary, SummaryRequest
 
 SYSTEM: Final = "You are an agent."
 TASK: Final = "Build a flashcard app"
@@ -172,6 +174,28 @@ async def test_every_kind_of_content_is_in_the_account() -> None:
     assert account.messages == sum(account.by_category.values())
 
 
+TWO_PARTS: Final = {"role": "user", "content": [{"type": "text", "text": "abcd"}, {"type": "text", "text": "efgh"}]}
+"""A message of the user's in two parts."""
+
+
+@pytest.mark.shows("001-3", "001-12", "001-15", "R-001-3")
+@pytest.mark.parametrize("wire", ["openai_chat", "ai_sdk", "anthropic"])
+async def test_a_message_of_two_parts_is_one_message(wire: Any) -> None:
+    """Each part is rounded up, and two tokens are added once; eleven such messages are never compacted."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    await timeline.append_messages([TWO_PARTS], wire=wire)
+    assert (await timeline.render()).account.messages == 1 + 1 + 2
+    parts = [{"type": "text", "text": text * 4_000} for text in "pq"]
+    said: list[Any] = [{"role": "user", "content": parts}, {"role": "assistant", "content": "a" * 4_000}]
+    messages: list[Any] = [said[0], {"role": "assistant", "content": "a" * 40_000}, *said * 5]
+    policy = policies.keep_last(max_tokens=43_000)  # due from 25,600 tokens on
+    assert (await compact_messages(messages[:11], policy, wire=wire, summarizer=Scribe())).messages == messages[:11]
+    done = await compact_messages(messages, policy, wire=wire, summarizer=Scribe())
+    [taken] = done.decisions
+    assert (taken.kind, taken.facts["messages"]) == ("compacted", 1)
+    assert done.messages[-10:] == messages[2:]
+
+
 # When it is due
 
 
@@ -265,6 +289,37 @@ async def test_without_a_system_prompt_the_first_message_stays_in_front() -> Non
     first, summary, *rest = (await timeline.render()).neutral.entries
     assert (first.text, summary.text, len(rest)) == (TASK, "## Session Summary (Round 2)\n\nhistory 2", 10)
     assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("001-14", "R-001-10")
+@pytest.mark.parametrize("parts", [1, 2])
+async def test_a_long_first_message_stays_whole(parts: int) -> None:
+    """25,002 tokens of 128,000, in one part or two, round after round; the newest ten and a summary are beside it."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    text = "HEAD" + "x" * 100_000 + "TAIL"
+    content = [{"type": "text", "text": text[n * len(text) // parts :][: len(text) // parts]} for n in range(parts)]
+    await timeline.append_messages([{"role": "user", "content": content}], wire="openai_chat")
+    for number in (1, 2):
+        await timeline.append(*talk(24, 13_000)[number % 2 :])
+        context = await timeline.render()
+        assert [taken.kind for taken in context.decisions] == ["compacted"]
+        first, summary, *rest = context.to_openai_chat()["messages"]
+        assert first["content"] == (text if parts == 1 else content)
+        assert (f"(Round {number})" in summary["content"], len(rest)) == (True, 10)
+    messages: list[Any] = [{"role": "user", "content": text}, *({"role": "user", "content": "m" * 16_000},) * 30]
+    done = await compact_messages(messages, policies.keep_last(), summarizer=Scribe())
+    assert (done.messages[0], len(done.messages)) == (messages[0], 12)
+
+
+@pytest.mark.shows("001-14", "R-001-10")
+async def test_a_first_message_that_does_not_fit_beside_the_newest_is_a_preview() -> None:
+    """60,000 tokens of 128,000 beside ten messages of 7,000: sent whole, the request would be refused."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    await timeline.append(UserPrompt(text="q" * 240_000), *talk(5, 3_000), *talk(10, 28_000))
+    context = await timeline.render()
+    first = context.neutral.entries[0]
+    assert (first.text[:10], len(first.text) < 2_000) == ("q" * 10, True)
+    assert context.account.sent < 128_000
 
 
 @pytest.mark.shows("001-12", "001-14", "R-001-6")
@@ -418,6 +473,31 @@ async def test_a_model_is_given_the_messages_in_the_designs_form() -> None:
     assert EXPECTED % ("x" * 500, "y" * 2_000) in told
 
 
+@pytest.mark.shows("001-31", "001-32")
+async def test_a_record_has_an_entry_for_each_message_and_arguments_as_they_were_written() -> None:
+    """A result without text has its number too; keys keep their order, and a message of two parts is one entry."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    summarizer = CallableSummarizer(model, window_tokens=100_000)
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
+    await timeline.append_messages([TWO_PARTS], wire="openai_chat")
+    await timeline.render(system=SYSTEM)
+    made = ToolCall(call_id="c", name="run", arguments={"z": 1, "a": 2})
+    await timeline.append(made, ToolResult(call_id="c"), *turn(4_000), *turn())
+    await timeline.compact()
+    record = prompts[0].split("## Messages to Summarize\n")[1]
+    assert record.startswith(
+        "[0] USER:\nabcd\nefgh\n\n---\n\n"
+        '[1] ASSISTANT:\n[Tool: run({"z":1,"a":2})]\n\n---\n\n'
+        "[2] TOOL:\n[Result: ]\n\n---\n\n"
+        "[3] USER:\n"
+    )
+
+
 @pytest.mark.shows(
     "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
 )
@@ -490,6 +570,30 @@ async def test_the_temperature_is_sent_to_the_model(wire: str) -> None:
         assert {**asked.body, **asked.body.get("generationConfig", {})}.get("temperature") == temperature
 
 
+LONGEST: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+"""How the providers name the longest answer."""
+
+
+@pytest.mark.shows("001-27", "004-66", "R-001-12")
+@pytest.mark.parametrize("wire", list(SUMMARIZERS))
+@pytest.mark.parametrize(
+    ("policy", "longest"), [(policies.keep_last(), 1_000), (policies.prune_then_summarize(max_tokens=100_000), 2_000)]
+)
+async def test_the_longest_answer_that_is_sent_is_the_designs_figure(wire: str, policy: Policy, longest: int) -> None:
+    """Whichever provider is asked; what the model wrote until it was stopped there is the summary."""
+    with FakeProvider(Answer("### Original Task\nBuild it", stop="length")) as provider:
+        summarizer = SUMMARIZERS[wire](provider, window_tokens=200_000)
+        timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer)
+        await timeline.append(*talk(40))
+        await timeline.compact()
+    [asked] = provider.asked
+    told = {**asked.body, **asked.body.get("generationConfig", {})}
+    assert [told[name] for name in LONGEST if name in told] == [longest]
+    [completed] = await payloads_of(timeline._store, "compaction.completed")
+    assert "Build it" in completed.block.text
+    assert "stopped by its length" in completed.written_by.fallback_reason
+
+
 @pytest.mark.shows("001-28")
 @pytest.mark.parametrize("wire", list(SUMMARIZERS))
 async def test_a_temperature_of_the_applications_own_goes_before_the_policys(wire: str) -> None:
@@ -559,3 +663,143 @@ async def test_the_step_hook_compacts_from_the_threshold_on_and_not_before() -> 
     ]
     assert any("## Session Summary (Round 1)" in str(message["content"]) for message in sent)
     assert timeline.window.rounds == 1
+
+
+GIVEN: Final[list[Any]] = [
+    {"role": "user", "content": "a"},
+    {"role": "user", "content": "b", "name": "joe"},
+    {"role": "user", "content": [{"type": "text", "text": "p1"}, {"type": "text", "text": "p2"}]},
+    {
+        "role": "assistant",
+        "content": "calling",
+        "name": "bot",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"b": 1,  "a": 2}'}},
+            {"id": "c2", "type": "function", "function": {"name": "run", "arguments": "{}"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": "r2"},
+    {"role": "tool", "tool_call_id": "c1", "content": ""},
+    {"role": "system", "content": "mid"},
+    {"role": "user", "content": "end"},
+]
+"""Messages with all that our own form would change."""
+
+
+@pytest.mark.shows("001-54", "R-001-25")
+@pytest.mark.parametrize("system", [None, SYSTEM])
+async def test_below_the_threshold_the_hook_returns_the_same_messages(system: str | None) -> None:
+    """Names, spaces, the order of results, a system message in the midst: each message is the very one that came."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    hook = timeline.step_hook("openai_chat", system=system)
+    leading = {"role": "system", "content": SYSTEM}
+    given = [*([] if system else [leading]), *GIVEN]
+    for more in ([], [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]):
+        given += more
+        sent = (await hook.prepare_step(messages=given))["messages"]
+        assert sent == [leading, *(message for message in given if message is not leading)]
+    assert len((await timeline.render(system=SYSTEM)).neutral.entries) == 13
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("001-54")
+async def test_what_no_provider_takes_is_mended_below_the_threshold_too() -> None:
+    """A call without its result, and a list that begins with an answer, go out in our own form."""
+    for given in ([*GIVEN[:5], GIVEN[-1]], [{"role": "assistant", "content": "hello"}, GIVEN[0]]):
+        timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+        sent = (await timeline.step_hook("openai_chat").prepare_step(messages=given))["messages"]
+        assert sent != given
+        assert sent[0]["role"] == "user"
+        calls = [made["id"] for message in sent for made in message.get("tool_calls", ())]
+        assert calls == [message["tool_call_id"] for message in sent if message["role"] == "tool"]
+
+
+@pytest.mark.shows("001-54")
+@pytest.mark.parametrize("wire", ["anthropic", "ai_sdk"])
+async def test_where_messages_bear_cache_markers_they_come_back_marked(wire: Any) -> None:
+    """The same roles and texts; without markers the provider would keep nothing of them."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    given = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
+    sent = (await timeline.step_hook(wire).prepare_step(messages=given))["messages"]
+    assert [(message["role"], message["content"][0]["text"]) for message in sent] == [
+        (message["role"], message["content"]) for message in given
+    ]
+    assert "ephemeral" in json.dumps(sent[-1])
+
+
+@pytest.mark.shows("001-53")
+async def test_a_store_that_refuses_a_compaction_ends_the_step() -> None:
+    """What could not be stored is never taken for stored: the agent would go on with a summary that nobody has."""
+
+    class Full(MemoryStore):
+        async def append(self, conversation: str, events: Any, **options: Any) -> Any:
+            if any(event.payload.type == "compaction.completed" for event in events):
+                raise StoreFull("the disk is full")
+            return await super().append(conversation, events, **options)
+
+    timeline = await opened(Full(), policy=policies.keep_last(max_tokens=36_000), summarizer=Scribe())
+    messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "m" * 4_000} for n in range(30)]
+    with pytest.raises(StoreFull):
+        await timeline.step_hook("openai_chat").prepare_step(messages=messages)
+    assert timeline.window.rounds == 0
+
+
+@pytest.mark.shows("001-11", "001-48")
+async def test_after_a_failure_the_model_is_asked_again_once_the_messages_grew_by_a_tenth() -> None:
+    """Not at every step: a model that is down would be asked, and waited for, each time."""
+    asked: list[int] = []
+
+    class Down(Mute):
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            asked.append((await timeline.render(record=False)).account.messages)
+            return await super().summarize(request)
+
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Down())
+    await timeline.append(*talk(96))
+    for _ in range(12):
+        await timeline.append(*talk(2, 3_000))
+        await timeline.render(system=SYSTEM)
+    first, second = asked
+    assert second - first > first // 10 > second - first - 2_000
+
+
+@pytest.mark.shows("001-1")
+async def test_characters_are_those_of_python() -> None:
+    """Eight thumbs are eight characters, two tokens; JavaScript counts sixteen of its units."""
+    assert await tokens_of(UserPrompt(text="\N{THUMBS UP SIGN}" * 8)) == 2 + 2
+
+
+@pytest.mark.shows("001-63", "R-001-23")
+@pytest.mark.parametrize(("window", "calls"), [(32_000, 3), (128_000, 1)])
+async def test_a_model_with_a_small_window_is_asked_chunk_by_chunk(window: int, calls: int) -> None:
+    """80,000 tokens do not fit 32,000; a model with the agent's own window is asked once."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    summarizer = CallableSummarizer(model, window_tokens=window)
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=summarizer)
+    await timeline.append(*(block for _ in range(80) for block in turn(550, 550)))
+    await timeline.compact()
+    assert len(prompts) == calls
+
+
+@pytest.mark.shows("001-21")
+@pytest.mark.parametrize(("window", "kept"), [(32_000, 16_000), (128_000, 30_003)])
+async def test_a_task_takes_no_more_than_an_eighth_of_the_models_window(window: int, kept: int) -> None:
+    """7,501 tokens are verbatim in 128,000, and cut to 4,000 in 32,000; the record has room beside them."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    summarizer = CallableSummarizer(model, window_tokens=window)
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
+    await timeline.render(system=SYSTEM)
+    await timeline.append(UserPrompt(text="T" * 30_000 + "END"), AssistantCompletion(text="ok"), *turn(900), *turn())
+    await timeline.compact()
+    told = prompts[0].split("## Original User Task\n")[1].split("\n")[0]
+    assert (len(told), told.endswith("END")) == (kept, kept > 30_000)

@@ -14,9 +14,9 @@ import pytest
 from tests.agent.test_length_stop import anthropic_reply
 from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, Mute, Scribe, answer, call, log_of, opened, prompt, result, turn, words
-from timeline import Hooks, policies
-from timeline.blocks import UserPrompt
-from timeline.errors import ContextOverflow
+from timeline import Hooks, compact_messages, policies
+from timeline.blocks import ToolResult, UserPrompt
+from timeline.errors import BudgetImpossible, ContextOverflow
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -63,6 +63,16 @@ async def test_a_render_compacts_above_a_utilization_of_80_percent(tokens: int, 
         assert account.utilization == 0.8
 
 
+@pytest.mark.shows("003-2", "003-24", "003-30", "R-003-10")
+async def test_a_compaction_is_made_however_little_it_frees() -> None:
+    """Six short messages and four long ones need 201,224 tokens; with 6,006 less the request fits."""
+    sizes = [1_000] * 6 + [44_700] * 4
+    timeline = await talking(*[answer(size) if n % 2 else prompt(size) for n, size in enumerate(sizes)])
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    assert (context.account.sent, context.account.available > 0) == (178_834, True)
+
+
 @pytest.mark.shows("003-11", "R-003-1")
 async def test_with_the_beta_flag_the_limit_is_a_million() -> None:
     """What was due at 200,000 is not due then."""
@@ -80,6 +90,26 @@ async def test_characters_are_counted_in_fours(characters: int, tokens: int) -> 
     account = (await timeline.render(system="s" * characters or None)).account
     assert account.fixed.system == tokens
     assert account.messages == tokens + 10 + 2 * 4
+
+
+@pytest.mark.shows("003-12", "003-13", "R-003-2")
+async def test_characters_are_counted_and_not_bytes() -> None:
+    """A text of 4,000 characters of three bytes each costs 1,000 tokens, and a message's four."""
+    timeline = await talking(UserPrompt(text="\N{CJK UNIFIED IDEOGRAPH-5B57}" * 4_000))
+    account = (await timeline.render(system="\N{CJK UNIFIED IDEOGRAPH-5B57}" * 4_000)).account
+    assert (account.fixed.system, account.messages) == (1_000, 1_004)
+
+
+@pytest.mark.shows("003-13", "R-003-2")
+async def test_the_summary_and_the_reply_to_it_count_as_two_messages() -> None:
+    """Each costs its characters over four, and four."""
+    timeline = await talking(*ten_messages(150_000))
+    account = (await timeline.render(system=SYSTEM)).account
+    summary = -(-len("[COMPACT SUMMARY]\nhistory 1") // 4) + 4
+    assert account.by_category["summaries"] == summary + -(-len("Understood.") // 4) + 4
+    [compaction] = timeline.window.summaries
+    assert account.messages == timeline.window.tokens + (2 + 4) * 4
+    assert compaction.block.text == "[COMPACT SUMMARY]\nhistory 1"
 
 
 @pytest.mark.shows("003-15", "003-16", "003-17", "R-003-3")
@@ -144,6 +174,28 @@ async def test_the_newest_40_percent_of_the_messages_are_kept(number: int, kept:
     ]
 
 
+@pytest.mark.shows("003-19", "R-003-4")
+async def test_at_the_next_split_the_summary_and_its_reply_are_two_of_the_messages() -> None:
+    """Fifteen messages are sent, those two among them: six stay."""
+    timeline = await talking(*[answer(500) if n % 2 else prompt(500) for n in range(10)])
+    await timeline.compact()
+    await timeline.append(*[answer(500) if n % 2 else prompt(500) for n in range(9)])
+    assert len(shown(await timeline.render())) == 2 + 4 + 9
+    await timeline.compact()
+    assert len(shown(await timeline.render())) == 2 + 6
+
+
+@pytest.mark.shows("003-19", "R-003-4")
+async def test_a_list_of_messages_is_split_at_the_same_place() -> None:
+    """The summary at its head was written by an earlier call, and counts as what it is: two messages."""
+    said = [{"role": "assistant" if n % 2 else "user", "content": words(500)} for n in range(10)]
+    policy = policies.keep_ratio(max_tokens=20_000)
+    once = await compact_messages(said, policy, summarizer=Scribe())
+    again = await compact_messages([*once.messages, *said[:9]], policy, summarizer=Scribe())
+    assert (len(once.messages), len(again.messages)) == (2 + 4, 2 + 6)
+    assert [message["content"] for message in again.messages[:2]] == ["[COMPACT SUMMARY]\nhistory 1", "Understood."]
+
+
 @pytest.mark.shows("003-20", "R-003-4")
 async def test_the_split_is_moved_to_divide_no_pair() -> None:
     """At ten messages it is behind the sixth; that is a call, so the call is kept with its result: five stay."""
@@ -176,6 +228,46 @@ async def test_whichever_client_the_caller_names_is_asked_with_a_prompt(client: 
     [asked] = prompts
     assert [f"m{n} m{n}" in asked for n in range(10)] == [True] * 6 + [False] * 4
     assert shown(await timeline.render())[0] == f"[COMPACT SUMMARY]\nSummary of {client}."
+
+
+@pytest.mark.shows("003-21", "003-22")
+async def test_the_model_sees_the_old_messages_whole() -> None:
+    """From end to end, long messages and tool results as well."""
+    prompts: list[str] = []
+
+    async def ask(text: str) -> str:
+        prompts.append(text)
+        return "Summary."
+
+    said = [
+        UserPrompt(text="a" * 3_000 + " MIDDLE " + "b" * 3_000),
+        call("c"),
+        ToolResult(call_id="c", text="d " * 400 + "INSIDE " + "e " * 400),
+        answer(text="f" * 5_000 + " END"),
+    ]
+    timeline = await talking(*said, *turn(500) * 4, summarizer=CallableSummarizer(ask))
+    await timeline.compact()
+    [asked] = prompts
+    assert all(block.text.strip() in asked for block in said if block.type != "react.tool.call")
+
+
+@pytest.mark.shows("003-22", "003-24", "003-28", "R-003-9")
+@pytest.mark.parametrize("tokens", [801, 1_601, 20_000])
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_long_summary_is_cut_and_is_no_failure(tokens: int, *, own: bool) -> None:
+    """Above 800 tokens, from a summarizer of the application's own and from a function that asks a model."""
+
+    async def ask(_: str) -> str:
+        return words(tokens)
+
+    summarizer = Scribe(answers=[words(tokens)]) if own else CallableSummarizer(ask)
+    timeline = await talking(*ten_messages(150_000), summarizer=summarizer)
+    context = await timeline.render(system=SYSTEM)
+    heading, _, text = shown(context)[1].partition("\n")
+    assert heading == "[COMPACT SUMMARY]"
+    assert text.strip() == words(800).strip()
+    [compaction] = timeline.window.summaries
+    assert "was cut to" in str(compaction.written_by.fallback_reason)
 
 
 @pytest.mark.shows("003-3", "003-4", "003-5", "003-18", "003-25", "R-003-8")
@@ -216,6 +308,30 @@ async def test_a_failing_model_leaves_messages_that_every_provider_takes() -> No
     check_openai_chat(context.to_openai_chat())
     await timeline.append(*turn(100))
     assert (await timeline.render(system=SYSTEM)).decisions == ()
+
+
+@pytest.mark.shows("003-23")
+async def test_after_two_failures_both_notices_stay() -> None:
+    """The second says how many messages it is about; what the first said is not lost."""
+    timeline = await talking(*ten_messages(150_000), summarizer=Mute())
+    await timeline.render(system=SYSTEM)
+    await timeline.append(*ten_messages(150_000))
+    context = await timeline.render(system=SYSTEM)
+    notices = shown(context)[1].removeprefix("[COMPACT SUMMARY]\n").split("\n\n")
+    assert [notice.partition(" about: ")[0] for notice in notices] == [
+        "[Context truncated. Earlier conversation contained 6 messages",
+        "[Context truncated. Earlier conversation contained 8 messages",
+    ]
+
+
+@pytest.mark.shows("003-30", "R-003-10")
+async def test_what_no_compaction_can_make_fit_is_a_typed_error() -> None:
+    """A request that does not fit beside the answer's reserve, and a fixed part that leaves no room at all."""
+    with pytest.raises(ContextOverflow):
+        await (await talking(prompt(184_000))).render()
+    assert (await (await talking(prompt(183_000))).render()).account.available > 0
+    with pytest.raises(BudgetImpossible):
+        await (await talking(prompt(10))).render(system=words(183_616))
 
 
 @pytest.mark.shows("003-28", "R-003-9")

@@ -6,7 +6,7 @@ charges that for every message (the policy's ``message_tokens``); the rest is ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.scenes import AT, Mute, Scribe, answer, words
 from timeline import Timeline, policies
 from timeline.blocks import UserPrompt
 from timeline.planning.messages import messages
+from timeline.policy.steps import StageData
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ CURRENT: Final = 25
 """Messages of the current stage: msg196 to msg220."""
 
 
-async def open_chain(each: int, summarizer: Summarizer | None = None) -> Timeline:
+async def open_chain(each: int, summarizer: Summarizer | None = None, **changes: Any) -> Timeline:
     """Open a conversation under the preset, with so many tokens charged for each message."""
-    policy = policies.priority_chain(message_tokens=each)
+    policy = policies.priority_chain(message_tokens=each, **changes)
     return await Timeline.open(MemoryStore(), "c", policy=policy, summarizer=summarizer, now=AT)
 
 
@@ -65,6 +66,14 @@ async def fill_up(timeline: Timeline, number: int, tokens: int) -> None:
     for position in range(number):
         text = words(share + (rest if position == 0 else 0))
         await timeline.append(UserPrompt(text=text) if position % 2 == 0 else answer(share), now=AT)
+
+
+async def at_92_percent(**changes: Any) -> Timeline:
+    """Return nine approved stages and a tenth that goes on, in 117,800 tokens."""
+    timeline = await open_chain(165, **changes)
+    await go_through_stages(timeline, {"Gagasan": 221, "Topik": 236}, {"Outline": 4, "Hasil": 4, "Diskusi": 4})
+    await fill_up(timeline, CURRENT, 117_800)
+    return timeline
 
 
 def said(context: RenderedContext) -> int:
@@ -112,19 +121,68 @@ async def test_at_87_percent_the_short_messages_are_enough() -> None:
     assert 108_450 <= context.account.total <= 108_550
 
 
+@pytest.mark.shows("000-7", "000-54", "000-55", "R-000-5")
+async def test_the_components_of_a_typical_session() -> None:
+    """Stage 13: 150 messages of 500 characters, and all else that the design's table has, are 26,500 tokens.
+
+    Of twelve stages, since ten within their caps cannot have 8,000 characters of data. The memory digest, which the
+    table leaves out, is counted beside them.
+    """
+    timeline = await open_chain(0)
+    for number in range(12):
+        await timeline.enter_stage(f"s{number}", "L" * (199 if number < 3 else 198))
+        await talk(timeline, 11, 125)
+        await timeline.approve_stage(
+            decision="d",
+            short="s" * 280,
+            detailed="t" * 1_000,
+            references=["r" * 20] * 5,
+            citations=["c" * 20] * 2 + ["c" * 19] * 3,
+            artifacts=["a" * 486] if number >= 2 else [],
+        )
+    await timeline.enter_stage("kini", "Kini")
+    await talk(timeline, 18, 125)
+    prompts, instructions = "p" * 10_000, "i" * 5_000
+    fixed: dict[str, int] = {}
+    for name, artifacts in (("data", 0), ("artifacts", 10)):
+        policy = policies.priority_chain(stage_data=StageData(artifacts=artifacts, references=0, citations=0))
+        part = await Timeline.open(timeline._store, "c", policy=policy)
+        fixed[name] = (await part.render(record=False, now=AT)).account.fixed.stage_data
+    alone = (await timeline.render(record=False, system=prompts, now=AT)).account
+    context = await timeline.render(system=prompts + instructions, now=AT)
+    account = context.account
+    assert {
+        "system prompts": alone.fixed.system,
+        "stage instructions": account.fixed.system - alone.fixed.system,
+        "stage data": fixed["data"],
+        "artifacts": fixed["artifacts"] - fixed["data"],
+        "messages": account.messages,
+        "references and citations": account.fixed.stage_data - fixed["artifacts"],
+    } == {
+        "system prompts": 2_500,
+        "stage instructions": 1_250,
+        "stage data": 2_000,
+        "artifacts": 1_250,
+        "messages": 18_750,
+        "references and citations": 750,
+    }
+    assert account.total - account.fixed.memory_digest == 26_500
+    assert (context.decisions, said(context)) == ((), 150)
+
+
 @pytest.mark.shows("000-39", "000-48", "000-52", "R-000-27")
 async def test_at_92_percent_the_two_oldest_stages_follow() -> None:
     """117,800 tokens: short messages leave 115,800, without Gagasan it is 112,000, without Topik 108,000: it stops.
 
     They give way to one line in one compaction, from the first message of Gagasan to the last of Topik.
     """
-    timeline = await open_chain(165)
-    await go_through_stages(timeline, {"Gagasan": 221, "Topik": 236}, {"Outline": 4, "Hasil": 4, "Diskusi": 4})
-    await fill_up(timeline, CURRENT, 117_800)
+    timeline = await at_92_percent()
     context = await timeline.render(now=AT)
     assert done(context) == ["chitchat", "stage_digest"]
     [summary] = context.window.summaries
-    assert summary.block.text.startswith("[Approved stages, whose messages are out of view: Gagasan; Topik. ")
+    stripped = summary.before_tokens + context.account.fixed.tokens
+    assert (stripped, round(100 * stripped / 128_000, 1)) == (115_805, 90.5)
+    assert summary.block.text.startswith("[The messages of these stages are out of view: Gagasan; Topik. ")
     assert said(context) == 220 - 12 - 18 - 17
     assert 107_900 <= context.account.total <= 108_100
     assert percent(context) == 84.4
@@ -136,6 +194,18 @@ async def test_at_92_percent_the_two_oldest_stages_follow() -> None:
     assert (first.first, first.count, second.count) == (start, 18, 17)
     assert second.last <= end < context.window.stages[2].entered
     assert (await timeline.verify()).ok
+
+
+@pytest.mark.shows("000-48", "R-000-27")
+async def test_without_the_oldest_stage_it_is_87_5_percent() -> None:
+    """The figure between: with a line at 88 % the same conversation loses Gagasan alone."""
+    timeline = await at_92_percent(trigger=0.88)
+    context = await timeline.render(now=AT)
+    assert done(context) == ["chitchat", "stage_digest"]
+    [summary] = context.window.summaries
+    assert summary.block.text.startswith("[The messages of these stages are out of view: Gagasan. ")
+    assert 111_900 <= context.account.total <= 112_100
+    assert percent(context) == 87.5
 
 
 @pytest.mark.shows("000-16", "000-49", "000-51", "R-000-28")
@@ -151,16 +221,18 @@ async def test_a_chat_of_80_messages_at_86_percent_loses_the_short_ones() -> Non
 
 @pytest.mark.shows("000-23", "000-29", "000-33", "000-50", "000-51", "R-000-14", "R-000-29")
 async def test_a_chat_of_120_messages_at_91_percent_is_summarised_at_its_beginning() -> None:
-    """Six short messages leave more than 85 %; the oldest 20 become one summary of three lines, and 94 stay."""
+    """Without six short messages it is 88 %; the oldest 20 become one summary of three lines: 82 %, and 94 stay."""
     scribe = Scribe(answers=["- satu\n- dua\n- tiga"])
-    timeline = await open_chain(380, scribe)
-    await talk(timeline, 20, 430)
+    timeline = await open_chain(440, scribe)
+    await talk(timeline, 20, 450)
     await talk(timeline, 80, 1_000, short=6)
-    await fill_up(timeline, 20, 116_480)
+    await fill_up(timeline, 20, 115_900)
     context = await timeline.render(now=AT)
     assert done(context) == ["chitchat", "scribe"]
     assert context.window.items[0].block.text == f"{LABEL}\n- satu\n- dua\n- tiga"
-    assert (said(context), percent(context)) == (94, 82.8)
+    [compaction] = context.window.summaries
+    assert [round(100 * tokens / 128_000) for tokens in (115_900, compaction.before_tokens)] == [91, 88]
+    assert (said(context), round(percent(context))) == (94, 82)
     [request] = scribe.asked
     assert (request.prompt, request.language, request.max_tokens) == ("bullets", "Indonesian", 200)
     assert sum(block.text not in CHITCHAT for block in request.blocks) == 20
@@ -198,7 +270,7 @@ async def test_when_no_summary_can_be_written_recent_stages_give_way() -> None:
     assert done(context)[0] == "stage_digest"
     assert said(context) == 10 + 60
     [summary] = context.window.summaries
-    assert summary.parts.history.startswith("[Approved stages, whose messages are out of view: Gagasan. ")
+    assert summary.parts.history.startswith("[The messages of these stages are out of view: Gagasan. ")
     (_, told), (_, detailed) = context.neutral.ephemeral, before.neutral.ephemeral
     assert "t Gagasan" in detailed.text
     assert "s Gagasan" in told.text

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.scenes import Mute, Scribe, answer, opened, payloads_of, prompt, turn, words
+from tests.scenes import Mute, Scribe, answer, call, opened, payloads_of, prompt, result, turn, words
 from timeline import policies
-from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolResult, UserPrompt
 from timeline.policy.steps import StripChitchat
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
@@ -99,6 +99,13 @@ async def test_tokens_are_characters_over_four(characters: int, tokens: int) -> 
     assert (account.by_category, account.total) == ({"prompts": tokens}, tokens)
 
 
+@pytest.mark.shows("000-6")
+async def test_a_character_counts_once_whatever_its_length_in_utf_16() -> None:
+    """Eight emoji are two tokens, not four."""
+    timeline = await talking(policies.priority_chain(), UserPrompt(text="\N{THUMBS UP SIGN}" * 8))
+    assert (await timeline.render()).account.total == 2
+
+
 @pytest.mark.shows("000-11", "R-000-21")
 @pytest.mark.parametrize(("tokens", "kept"), [(1_084, 100), (1_090, 50)])
 async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: int) -> None:
@@ -155,6 +162,8 @@ async def test_the_five_priorities_run_one_after_another() -> None:
         ("go!", True),
         ("ok" + " " * 48, False),  # 50 characters as written
         ("ok" + " " * 49, True),
+        ("\N{THUMBS UP SIGN}" * 7, False),  # 14 UTF-16 units
+        ("\N{THUMBS UP SIGN}" * 8, True),
     ],
 )
 async def test_short_messages_of_the_user_are_stripped(text: str, *, stays: bool, staged: bool) -> None:
@@ -219,7 +228,7 @@ async def test_stages_are_collapsed_oldest_first_until_it_is_enough(over: int, c
     await timeline.append(*messages_of(48, 1_000), prompt(108_800 - before - 48_000 + over))
     context = await timeline.render()
     [summary] = context.window.summaries
-    assert summary.block.text.startswith(f"[Approved stages, whose messages are out of view: {'; '.join(collapsed)}. ")
+    assert summary.block.text.startswith(f"[The messages of these stages are out of view: {'; '.join(collapsed)}. ")
     entries = [f"- {name}: {name[0] * 200}" for name in names]
     assert context.neutral.ephemeral[0].text.splitlines()[1:] == entries
     assert taken(context) == ["stage_digest"]
@@ -244,6 +253,45 @@ async def test_three_stages_are_shown_in_detail_until_one_of_them_is_collapsed()
     assert taken(context) == ["stage_digest", "stage_digest"]
     assert {name: len(lines[0]) for name, lines in sections(context).items()} == dict.fromkeys(names, 280)
     assert before.account.fixed.stage_data - context.account.fixed.stage_data == 3 * 720 // 4
+
+
+@pytest.mark.shows("000-35", "000-36", "R-000-11")
+@pytest.mark.parametrize(("over", "collapsed"), [(500, "A"), (700, "A"), (800, "A; B"), (1_000, "A; B; C")])
+async def test_the_shrinking_of_stage_data_counts_before_another_recent_stage_is_taken(
+    over: int, collapsed: str
+) -> None:
+    """A stage's messages are 200 tokens, and the short texts of all three 540 less: that is often enough with one."""
+    policy = policies.priority_chain(max_tokens=16_000)
+    timeline = await talking(policy, summarizer=Mute())
+    for name in "ABC":
+        await through(timeline, name, 50, number=4, short=name * 280, detailed=name * 1_000)
+    await timeline.enter_stage("d", "D")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(prompt(20), answer(13_600 - before - 40 + over), prompt(20))
+    context = await timeline.render()
+    [summary] = context.window.summaries
+    assert summary.block.text.startswith(f"[The messages of these stages are out of view: {collapsed}. ")
+    assert context.account.total <= 13_600
+
+
+@pytest.mark.shows("000-2", "000-36")
+async def test_stages_that_p2_took_stay_in_detail_when_a_rewind_makes_them_the_newest() -> None:
+    """P4 never ran: the newest three show their detailed text, though their messages are out of view."""
+    timeline = await talking(policies.priority_chain(max_tokens=8_000))
+    for name in "ABCDEF":
+        await through(timeline, name, 100, short=name * 280, detailed=name * 1_000)
+    await timeline.enter_stage("g", "G")
+    await timeline.append(*messages_of(3, 700))
+    context = await timeline.render()
+    assert taken(context) == ["stage_digest"]
+    assert "view: A; B; C. " in context.neutral.entries[0].text
+    assert {name: len(lines[0]) for name, lines in sections(context).items()} == {
+        **dict.fromkeys("ABC", 280),
+        **dict.fromkeys("DEF", 1_000),
+    }
+    await timeline.rewind_stage("d")
+    after = sections(await timeline.render())
+    assert {name: len(lines[0]) for name, lines in after.items()} == dict.fromkeys("ABC", 1_000)
 
 
 @pytest.mark.shows("000-3", "000-5", "R-000-19")
@@ -289,10 +337,40 @@ async def test_the_oldest_twenty_messages_are_summarised(*, staged: bool) -> Non
     assert len(said(context)) == 40 + (10 if staged else 0)
 
 
+@pytest.mark.shows("000-29", "R-000-14")
+async def test_one_message_fewer_is_summarised_where_a_pair_would_be_divided() -> None:
+    """The twentieth is a call: it stays with its result."""
+    scribe = Scribe(answers=[BULLETS])
+    blocks = [*messages_of(19, 1_900), call("a"), result("a", 1_900), *messages_of(39, 1_900)]
+    timeline = await talking(policies.priority_chain(), *blocks, summarizer=scribe)
+    context = await timeline.render()
+    [request] = scribe.asked
+    assert len(request.blocks) == 19
+    assert [entry.type for entry in context.neutral.entries[1:3]] == ["react.tool.call", "react.tool.result"]
+
+
+@pytest.mark.shows("000-29")
+async def test_the_model_sees_the_twenty_messages_whole() -> None:
+    """A long message and a long result are in the request from end to end."""
+    prompts: list[str] = []
+
+    async def ask(text: str) -> str:
+        prompts.append(text)
+        return BULLETS
+
+    output = "d " * 400 + "INSIDE " + "e " * 400
+    first = [UserPrompt(text="a" * 3_000 + " MIDDLE " + "b" * 3_000), call("c"), ToolResult(call_id="c", text=output)]
+    summarizer = CallableSummarizer(ask)
+    timeline = await talking(policies.priority_chain(), *first, *messages_of(80, 1_500), summarizer=summarizer)
+    await timeline.render()
+    assert "a MIDDLE b" in prompts[0]
+    assert output.strip() in prompts[0]
+
+
 @pytest.mark.shows("000-30", "000-33", "R-000-15")
 @pytest.mark.parametrize(("language", "wished"), [("Indonesian", True), ("Dutch", True), ("", False)])
 async def test_the_model_is_asked_for_three_to_five_points_in_a_language(language: str, *, wished: bool) -> None:
-    """Indonesian unless the policy's step names another; at most 200 tokens are asked for."""
+    """Indonesian unless the policy's step names another; at most 125 tokens are asked for."""
     prompts: list[str] = []
 
     async def ask(text: str) -> str:
@@ -308,9 +386,27 @@ async def test_the_model_is_asked_for_three_to_five_points_in_a_language(languag
     asked = prompts[-1]
     assert "3 to 5 bullet points" in asked
     assert (f"Write in {language}." in asked) is wished
-    assert "at most 200 tokens" in asked
+    assert "at most 125 tokens" in asked
     [completed] = await payloads_of(timeline._store, "compaction.completed")
     assert completed.parts.history == BULLETS
+
+
+@pytest.mark.shows("000-33", "000-34", "R-000-17")
+@pytest.mark.parametrize("tokens", [201, 449, 20_000])
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_long_summary_is_cut_to_200_tokens_and_is_no_failure(tokens: int, *, own: bool) -> None:
+    """From a summarizer of the application's own, and from a function that asks a model: P5 drops nothing."""
+
+    async def ask(_: str) -> str:
+        return words(tokens)
+
+    summarizer = Scribe(answers=[words(tokens)]) if own else CallableSummarizer(ask)
+    timeline = await talking(policies.priority_chain(), *messages_of(100, 1_100), summarizer=summarizer)
+    context = await timeline.render()
+    [compaction] = context.window.summaries
+    assert compaction.block.text.strip() == f"{LABEL}\n{words(200)}".strip()
+    assert "was cut to" in str(compaction.written_by.fallback_reason)
+    assert len(said(context)) == 80
 
 
 @pytest.mark.shows("000-31", "R-000-16")
@@ -323,17 +419,47 @@ async def test_one_labelled_message_takes_the_place_of_the_twenty() -> None:
     first, second, *_ = context.to_openai_chat()["messages"]
     assert (first["role"], first["content"]) == ("system", "You help.")
     assert second["role"] == "user"
-    assert LABEL in second["content"]
+    assert second["content"].startswith(f"[system message] {LABEL}\n")
     assert context.to_anthropic()["messages"][0]["role"] == "user"
 
 
 @pytest.mark.shows("000-34", "R-000-17")
-async def test_a_model_that_fails_costs_its_step_alone() -> None:
+@pytest.mark.parametrize(
+    "summarizer",
+    [Mute(), Mute(problem=TimeoutError("slow")), Scribe(answers=["", ""])],
+    ids=["error", "timeout", "empty"],
+)
+async def test_a_model_that_fails_costs_its_step_alone(summarizer: Summarizer) -> None:
     """P4 is next where there are stages, and P5 where there are none; the render raises nothing."""
-    staged = await talking(policies.priority_chain(), summarizer=Mute())
+    staged = await talking(policies.priority_chain(), summarizer=summarizer)
     await through(staged, "Gagasan", 1_000)
     await staged.enter_stage("topik", "Topik")
     await staged.append(*messages_of(55, 1_900))
     assert taken(await staged.render())[-1] == "stage_digest"
-    plain = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=Mute())
+    plain = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=summarizer)
     assert taken(await plain.render()) == ["notice"]
+
+
+# P5
+
+
+@pytest.mark.shows("000-37", "R-000-20")
+async def test_one_message_more_is_kept_where_a_pair_would_be_divided() -> None:
+    """The fiftieth from the end is a result: its call stays as well."""
+    blocks = [*messages_of(29, 1_400), call("a"), result("a", 1_400), *messages_of(49, 1_400)]
+    context = await (await talking(policies.priority_chain(), *blocks, summarizer=Mute())).render()
+    assert taken(context) == ["notice"]
+    assert [entry.type for entry in context.neutral.entries[1:3]] == ["react.tool.call", "react.tool.result"]
+    assert len(context.neutral.entries) == 1 + 51
+
+
+@pytest.mark.shows("000-37", "R-000-20")
+async def test_a_response_with_many_parallel_calls_is_never_divided() -> None:
+    """The newest fifty messages begin among its thirty results, so all of them are kept: nothing is dropped."""
+    calls = [call(f"c{n}", response_id="m") for n in range(30)]
+    results = [result(f"c{n}", 1_900) for n in range(30)]
+    blocks = [*calls, *results, *messages_of(30, 1_900)]
+    timeline = await talking(policies.priority_chain(), *blocks, summarizer=Mute())
+    context = await timeline.render()
+    assert context.decisions[-1].kind == "refused"
+    assert context.window.summaries == ()

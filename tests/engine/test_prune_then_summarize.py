@@ -14,7 +14,7 @@ from tests.scenes import AT, Scribe, after, answer, call, exchange, log_of, open
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow
-from timeline.lifecycle import CompactionCompleteEvent, ContextUsageEvent, recorded
+from timeline.lifecycle import CompactionCompleteEvent, CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -70,6 +70,30 @@ async def test_each_part_counts_and_a_message_and_a_step_four_more() -> None:
     assert account.messages == sum(account.by_category.values()) == 41
 
 
+@pytest.mark.shows("004-26", "004-109")
+@pytest.mark.parametrize(("model", "counter", "tokens"), [(None, "chars4", 2), ("anthropic/claude-3-opus", None, 3)])
+async def test_a_calls_name_and_input_are_counted_together(model: str | None, counter: str | None, tokens: int) -> None:
+    """`Write{}` has seven characters, and two tokens of OpenAI's, which a tenth more makes three."""
+    changes: dict[str, Any] = {"counter": counter} if counter else {}
+    policy = policies.prune_then_summarize(model=model, **changes)
+    told = [UserPrompt(text="go"), ToolCall(call_id="c", name="Write", arguments={}), ToolResult(call_id="c")]
+    assert (await account_of(policy, *told))["calls"] == tokens + 4 + 4
+
+
+@pytest.mark.shows("004-31")
+async def test_each_result_of_one_tool_message_is_a_message() -> None:
+    """Two results that came in one message of the tool's: one token each, and four twice."""
+    calls = [{"type": "tool-call", "toolCallId": c, "toolName": "run", "input": {}} for c in "pq"]
+    results = [
+        {"type": "tool-result", "toolCallId": c, "toolName": "run", "output": {"type": "text", "value": "abcd"}}
+        for c in "pq"
+    ]
+    timeline = await talking(quarters())
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": calls}]
+    await timeline.append_messages([*said, {"role": "tool", "content": results}], wire="ai_sdk")
+    assert (await timeline.render()).account.by_category["results"] == 2 * (1 + 4)
+
+
 @pytest.mark.shows("004-33")
 @pytest.mark.parametrize(("characters", "tokens"), [(1, 1), (4, 1), (5, 2), (7, 2), (9, 3)])
 async def test_a_quick_estimate_rounds_up(characters: int, tokens: int) -> None:
@@ -108,13 +132,13 @@ async def test_a_cleared_result_counts_its_placeholder() -> None:
 
 @pytest.mark.shows("004-30")
 async def test_a_marker_counts_its_question_and_its_summary() -> None:
-    """A summary of 100 tokens, the fixed question of 27, and what a message costs."""
+    """A summary of 100 tokens, the fixed question of 27, and what two messages cost."""
     timeline = await talking(
         quarters(keep_turns=1), *turn(900), *turn(900), *turn(), summarizer=Scribe(answers=["abcd" * 100])
     )
     await timeline.compact()
     account = (await timeline.render()).account
-    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 4
+    assert account.by_category["summaries"] == 100 + -(-len(QUESTION) // 4) + 2 * 4
 
 
 # Limits, and what is over
@@ -190,6 +214,35 @@ async def test_it_is_over_when_less_than_nothing_is_available() -> None:
     assert (held.overflow_check.is_overflow, held.overflow_check.available_tokens) == (True, 0)
 
 
+@pytest.mark.shows("004-2", "004-6", "004-79", "R-004-19")
+@pytest.mark.parametrize(
+    ("policy", "old", "newest"),
+    [
+        (policies.prune_then_summarize(model="openai/gpt-4o", counter="chars4"), 11_000, 50_500),
+        (quarters(), 880, 5_600),
+        (quarters(), 300, 5_800),
+    ],
+)
+async def test_a_summary_is_asked_for_before_a_context_overflows(policy: Policy, old: int, newest: int) -> None:
+    """However little the turns before the newest two are: what a summary of them leaves fits, and is sent."""
+    scribe = Scribe()
+    timeline = await talking(policy, *turn(old), *turn(newest), *turn(newest), summarizer=scribe)
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    assert (len(scribe.asked), context.account.available > 0) == (1, True)
+
+
+@pytest.mark.shows("004-6", "004-79")
+async def test_a_request_that_leaves_no_room_for_the_answer_is_refused() -> None:
+    """Two turns of 12,500 tokens fit 16,000, but not with the 4,096 of the answer: an error, after the summary."""
+    scribe = Scribe()
+    timeline = await talking(quarters(), *turn(3_000), *turn(6_250), *turn(6_250), summarizer=scribe)
+    with pytest.raises(ContextOverflow) as refused:
+        await timeline.render()
+    assert len(scribe.asked) == 1
+    assert refused.value.account["total"] - refused.value.account["reserved"] < 16_000 < refused.value.account["total"]
+
+
 @pytest.mark.shows("004-126", "R-004-6")
 @pytest.mark.parametrize(
     ("tokens", "level"), [(800, "normal"), (801, "warning"), (950, "warning"), (951, "critical"), (1_000, "critical")]
@@ -253,6 +306,12 @@ async def test_the_output_that_crosses_the_line_is_cleared_itself() -> None:
     assert await cleared(500, 200, 200, 1, 1) == ["c0"]
 
 
+@pytest.mark.shows("004-44")
+async def test_an_output_that_is_shorter_than_the_placeholder_stays() -> None:
+    """Eight tokens past the line: the placeholder would take seventeen."""
+    assert await cleared(8, 500, 400, 1, 1) == ["c1"]
+
+
 @pytest.mark.shows("004-50", "R-004-10")
 async def test_it_is_tried_only_above_protect_and_minimum_together() -> None:
     """600 tokens of old outputs are left, 601 are not."""
@@ -278,6 +337,46 @@ async def test_protected_tokens_and_minimum_are_counted_alike(margin: float, siz
         await timeline.append(prompt(), *exchange(f"c{number}", output))
     await timeline.end_run()
     assert [item.block.call_id for item in timeline.window.items if item.state == "hidden"] == calls
+
+
+TWO_PARTS: Final = {"role": "user", "content": [{"type": "text", "text": "abcd"}, {"type": "text", "text": "efgh"}]}
+"""A message of the user's in two parts."""
+
+
+@pytest.mark.shows("004-31", "004-42", "004-73")
+async def test_a_user_message_of_two_parts_is_one_message_and_one_turn() -> None:
+    """It costs four tokens once; with a turn before it, it is the newest two turns: outputs of both are left alone."""
+    timeline = await talking(quarters(protect=0, minimum=1))
+    await timeline.append_messages([TWO_PARTS], wire="openai_chat")
+    assert (await timeline.render()).account.by_category == {"prompts": 1 + 1 + 4}
+    timeline = await talking(quarters(protect=0, minimum=1), prompt(), *exchange("a", 900))
+    await timeline.append_messages([TWO_PARTS], wire="openai_chat")
+    assert await timeline.end_run() == []
+    await timeline.append_messages([TWO_PARTS], wire="openai_chat")
+    assert [taken.facts["outputs"] for taken in await timeline.end_run()] == [1]
+
+
+@pytest.mark.shows("004-70", "004-73", "004-81")
+@pytest.mark.parametrize("wire", ["openai_chat", "ai_sdk"])
+async def test_two_turns_whose_prompts_have_two_parts_stay_whole(wire: Any) -> None:
+    """The question, the summary, and the messages of the newest two turns, each as it came."""
+    said = [
+        message
+        for n in range(4)
+        for message in (
+            {"role": "user", "content": [{"type": "text", "text": f"q{n}a"}, {"type": "text", "text": f"q{n}b"}]},
+            {"role": "assistant", "content": f"a{n} " + "abc " * 900},
+        )
+    ]
+    timeline = await talking(quarters())
+    await timeline.append_messages(said, wire=wire)
+    await timeline.compact()
+    sent = (await timeline.render()).to_wire(wire)["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant"] * 3
+    assert [[part["text"] for part in message["content"]] for message in (sent[2], sent[4])] == [
+        ["q2a", "q2b"],
+        ["q3a", "q3b"],
+    ]
 
 
 @pytest.mark.shows("004-43", "R-004-10")
@@ -435,6 +534,65 @@ async def test_the_whole_request_for_a_summary() -> None:
     assert told.endswith("Provide the summary to continue from.") or told.rstrip().endswith("continue from.")
 
 
+@pytest.mark.shows("004-72")
+async def test_a_message_is_whole_in_the_record() -> None:
+    """A prompt and an answer of 9,000 characters, and all of eight calls in one response; 001 cuts each at 2,000."""
+    calls = [
+        ToolCall(call_id=f"k{n}", name="update", arguments={"section": f"sec_{n}", "body": "w" * 400}, response_id="m")
+        for n in range(8)
+    ]
+    blocks = [
+        UserPrompt(text="HEAD" + "u" * 9_000 + "TAIL"),
+        AssistantCompletion(text="a" * 9_000 + "END", response_id="l"),
+        UserPrompt(text="Go on."),
+        *calls,
+        *(ToolResult(call_id=f"k{n}", name="update", text="" if n else "ok") for n in range(8)),
+    ]
+    told = await asked_of_a_model(*blocks)
+    assert "HEAD" + "u" * 9_000 + "TAIL" in told
+    assert "a" * 9_000 + "END" in told
+    # the input's keys in the order in which the model wrote them
+    assert [f'[Called update with: {{"section":"sec_{n}","body":"' in told for n in range(8)] == [True] * 8
+    assert (told.count("[update result: ok]"), told.count("[update result: ]")) == (1, 7)
+    assert "[...truncated...]" not in told
+
+
+async def asked_of_a_model(*blocks: Block) -> str:
+    """Return the prompt that a model gets for the summary of a conversation that keeps one turn."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "## What Was Accomplished\n- page_42"
+
+    timeline = await talking(
+        quarters(keep_turns=1, max_tokens=100_000),
+        *blocks,
+        *turn(9_000),
+        *turn(),
+        summarizer=CallableSummarizer(model, window_tokens=100_000),
+    )
+    await timeline.compact()
+    [told] = prompts
+    return told
+
+
+@pytest.mark.shows("004-65", "004-66", "R-004-16")
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [(None, 1_488), ("openai/gpt-4", 512), ("openai/gpt-3.5-turbo", 1_536), ("openai/gpt-4o", 2_000)],
+)
+async def test_a_summary_takes_no_more_than_an_eighth_of_a_small_window(model: str | None, most: int) -> None:
+    """Of the room for messages; 2,000 tokens would be half of what gpt-4 has."""
+    scribe = Scribe()
+    policy = quarters(model=model)
+    room = policy.max_tokens - policy.output_reserve
+    old = turn(room // 3)
+    timeline = await talking(policy, *old, *old, *turn(), *turn(), summarizer=scribe)
+    await timeline.compact()
+    assert [request.max_tokens for request in scribe.asked] == [min(2_000, room // 8)] == [most]
+
+
 @pytest.mark.shows("004-66")
 async def test_2000_tokens_are_the_most_and_no_temperature_is_named() -> None:
     """The cap goes with the request."""
@@ -502,7 +660,7 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     [first] = await timeline.compact(now=after(7))
     # four messages of the two turns: 2 * (5 + 4) + 2 * (900 + 8)
     assert (first.facts["messages"], first.facts["before_tokens"]) == (4, before)
-    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 4)
+    saved = 1_834 - (50 + -(-len(QUESTION) // 4) + 2 * 4)
     assert int(first.facts["before_tokens"]) - int(first.facts["after_tokens"]) == saved
     await timeline.append(*turn(900), *turn(10))
     await timeline.compact(now=after(9))
@@ -645,3 +803,12 @@ async def test_the_end_of_a_compaction_names_the_messages_and_the_share_saved() 
     )
     assert done.percent_saved == pytest.approx(100 * (1 - done.tokens_after / done.tokens_before))
     assert (done.was_pruned, done.was_summarized, done.summary) == (False, True, "history 1")
+
+
+@pytest.mark.shows("004-119")
+async def test_a_prune_at_the_end_of_a_run_has_a_reason_of_its_own() -> None:
+    """Nothing was over, and nobody asked for it."""
+    timeline = await talking(quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("a", 900), *turn())
+    await timeline.end_run()
+    starts = [event async for event in recorded(timeline._store, "c") if isinstance(event, CompactionStartEvent)]
+    assert [event.reason for event in starts] == ["run_end"]

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SPLITTING: Final = ("balanced", "cut_point", "economical", "gentle", "none")
 """Presets whose cut counts tokens, so that it may fall inside a turn: history and turn prefix are two requests."""
 DEADLINE: Final = 0.05
+TOO_LONG: Final = "tokens where"
+"""What is said of an answer above its cap."""
 QUICK: Final = ("balanced", "keep_last", "keep_ratio", "priority_chain")
 """A preset for each ``on_failure``; a quick run plays these, and CI all of them."""
 
@@ -110,8 +112,8 @@ ENDINGS: Final[dict[str, tuple[Callable[[], Awaitable[Any]], str]]] = {
     "white space": (saying(" \n\t\u3000"), "the answer is empty"),
     "zero width": (saying("\u200b\ufeff\x00"), "the answer is empty"),
     "lone surrogate": (saying("all is \ud83d well"), "cannot be stored as UTF-8"),
-    "10 MB": (saying("word " * 2_000_000), "tokens where"),
-    "10 MB without a seam": (saying("x" * 10_000_000), "tokens where"),
+    "10 MB": (saying("word " * 2_000_000), TOO_LONG),
+    "10 MB without a seam": (saying("x" * 10_000_000), TOO_LONG),
     "a text": (answer_with_a_text, "not a Summary"),
     "no text": (saying(None), "the answer's text is an object of type NoneType"),
     "no name": (saying("fine", summarizer=None), "what the answer says of its author"),
@@ -182,7 +184,10 @@ async def check_usable(timeline: Timeline) -> None:
 
 
 def check_written(timeline: Timeline, done: CompactionCompleted | None, problem: str) -> None:
-    """Check that what is covered has a summary, by the next of the chain or by what ``on_failure`` puts there."""
+    """Check that what is covered has a summary, by the next of the chain or by what ``on_failure`` puts there.
+
+    Where that would say less than the beginning of a long answer, the answer is cut.
+    """
     on_failure = timeline.policy.on_failure
     if on_failure == "unchanged":
         assert done is None
@@ -193,6 +198,9 @@ def check_written(timeline: Timeline, done: CompactionCompleted | None, problem:
     if on_failure == "fallback":
         assert writer.summarizer == ExtractiveSummarizer().name
         assert problem in (writer.fallback_reason or "")
+    elif problem == TOO_LONG:
+        assert writer.summarizer == "wrong"
+        assert "was cut to" in (writer.fallback_reason or "")
     else:
         assert writer.summarizer == NOTICE_BY
     assert done.parts.history or done.parts.turn_prefix

@@ -61,6 +61,7 @@ def test_a_failed_call_of_a_tool_without_rules_is_an_error() -> None:
         ("x\n" * 5_000 + "\nCommand exited with code 1", 1),
         ("x\n" * 5_000 + "Exit code 1\n" + "x\n" * 5_000, None),
         ("it says exit code 1 in the middle of a line", None),
+        ("FAIL\nexit status 1\nFAIL example.org/x", None),
         ("", None),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import AT, COUNTER, words
 from timeline.facts.model import Fact
-from timeline.facts.record import record_of, shown_record
+from timeline.facts.record import record_of, settled, shown_record
 from timeline.queries import FactRecord
 
 if TYPE_CHECKING:
@@ -50,6 +50,22 @@ def test_a_failure_is_open_until_the_same_succeeds() -> None:
     assert record_of([failed, fact("command", "make", 5)]).open_failures == ()
     again = record_of([fact("command", "make", 1), failed])
     assert [entry.last for entry in again.open_failures] == [3]
+
+
+def test_what_succeeded_behind_the_record_is_no_open_failure_of_it() -> None:
+    """Nor is an earlier result of a command that ran again behind it its last one."""
+    done = [fact("command", "make", 3), fact("command", "ls", 4), fact("file_written", "a.py", 5, failed=True)]
+    failed = fact("command", "make test", 6, failed=True, status=2)
+    record = record_of([*done, failed])
+    later = [fact("command", "make", 8, failed=True), fact("command", "make test", 9), fact("file_written", "a.py", 10)]
+    left = settled(record, later)
+    assert (left.open_failures, left.open_count) == ((), 0)
+    assert [entry.subject for entry in left.done["command"]] == ["ls"]
+    assert left.counts == record.counts
+    assert settled(record, ()) == record
+    assert [
+        e.subject for e in settled(record, [*later, fact("command", "make test", 11, failed=True)]).open_failures
+    ] == ["make test"]
 
 
 def test_a_file_that_could_not_be_read_is_no_open_failure_once_it_is_written() -> None:

@@ -293,7 +293,7 @@ async def test_the_model_reads_back_what_is_covered() -> None:
         await agent_of(provider, store).run("Fix it.", conversation_id="c1")
         bare = TimelineCapability[None](store, recall=False)
         await agent_of(provider, store, capability=bare).run("Fix it.", conversation_id="c2")
-    assert any("[ar:turn_1.user.prompt · user.prompt" in text for _, text in provider.asked[13].said)
+    assert any("[ar:turn_1.user.prompt · @2 · user.prompt" in text for _, text in provider.asked[13].said)
     assert [tool["function"]["name"] for tool in provider.asked[-1].body["tools"]] == ["bash"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.scenes import apply as take_in
 from tests.scenes import compact_fold, fold_of, grow, turn
+from timeline.blocks import COLLAPSED_KEY
 from timeline.events.other_payloads import StageApproved, StageEntered
 from timeline.planning.collapse_stages import stage_data
 from timeline.policy.steps import StageData
@@ -47,7 +48,7 @@ def test_the_newest_three_stages_are_told_in_detail() -> None:
 def test_once_a_recent_stage_is_collapsed_all_are_told_in_short() -> None:
     """P4; told from the window, so that an undo brings the detail back."""
     fold = staged("a", "b", "c", "d")
-    compact_fold(fold, 8)
+    compact_fold(fold, 8, meta={COLLAPSED_KEY: ["b"]})
     text = stage_data(fold.window, TOLD)
     assert text.count("short") == 4
     assert "detailed" not in text
@@ -57,6 +58,13 @@ def test_an_old_stage_that_is_collapsed_changes_nothing() -> None:
     """P2 leaves the recent ones in detail."""
     fold = staged("a", "b", "c", "d")
     compact_fold(fold, 4)
+    assert stage_data(fold.window, TOLD).count("detailed") == 3
+
+
+def test_a_recent_stage_that_another_step_covered_changes_nothing() -> None:
+    """The messages of the newest three are out of view, but it was not P4 that took them."""
+    fold = staged("a", "b", "c", "d")
+    compact_fold(fold, 8)
     assert stage_data(fold.window, TOLD).count("detailed") == 3
 
 

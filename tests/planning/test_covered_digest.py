@@ -121,6 +121,21 @@ def test_searches_have_their_hits_and_the_hits_paths() -> None:
     )
 
 
+@pytest.mark.shows("002-48")
+@pytest.mark.parametrize(
+    "found",
+    [
+        "Found 2 hits\nar:turn_0.user.prompt: the deadline is Friday\nfi:turn_0.plan: deadline",
+        '{"hits":[{"path":"ar:turn_0.user.prompt","text":"x"},{"path":"fi:turn_0.plan"}]}',
+    ],
+)
+def test_a_search_of_the_memory_has_the_paths_that_it_found(found: str) -> None:
+    """The paths of a timeline, in lines or in JSON; where no number is said, as many as there are."""
+    [search] = digest_of(*used("a", "memsearch", found, query="deadline")).searches
+    assert (search.query, search.tool, search.hits) == ("deadline", "memsearch", 2)
+    assert search.hit_paths == ("ar:turn_0.user.prompt", "fi:turn_0.plan")
+
+
 def test_a_failed_call_that_is_no_command_is_an_error() -> None:
     """Commands say themselves that they failed; other tools' failures are listed with their message."""
     digest = digest_of(
@@ -181,6 +196,25 @@ def test_attachments_and_blocks_with_sources_are_artifacts() -> None:
     assert digest.artifacts == (
         Artifact(path="fi:turn_1.plan", mime="application/pdf"),
         Artifact(path="ar:turn_1.assistant.completion", mime="text/markdown", sources_used=("so:1", "so:2")),
+    )
+
+
+@pytest.mark.shows("002-46")
+def test_an_artifact_is_as_visible_as_the_application_says() -> None:
+    """A tool's result with sources is one too; without a word of the application it is as visible as its block."""
+    fold = fold_of(
+        prompt(),
+        Attachment(text="x" * 90, meta={"file": "plan", "visibility": "external"}),
+        Attachment(text="x" * 90, meta={"file": "notes"}),
+        call("w", "write_report"),
+        result("w", mime="application/pdf", meta={"sources_used": ["so:1"], "visibility": "internal"}),
+    )
+    hidden = tuple(Replacement(version=version, text="[gone]", tokens=2) for version in (3, 4))
+    apply(fold, 7, BlocksHidden(reason="manual", blocks=hidden))
+    assert build_digest(fold.window.items).artifacts == (
+        Artifact(path="fi:turn_1.plan", visibility="external"),
+        Artifact(path="fi:turn_1.notes", visibility="hidden"),
+        Artifact(path="tc:turn_1.w.result", mime="application/pdf", visibility="internal", sources_used=("so:1",)),
     )
 
 

@@ -11,17 +11,18 @@ from timeline.planning.account import FixedPart, account_of
 from timeline.policy.library import designs
 from timeline.policy.model import OverThreshold, Policy
 from timeline.policy.presets import PRESETS
+from timeline.policy.steps import KeepLast, Summarize
 
 RELEASES: Final[dict[str, tuple[int, str]]] = {
     "balanced": (1, "7fd0f83f3982"),
     "cut_point": (1, "7bfa05da9d06"),
     "economical": (1, "fdb40a6a56cf"),
     "gentle": (1, "99190a05d9f1"),
-    "keep_last": (1, "cedbeba83e29"),
-    "keep_ratio": (1, "32f4b3ccdb3a"),
+    "keep_last": (1, "f2cd7da8b053"),
+    "keep_ratio": (1, "9c54defcf879"),
     "none": (1, "f484bda7978e"),
     "priority_chain": (1, "7a906ed302d7"),
-    "prune_then_summarize": (1, "18c8547c1ca3"),
+    "prune_then_summarize": (1, "db0cc40a3929"),
     "anthropic-compact": (1, "12859a254950"),
     "claude-code": (1, "c29b1b3bc44b"),
     "clear-tool-uses": (1, "8c2894dc3dc7"),
@@ -33,7 +34,7 @@ RELEASES: Final[dict[str, tuple[int, str]]] = {
     "langchain": (1, "ecf21ca45189"),
     "opencode": (1, "eb6f76319e85"),
     "pi": (1, "f8cc347c23f5"),
-    "seed-002-first": (1, "9620e851e780"),
+    "seed-002-first": (1, "42179f68be84"),
     "strands": (1, "81770626522d"),
 }
 """The release of each, and the beginning of the hash that it makes without arguments."""
@@ -48,8 +49,9 @@ def test_a_preset_with_other_figures_has_another_release(name: str) -> None:
 
 
 def test_a_stored_keep_last_whose_limit_held_its_reserves_back_keeps_its_hash_and_its_line() -> None:
-    """Logs name policies by their hash: a figure that was added to the trigger is no part of an earlier text."""
-    earlier = policies.keep_last(output_reserve=4_000, safety_buffer=5_000, trigger=OverThreshold())
+    """Logs name policies by their hash: figures that were added to trigger and step are no part of its text."""
+    step = Summarize(cut=KeepLast(), prompt="sections", temperature=0.3)
+    earlier = policies.keep_last(output_reserve=4_000, safety_buffer=5_000, trigger=OverThreshold(), steps=[step])
     assert earlier.hash()[:12] == "abb3b864472a"
     assert Policy.parse(earlier.canonical()) == earlier
     fixed = FixedPart(reserved=9_000)

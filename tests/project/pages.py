@@ -1,7 +1,8 @@
 """The documents as programs: their code blocks, read from Markdown, and the way to run them.
 
     ```python                      runs; all blocks of a page share one namespace and one event loop, and may await
-    ```console                     the lines that begin with `$ timeline` run, in bash; they have to succeed
+    ```console                     the lines that begin with `$ timeline` run, in bash; they have to succeed, and what
+                                   is below one is what it prints, wherever lines are folded; … is for what is left out
     <!-- no-run: why -->           right above a block: it is not run
     <!-- python … -->              a block that the reader does not see, for what the page's code needs around it
 
@@ -39,6 +40,7 @@ NO_RUN: Final = re.compile(r"<!-- no-run: *(?P<reason>.*?) *-->\s*\Z")
 TEST_NAME: Final = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)*")
 """How a page names a test."""
 QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+LEFT_OUT: Final = "…"
 FOR_A_SHELL: Final = re.compile(r"[^\w\s./:=,@%+-]")
 """What stands outside of quotes where a command is more than words: a pipe, a file that is written to, a pattern."""
 
@@ -78,10 +80,30 @@ def code_blocks(text: str) -> list[CodeBlock]:
     return blocks
 
 
-def commands(block: CodeBlock) -> list[str]:
+class Command(NamedTuple):
+    """A command of a console block, and what the page says that it prints: nothing, if nothing is below it."""
+
+    text: str
+    printed: str
+
+
+def commands(block: CodeBlock) -> list[Command]:
     """Return the `timeline` commands of a console block; a backslash at a line's end goes on with the next line."""
     joined = block.text.replace("\\\n", " ")
-    return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ timeline")]
+    parts = [part.partition("\n") for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]]
+    return [Command(first.strip(), printed) for first, _, printed in parts if first.startswith("timeline")]
+
+
+def is_printed(shown: str, printed: str) -> bool:
+    """Say whether a page shows what a command printed, in order, but for what it leaves out with an ellipsis."""
+    pieces = [" ".join(piece.split()) for piece in shown.split(LEFT_OUT)]
+    text, place = " ".join(printed.split()), 0
+    for piece in pieces:
+        found = text.find(piece, place)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.startswith(pieces[0]) and text.endswith(pieces[-1])
 
 
 def table_rows(text: str) -> list[str]:
@@ -121,10 +143,11 @@ def run_page(text: str, name: str, folder: Path) -> None:
             if block.language == "python":
                 _run_python(block, name, namespace, runner)
             elif block.language == "console":
-                for command in commands(block):
+                for command, printed in commands(block):
                     code, said = (_in_a_shell if needs_a_shell(command) else run)(command, folder)
                     where = f"{name}, console block at line {block.line}"
                     assert code == 0, f"{where}: $ {command}\nexit status {code}\n{said}"
+                    assert not printed.strip() or is_printed(printed, said), f"{where}: $ {command}\nprints\n{said}"
                     run = _in_this_process
 
 

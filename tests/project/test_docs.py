@@ -170,7 +170,7 @@ def test_a_page_runs_as_one_program(tmp_path: Path) -> None:
     """Blocks share names and a loop, hidden ones too; an excused block is left out, one without a reason is listed."""
     run_page(SAMPLE, "sample.md", tmp_path)
     assert [block.no_run for block in code_blocks(SAMPLE)] == [None, None, None, "it would cost money", ""]
-    assert commands(code_blocks(SAMPLE)[2]) == ["timeline --version      | cat"]
+    assert commands(code_blocks(SAMPLE)[2]) == [("timeline --version      | cat", "")]
 
 
 @pytest.mark.parametrize(

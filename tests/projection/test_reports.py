@@ -24,7 +24,7 @@ async def test_pruning_that_is_enough_is_all_that_is_done() -> None:
     assert (done.was_pruned, done.was_compacted) == (True, False)
     assert done.tokens.before > done.tokens.after_prune == done.tokens.after_compact == done.tokens.final
     assert done.pruned_outputs == context.pruned.outputs_pruned == 8
-    assert done.removed_tools == context.pruned.pruned_tools == ("read", "bash")
+    assert done.removed_tools == context.pruned.pruned_tools == ("bash", "read")
     assert context.pruned.tokens_saved == done.tokens.before - done.tokens.after_prune
     assert not context.overflow_check.is_overflow
 

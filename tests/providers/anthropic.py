@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
 
-from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, strict, texts
+from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, signature, strict, texts
 
 if TYPE_CHECKING:
-    from tests.providers.script import Answer, Asked, Trouble
+    from collections.abc import Iterator
+
+    from tests.providers.script import Answer, Asked, Call, Trouble
     from tests.providers.wires import Event, Said
 
 _WHOLE: Final = strict(MessageCreateParamsNonStreaming)
@@ -139,7 +141,11 @@ def _said(body: dict[str, Any]) -> Said:
 
 
 def _content(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
-    told = [{"type": "text", "text": answer.text, "citations": None}] if answer.text else []
+    told: list[dict[str, Any]] = []
+    if answer.thought:
+        told.append({"type": "thinking", "thinking": answer.thought, "signature": signature(answer.thought)})
+    if answer.text:
+        told.append({"type": "text", "text": answer.text, "citations": None})
     ids = call_ids(asked, answer.calls, "toolu")
     calls = [
         {
@@ -180,21 +186,30 @@ def _events(answer: Answer, asked: Asked) -> list[Event]:
     whole = _whole(answer, asked)
     opened = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
     events: list[Event] = [{"type": "message_start", "message": opened}, {"type": "ping"}]
+    calls = iter(answer.calls)
     for index, part in enumerate(whole["content"]):
-        is_text = part["type"] == "text"
-        call = None if is_text else answer.calls[index - bool(answer.text)]
-        blank = {**part, "text": ""} if is_text else {**part, "input": {}}
-        deltas = (
-            [{"type": "text_delta", "text": piece} for piece in answer.pieces()]
-            if call is None
-            else [{"type": "input_json_delta", "partial_json": piece} for piece in ("", call.json[:5], call.json[5:])]
-        )
+        blank, deltas = _pieces(part, answer, calls)
         events.append({"type": "content_block_start", "index": index, "content_block": blank})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
     ending = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
     events.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer.written}})
     return [*events, {"type": "message_stop"}]
+
+
+def _pieces(part: dict[str, Any], answer: Answer, calls: Iterator[Call]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a part as its stream begins it, and what comes of it then."""
+    match part["type"]:
+        case "text":
+            return {**part, "text": ""}, [{"type": "text_delta", "text": piece} for piece in answer.pieces()]
+        case "thinking":
+            signed = {"type": "signature_delta", "signature": part["signature"]}
+            thought = {"type": "thinking_delta", "thinking": part["thinking"]}
+            return {**part, "thinking": "", "signature": ""}, [thought, signed]
+        case _:
+            written = next(calls).json
+            pieces = ("", written[:5], written[5:])
+            return {**part, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:

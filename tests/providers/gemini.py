@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 
-from tests.providers.wires import BrokenRequest, Wire, call_ids, texts
+from tests.providers.wires import BrokenRequest, Wire, call_ids, signature, texts
 
 if TYPE_CHECKING:
     from tests.providers.script import Answer, Asked, Trouble
@@ -136,7 +136,10 @@ def _parts(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
     ]
     if calls and _DEMANDS_SIGNATURES.match(asked.model):
         calls[0]["thoughtSignature"] = b64encode(_signature(ids[0])).decode()
-    return [*([{"text": answer.text}] if answer.text else []), *calls]
+    elif calls and answer.thought:
+        calls[0]["thoughtSignature"] = signature(answer.thought)
+    thoughts = [{"text": answer.thought, "thought": True}] if answer.thought else []
+    return [*thoughts, *([{"text": answer.text}] if answer.text else []), *calls]
 
 
 def _response(parts: list[dict[str, Any]], answer: Answer, asked: Asked, finish: str | None) -> dict[str, Any]:
@@ -164,7 +167,8 @@ def _whole(answer: Answer, asked: Asked) -> dict[str, Any]:
 
 
 def _events(answer: Answer, asked: Asked) -> list[Event]:
-    pieces = [[{"text": piece}] for piece in answer.pieces()]
+    pieces: list[list[dict[str, Any]]] = [[{"text": answer.thought, "thought": True}]] if answer.thought else []
+    pieces += [[{"text": piece}] for piece in answer.pieces()]
     pieces += [[part] for part in _parts(answer, asked) if "functionCall" in part]
     pieces = pieces or [[{"text": ""}]]
     last = len(pieces) - 1

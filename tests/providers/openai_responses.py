@@ -11,7 +11,7 @@ from openai.types.responses.response_create_params import (
 )
 
 from tests.providers.openai_errors import error, refusal
-from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, strict, texts
+from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, signature, strict, texts
 
 if TYPE_CHECKING:
     from tests.providers.script import Answer, Asked
@@ -106,15 +106,22 @@ def _output(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
         }
         for id_, call in zip(ids, answer.calls, strict=True)
     ]
+    thought = {
+        "id": f"rs_{asked.number}",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": answer.thought}],
+        "encrypted_content": signature(answer.thought),
+    }
+    thoughts = [thought] if answer.thought else []
     if not answer.text:
-        return calls
+        return [*thoughts, *calls]
     part = (
         {"type": "refusal", "refusal": answer.text}
         if answer.ends_with == "refusal"
         else {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
     )
     said = {"id": f"msg_{asked.number}", "type": "message", "role": "assistant", "status": status, "content": [part]}
-    return [said, *calls]
+    return [*thoughts, said, *calls]
 
 
 def _usage(answer: Answer, asked: Asked) -> dict[str, Any]:
@@ -156,7 +163,13 @@ def _events(answer: Answer, asked: Asked) -> list[Event]:
     opened = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     events: list[Event] = [{"type": "response.created", "response": opened}]
     for index, item in enumerate(whole["output"]):
-        events += _message(index, item, answer) if item["type"] == "message" else _call(index, item)
+        match item["type"]:
+            case "message":
+                events += _message(index, item, answer)
+            case "reasoning":
+                events += _thought(index, item)
+            case _:
+                events += _call(index, item)
     ended = "response.completed" if whole["status"] == "completed" else "response.incomplete"
     events.append({"type": ended, "response": whole})
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
@@ -179,6 +192,19 @@ def _message(index: int, item: dict[str, Any], answer: Answer) -> list[Event]:
         *({"type": f"response.{kind}.delta", **at, **extra, "delta": piece} for piece in answer.pieces()),
         {"type": f"response.{kind}.done", **at, **told},
         {"type": "response.content_part.done", **at, "part": part},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
+
+
+def _thought(index: int, item: dict[str, Any]) -> list[Event]:
+    at = {"item_id": item["id"], "output_index": index, "summary_index": 0}
+    part = item["summary"][0]
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": {**item, "summary": []}},
+        {"type": "response.reasoning_summary_part.added", **at, "part": {**part, "text": ""}},
+        {"type": "response.reasoning_summary_text.delta", **at, "delta": part["text"]},
+        {"type": "response.reasoning_summary_text.done", **at, "text": part["text"]},
+        {"type": "response.reasoning_summary_part.done", **at, "part": part},
         {"type": "response.output_item.done", "output_index": index, "item": item},
     ]
 

@@ -42,6 +42,7 @@ class Answer:
         output_tokens: reported; a quarter of the answer's characters if not given.
         cached_tokens: reported as read from the cache.
         delay: seconds before anything is sent.
+        thought: what it thinks first, signed as the provider signs it; OpenAI's chat completions show none.
     """
 
     text: str = ""
@@ -51,6 +52,7 @@ class Answer:
     output_tokens: int | None = None
     cached_tokens: int = 0
     delay: float = 0.0
+    thought: str = ""
 
     @property
     def ends_with(self) -> Stop:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -88,6 +90,11 @@ def check_types(body: dict[str, Any], validator: SchemaValidator) -> None:
 def call_ids(asked: Asked, calls: Sequence[Call], prefix: str) -> list[str]:
     """Return the ids of an answer's calls."""
     return [call.id or f"{prefix}_{asked.number}_{index}" for index, call in enumerate(calls)]
+
+
+def signature(thought: str) -> str:
+    """Return the signature of a thought, as base64."""
+    return b64encode(sha256(thought.encode()).digest() + b"\xfb\xff").decode()
 
 
 def texts(content: Any) -> str:

@@ -127,13 +127,14 @@ async def test_a_record_cannot_close_its_own_fence() -> None:
     assert marks[0] == marks[-1] != mark
 
 
-def test_blocks_are_rendered_short_and_numbered() -> None:
-    """Calls, errors and attachments say what they are; long texts lose their middle."""
+def test_blocks_are_rendered_whole_and_numbered() -> None:
+    """Calls, errors and attachments say what they are; a long text is there from end to end."""
     lines = list(BY_BLOCK.entries(TALK))
     assert lines[0] == "[1] USER: Build a flashcard app"
-    assert lines[1].startswith('[2] CALL: Write {"content":"xxx')
+    assert lines[1].startswith('[2] CALL: Write {"path":"app.py","content":"xxx')
     assert lines[2].startswith("[3] ERROR Write (exit 13): permission denied")
-    assert max(map(len, lines)) < 600
+    assert max(map(len, lines)) > 600
+    assert "x" * 600 in lines[1]
     others = [
         Attachment(mime="image/png"),
         ToolResult(call_id="x", name="ls", text="ok"),

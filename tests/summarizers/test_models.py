@@ -137,6 +137,20 @@ async def test_a_failure_has_a_typed_cause(wire: str, failure: str) -> None:
     assert len(provider.asked) == 1
 
 
+@pytest.mark.parametrize("wire", WIRES)
+async def test_where_long_answers_are_cut_the_beginning_of_a_stopped_one_is_used(wire: str) -> None:
+    """Nothing better would come instead; the summary says that its end is missing."""
+    request = replace(request_of(), too_long="cut")
+    with FakeProvider(Answer("## Task\n- half a", stop="length")) as provider:
+        summary = await SUMMARIZERS[wire](provider).summarize(request)
+    assert summary.text == "## Task\n- half a"
+    assert "stopped by its length" in str(summary.fallback_reason)
+    with FakeProvider(Answer("word " * 20_000)) as provider:
+        summary = await SUMMARIZERS[wire](provider).summarize(request)
+    assert COUNTER.count(summary.text) <= request.max_tokens
+    assert "was cut to" in str(summary.fallback_reason)
+
+
 UNUSABLE: Final = {
     "filter": "I can",
     "refusal": "I cannot help with that.",

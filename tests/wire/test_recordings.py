@@ -18,6 +18,7 @@ from tests.depth import DEPTH, Depth
 from tests.importers.test_chat import ANTHROPIC, OPENAI
 from tests.recorded import recorded
 from tests.scenes import after
+from tests.wire.test_request_bodies import METHODS, assert_sent
 from tests.wire.validity import check_kept, check_taken, said
 from timeline import policies
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
@@ -116,7 +117,7 @@ async def sampled(store: EventStore, id_: str) -> list[RecordedContext]:
 
 @pytest.mark.parametrize(("recordings", "preset", "limit"), chosen(), indirect=["recordings"], ids=str)
 async def test_each_sdk_takes_what_every_preset_shows(recordings: list[Recording], preset: str, limit: int) -> None:
-    """At three limits; what a context shows comes back from each wire, too."""
+    """At three limits, and sends what its request says; what a context shows comes back from each wire, too."""
     checked: Counter[str] = Counter()
     for recording in recordings:
         store = MemoryStore()
@@ -127,4 +128,6 @@ async def test_each_sdk_takes_what_every_preset_shows(recordings: list[Recording
                 check_taken(wire, context.neutral)
                 check_kept(wire, context.neutral)
                 checked[wire] += 1
+            for wire in METHODS:
+                assert_sent(context.neutral, wire)
     assert len(set(checked.values())) <= 1

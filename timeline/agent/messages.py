@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from timeline.blocks import CustomBlock, UserPrompt
+from timeline.blocks import CONTINUES_KEY, CustomBlock, UserPrompt
 from timeline.errors import InvalidArgument, InvalidBlock
 from timeline.importers.chat import dialect_of
 from timeline.wire import message_decoder
@@ -113,7 +113,7 @@ def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[B
     """Assign the turns that messages open to their blocks; return all blocks.
 
     A message with a user's prompt opens one turn, however many parts it has; every other message belongs to the open
-    turn.
+    turn. The user's parts behind the first are marked as such, so that they count, and are sent, as one message.
 
     Args:
         messages: the blocks of each message.
@@ -124,8 +124,17 @@ def placed_in_turns(messages: Sequence[Sequence[Block]], turns: Turns) -> list[B
     for blocks in messages:
         prompt = next((block for block in blocks if isinstance(block, UserPrompt)), None)
         opened = None if prompt is None else ahead.turn_for(prompt)
+        begun = False
         for block in blocks:
-            is_of_turn = opened is not None and block.author == "user"
-            placed.append(block.model_copy(update={"turn_id": opened}) if is_of_turn else block)
+            placed.append(_part_of(block, opened, begun=begun) if block.author == "user" else block)
+            begun = block.author == "user"
             ahead.advance(placed[-1], placed[-1].turn_id or ahead.turn_for(block), len(placed))
     return placed
+
+
+def _part_of(block: Block, opened: str | None, *, begun: bool) -> Block:
+    """Return a part of a user's message, in the turn that the message opened, marked where it is not the first."""
+    changes: dict[str, Any] = {} if opened is None else {"turn_id": opened}
+    if begun:
+        changes["meta"] = {**block.meta, CONTINUES_KEY: True}
+    return block.model_copy(update=changes) if changes else block

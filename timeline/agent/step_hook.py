@@ -7,14 +7,14 @@ returned, with the messages since; both work, also if the application appends or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from timeline.agent.deduplication import content_key, content_keys, from_where_a_log_begins, new_messages
 from timeline.agent.messages import read_messages, read_system
-from timeline.agent.recording import append_in_turns, record_response
-from timeline.blocks import UserPrompt
+from timeline.agent.recording import answering, append_in_turns, record_response
+from timeline.blocks import ToolResult, UserPrompt
 from timeline.checks import given
-from timeline.events import appended_block
+from timeline.events import ModelCalled, appended_block
 from timeline.log.stopwatch import Stopwatch
 from timeline.planning.tail import shows_stages
 from timeline.projection.project import Projector
@@ -31,10 +31,15 @@ if TYPE_CHECKING:
     from timeline.agent.messages import MessageWire
     from timeline.blocks import Block
     from timeline.engine.conversation import Conversation
+    from timeline.fold.window import Item
     from timeline.projection.context import RenderedContext
     from timeline.wire.request import Request
 
     ContentKeys = list[tuple[str, ...]]
+
+_MARKED: Final = frozenset({"anthropic", "ai_sdk"})
+"""The wires whose messages bear cache markers. Their form must not change as the markers move on, or the provider's
+prefix is another."""
 
 
 class Render(Protocol):
@@ -87,6 +92,9 @@ class StepHook:
         or `append` brought them. If the hook has no system prompt, a leading system message of an OpenAI list is it,
         and comes back at the head of the list.
 
+        Where the model sees all that the list says and nothing else, the list's own messages come back as they are,
+        save on wires whose messages bear cache markers: those come back in our form, marked.
+
         Args:
             messages: the whole history in the hook's wire format; or the list that the last call returned, with the
                 messages since.
@@ -111,7 +119,9 @@ class StepHook:
         self.context = await self._render(
             system=system if self._system is None else self._system, tools=self._tools, now=now
         )
-        prepared: list[dict[str, Any]] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
+        prepared: list[Any] = self.context.to_wire(self._wire)[MESSAGES[self._wire]]
+        if self._is_whole(said, came):
+            prepared = [*messages] if self._system is None else [*_leading(prepared), *messages[-len(said) :]]
         self._version = self._conversation.version
         self._seen = [came, [tuple(map(content_key, blocks)) for blocks in self._decoded(prepared, at)]]
         self._watch = Stopwatch(self._conversation.clock) if at is None else None
@@ -127,7 +137,8 @@ class StepHook:
         Args:
             response: the model's reply, as for `Timeline.record`; or an object or dict with ``messages``, the list of
                 all messages that the loop's steps added so far.
-            request: what the step sent, as `context.request` returned it; for a reply.
+            request: what the step sent, as ``context.request`` of this hook's context returned it. With messages
+                instead of a reply, the call is recorded only if it is given.
             now: time of the blocks.
 
         Raises:
@@ -144,7 +155,11 @@ class StepHook:
                 self._conversation, reply, at, started_at=None, duration=duration, request=request
             )
         new = new_messages(self._read(messages, at), await self._appended(self._began or 0))
-        return await append_in_turns(self._conversation, new, at)
+        stored = await append_in_turns(self._conversation, new, at)
+        if request is not None:
+            called = answering(self._conversation, ModelCalled(model=request.model), None, duration, request)
+            await self._conversation.log.commit([called], at=at)
+        return stored
 
     async def _new(self, read: Sequence[Sequence[Block]], came: ContentKeys, at: datetime | None) -> list[list[Block]]:
         """Return the blocks of a list that are not in the log."""
@@ -177,6 +192,17 @@ class StepHook:
         summaries = [compaction.block.text for compaction in self._conversation.window.summaries]
         return any(text in block.text for blocks in read[:3] for block in blocks for text in summaries if text)
 
+    def _is_whole(self, said: Sequence[dict[str, Any]], came: ContentKeys) -> bool:
+        """Return whether a list may go out as it is: it says what the model is to see, and a provider takes it."""
+        context, window = self.context, self._conversation.window
+        if self._wire in _MARKED or context is None or context.neutral.ephemeral:
+            return False
+        if not said or said[0]["role"] != "user" or window.unanswered():
+            return False
+        if any(item.state != "visible" or item.is_summary or _is_loose(item) for item in window.items):
+            return False
+        return list(content_keys(item.block for item in window.items)) == [key for keys in came for key in keys]
+
     def _shown(self) -> list[dict[str, Any]]:
         """Return the messages of the window as it is now."""
         entries, _ = Projector().entries(self._conversation.window)
@@ -191,3 +217,14 @@ class StepHook:
         [batch] = self._conversation.new_ids(1, at)
         names = [f"{batch}_{number}" for number in range(len(messages))]
         return read_messages(messages, wire=self._wire, names=names)
+
+
+def _leading(messages: Sequence[Any]) -> Sequence[Any]:
+    """Return the system messages that a list begins with."""
+    _, said = read_system(messages)
+    return messages[: len(messages) - len(said)]
+
+
+def _is_loose(item: Item) -> bool:
+    """Return whether an item is a result without its call, which no provider takes as a result."""
+    return type(item.block) is ToolResult and item.answers is None

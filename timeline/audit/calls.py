@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_history
 from timeline.projection.cache_break import Cause
-from timeline.projection.diff import compared_prefix
+from timeline.projection.diff import break_between
 from timeline.projection.project import Projector
 from timeline.wire import WIRES, encoder_number
 from timeline.wire.request import body_text
@@ -59,7 +60,8 @@ class Call:
         version: of its event.
         at: time of that event.
         wire: the wire format that it was sent in; empty where its request was not recorded.
-        model: id of the model: the one that answered, or else the one that was asked.
+        model: id of the model that was asked; of a call without a recorded request, the one that answered.
+        answered_by: id of the model that answered, as the provider reported it; empty where it did not.
         parameters: the parameters of the request besides the model.
         request: the body, built again; None where that cannot be proved, for the reason ``unproved``.
         text: the body as the compact JSON that ``sha256`` is of; None as for ``request``.
@@ -83,6 +85,7 @@ class Call:
     at: datetime
     wire: str
     model: str
+    answered_by: str
     parameters: dict[str, Any]
     request: dict[str, Any] | None = field(repr=False)
     text: str | None = field(repr=False)
@@ -116,6 +119,7 @@ class Call:
             "at": instant_text(self.at),
             "wire": self.wire,
             "model": self.model,
+            "answered_by": self.answered_by,
             "parameters": self.parameters,
             "request": self.request,
             "sha256": self.sha256,
@@ -221,6 +225,29 @@ async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call
     calls = await recorded_calls(store, conversation)
     async for call in _built(store, conversation, calls, range(len(calls))):
         yield call
+
+
+async def answered_by(store: EventStore, conversation: str, calls: Sequence[RecordedCall], version: int) -> int | None:
+    """Return the number of the call whose response a block is part of; None where it is part of none.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        calls: all of its calls.
+        version: the block's.
+    """
+    behind = bisect_right(calls, version, key=lambda call: call.version)
+    for place in (behind, behind - 1):  # `record` appends a response before its call, some frameworks behind it
+        if not 0 <= place < len(calls):
+            continue
+        since = calls[place - 1].version if place else 0
+        after = calls[place + 1].version if place + 1 < len(calls) else None
+        until = None if after is None else after - 1
+        events = [event async for event in store.read(conversation, after=since, until=until)]
+        asked = next((appended_block(event.payload) for event in events if event.version == version), None)
+        if asked is not None and asked in _reply(calls[place], since, after, events):
+            return calls[place].number
+    return None
 
 
 def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> str:
@@ -352,7 +379,8 @@ def _call(
         version=call.version,
         at=call.at,
         wire="" if request is None else request.wire,
-        model=called.model or ("" if request is None else request.model),
+        model=called.model if request is None else request.model,
+        answered_by=called.model,
         parameters={} if request is None else dict(request.parameters),
         request=None if text is None else json.loads(text),
         text=text,
@@ -437,9 +465,7 @@ def _cause(
             return Cause("wire", f"the wire changed from {was.wire} to {now.wire}")
         if was.model != now.model:
             return Cause("model", f"the model changed from {was.model} to {now.model}")
-    wire = now.wire if now is not None else ""
-    prefix = compared_prefix(_for_model(earlier, was), _for_model(context, now), wire if wire in WIRES else "")
-    return None if prefix.intact else prefix.cause
+    return break_between(_for_model(earlier, was), _for_model(context, now), "" if now is None else now.wire)
 
 
 def _for_model(context: RenderedContext, request: CallRequest | None) -> RenderedContext:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.audit.block_decisions import TYPES, Decisions
 from timeline.audit.calls import find_contexts
+from timeline.audit.retold import Retold, retold
 from timeline.blocks import Reasoning, instant_text
 from timeline.errors import HistoryUnavailable
 from timeline.events.addresses import Address, parse_address
@@ -90,6 +91,8 @@ class Why:
         facts: the figures by name.
         compaction_number: of the compaction that covered or carried it first.
         summaries: addresses of the summaries that have stood for it one after the other, the first one first.
+        retold: of a covered block the same summaries, each with how many of the block's words it has, and what it lost;
+            none where the block's content is erased.
         shown_as: what is shown in its place; None where nothing is.
         ways_back: what shows it again, the cheapest first, as the log is now; none where it was shown, or is erased.
     """
@@ -109,12 +112,15 @@ class Why:
     facts: dict[str, int | str]
     compaction_number: int | None
     summaries: tuple[str, ...]
+    retold: tuple[Retold, ...]
     shown_as: ShownAs | None
     ways_back: tuple[WayBack, ...]
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline why --json`: the attributes by name."""
-        return {**asdict(self), "since_at": None if self.since_at is None else instant_text(self.since_at)}
+        retold = [{**asdict(summary), "at": instant_text(summary.at)} for summary in self.retold]
+        since_at = None if self.since_at is None else instant_text(self.since_at)
+        return {**asdict(self), "since_at": since_at, "retold": retold}
 
 
 async def why(
@@ -217,6 +223,7 @@ class Moment:
             facts=dict(reason.facts),
             compaction_number=reason.number,
             summaries=_summaries(self._decisions, version),
+            retold=self._retold(found, state),
             shown_as=self._shown_as(found, state, reason.rule),
             ways_back=self._ways_back(version, state),
         )
@@ -279,6 +286,12 @@ class Moment:
         before = (await fold_past(self._store, self._window.conversation, first.event.version - 1)).window.items
         kept = {item.version for item in without_failures(before)}
         return found.event.version not in kept
+
+    def _retold(self, found: FoundBlock, state: WhyState) -> tuple[Retold, ...]:
+        version = found.event.version
+        if state != "covered" or self._now.redacting(version) is not None:
+            return ()
+        return retold(found.block, self._decisions.covering(version))
 
     def _shown_as(self, found: FoundBlock, state: WhyState, rule: str) -> ShownAs | None:
         """Return what the model is shown in a block's place."""
@@ -375,6 +388,7 @@ def _deleted(gone: _Gone, decisions: Decisions, at: int, call: int | None) -> Wh
         facts=dict(covered.facts),
         compaction_number=covered.number,
         summaries=_summaries(decisions, gone.version),
+        retold=(),
         shown_as=shown,
         ways_back=(),
     )

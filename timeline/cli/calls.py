@@ -58,7 +58,7 @@ def _row(call: RecordedCall, decisions: int) -> CallRow:
         "version": call.version,
         "at": instant_text(call.at),
         "wire": "" if request is None else request.wire,
-        "model": called.model or ("" if request is None else request.model),
+        "model": called.model if request is None else request.model,
         "sha256": "" if request is None else request.sha256,
         "context": called.answers,
         "usage": called.usage.model_dump(mode="json"),
@@ -134,7 +134,8 @@ def _print_call(conversation: str, call: Call) -> None:
     for line in _request_lines(call.request or {}):
         write(f"          {brief(line, max(output.width() - 10, 20))}")
     took = f", in {spelled(call.duration)}" if spelled(call.duration) else ""
-    say(f"reply     {_ended(call)}{took}")
+    by = f", by {call.answered_by}" if call.answered_by not in {"", call.model} else ""
+    say(f"reply     {_ended(call)}{by}{took}")
     for block in call.reply:
         write(f"          {block.path}  {about_block(block, max(output.width() - 12 - len(block.path), 20))}")
     write(f"usage     {_used(call.usage)}")
@@ -143,8 +144,9 @@ def _print_call(conversation: str, call: Call) -> None:
     if not call.decisions:
         write("before it nothing was decided since the call before")
     say(f"cache     {call.cause.text if call.cause is not None else 'nothing broke the prefix'}", hang=10)
-    write()
-    say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
+    if call.text is not None:
+        write()
+        say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
 
 
 def _request_lines(body: dict[str, Any]) -> list[str]:

@@ -6,18 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.audit.calls import answered_by, recorded_calls
 from timeline.blocks import instant_text, parse_instant
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, write, write_rows
 from timeline.events.addresses import Address
+from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.log.stopwatch import with_duration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
     from datetime import datetime
 
+    from timeline.audit.calls import RecordedCall
     from timeline.cli.shapes import DigestRow, FoundRow
     from timeline.ports import EventStore
 
@@ -26,6 +29,8 @@ _MOST_LINES: Final = 8
 _MOST_FOUND: Final = 20
 """The most blocks in the printed form, without --limit."""
 _ROUNDS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_RESPONSES: Final = {cls.model_fields["type"].default for cls in RESPONSE_BLOCKS}
+"""Types of the blocks that a model call gives."""
 _MARKED: Final = re.compile("«(.*?)»")
 
 
@@ -223,10 +228,16 @@ async def search(text: str, span: Span, types: Sequence[str], limit: int | None,
 
 async def _found(store: EventStore, text: str, filters: dict[str, Any], most: int | None) -> AsyncIterator[FoundRow]:
     number = 0
+    calls: dict[str, list[RecordedCall]] = {}
     async for found in store.search(text, **filters):
         if number == most:
             return
         number += 1
+        said_by: int | None = None
+        if found.type in _RESPONSES:
+            if found.conversation not in calls:
+                calls[found.conversation] = await recorded_calls(store, found.conversation)
+            said_by = await answered_by(store, found.conversation, calls[found.conversation], found.version)
         yield {
             "conversation": found.conversation,
             "version": found.version,
@@ -236,10 +247,12 @@ async def _found(store: EventStore, text: str, filters: dict[str, Any], most: in
             "address": str(Address(found.version, found.conversation)),
             "snippet": found.snippet,
             "rank": found.rank,
+            "call": said_by,
         }
 
 
 def _print_found(row: FoundRow) -> None:
-    say(paint(row["path"], bold=True) + f"  {row['address']}, {row['at'][:16]}")
+    said_by = "" if row["call"] is None else f", said in call {row['call']}"
+    say(paint(row["path"], bold=True) + f"  {row['address']}, {row['at'][:16]}{said_by}")
     line = brief(row["snippet"], max(output.width() - 4, 20))
     write("  " + (_MARKED.sub(lambda hit: paint(hit[1], bold=True), line) if output.coloured() else line))

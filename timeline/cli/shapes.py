@@ -316,7 +316,8 @@ class ReachRow(TypedDict):
 class FoundRow(TypedDict):
     """A found block, by path and by address (``cards@152``).
 
-    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match.
+    The snippet marks its hits with ``«`` and ``»``; a larger rank is a better match; ``call`` is the number of the
+    model call whose response the block is part of, or null.
     """
 
     conversation: str
@@ -327,6 +328,7 @@ class FoundRow(TypedDict):
     address: str
     snippet: str
     rank: float
+    call: int | None
 
 
 class LabRow(TypedDict):

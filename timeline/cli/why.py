@@ -5,16 +5,21 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+import typer
+
+from timeline.audit.retold import worst
 from timeline.audit.why import why
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import db_option, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, state_colour, write
+from timeline.projection.explain import RULES, counted, spaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from timeline.audit.retold import Retold
     from timeline.audit.why import Why
 
 _MOST: Final = 300
@@ -53,8 +58,7 @@ def _print(because: Why, db: str) -> None:
     say(f"because   {because.in_words}", hang=10)
     for line in _shown(because):
         say(line, hang=10)
-    if len(because.summaries) > 1:
-        say(f"summaries {', '.join(because.summaries)}", hang=10)
+    _print_retold(because.retold)
     commands = list(_commands(because))
     if commands:
         write()
@@ -76,8 +80,37 @@ def _shown(because: Why) -> Iterator[str]:
     yield f"shown as  {where}: {brief(shown.text or '', _MOST)}"
 
 
+def _print_retold(summaries: Sequence[Retold]) -> None:
+    """Print what each summary has of the block's words, and what went with it."""
+    if not summaries:
+        return
+    write()
+    write(f"Of its {counted(summaries[0].of, 'word', 'words')}, each counted once, its summaries have:")
+    for made, later in _with_unchanged(summaries):
+        reason = RULES.get(made.reason, spaced(made.reason))
+        when = f"compaction {made.compaction_number} ({reason}), {instant_text(made.at)[:19]}"
+        figures = f"{made.before_tokens:,} -> {made.after_tokens:,} tokens, by {made.summarizer}"
+        kept = paint(f"{made.words:>6,}", typer.colors.YELLOW if made.lost else None)
+        say(f"{kept}  {made.address}  {when}: {figures}", hang=8)
+        if made.lost:
+            say(f"        lost: {brief(made.lost, _MOST)}", hang=14)
+        if later:
+            say(f"        and so have {', '.join(one.address for one in later)}", hang=8)
+
+
+def _with_unchanged(summaries: Sequence[Retold]) -> list[tuple[Retold, list[Retold]]]:
+    """Return the summaries, each with those right behind it that have as many words and lost none."""
+    found: list[tuple[Retold, list[Retold]]] = []
+    for made in summaries:
+        if found and not made.lost and made.words == found[-1][0].words:
+            found[-1][1].append(made)
+        else:
+            found.append((made, []))
+    return found
+
+
 def _commands(because: Why) -> Iterator[str]:
-    """Yield the commands that show the block again, and how the summaries that stood for it changed."""
+    """Yield the commands that show the block again, and how its summary changed where it lost most of it."""
     id_ = quote(because.conversation)
     for way in because.ways_back:
         match way.kind:
@@ -87,4 +120,6 @@ def _commands(because: Why) -> Iterator[str]:
                 more = " --cascade" if len(way.compactions) > 1 else ""
                 yield f"timeline undo {id_} --version {way.address.removeprefix('@')}{more}"
     if len(because.summaries) > 1:
-        yield f"timeline diff {id_} {because.summaries[0]} {because.summaries[-1]}"
+        place = worst(because.retold)
+        before, after = (0, -1) if place is None else (place - 1, place)
+        yield f"timeline diff {id_} {because.summaries[before]} {because.summaries[after]}"

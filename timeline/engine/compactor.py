@@ -455,12 +455,16 @@ class _Compaction:
         """Return the step's prompt, language and original task, with the caller's instructions."""
         if not isinstance(self.step, Summarize):
             return Wanted(instructions=self.pressure.instructions)
+        # A notice, or the next step, would say less than the beginning of a long answer does.
+        less = self.pressure.policy.on_failure in {"truncate", "next_step"}
         return Wanted(
             prompt=self.step.prompt,
             language=self.step.language,
             original_task=await self.log.first_prompt(),
             instructions=self.pressure.instructions,
             temperature=self.step.temperature,
+            answer_room=self.step.answer_room,
+            too_long="cut" if less else "refuse",
         )
 
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:

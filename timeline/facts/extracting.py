@@ -39,9 +39,10 @@ _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
 _STATUS: Final = re.compile(
-    r"^(?:(?:Process |Command )?exited with (?:exit )?code|Exit code|exit status):? (-?\d{1,10})\b",
+    r"^(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})\b",
     re.MULTILINE | re.IGNORECASE,
 )
+"""How clients word it. ``exit status 1`` is what programs print about others: a test runner behind a pipe, say."""
 _LAST_STATUS: Final = re.compile(r"^Command exited with code (\d{1,10})\s*\Z", re.MULTILINE)
 _HITS_BEGIN: Final = "Ff0123456789"
 _HITS: Final = re.compile(

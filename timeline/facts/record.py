@@ -6,6 +6,7 @@ a failed write is no file written. It is ranked and capped by kind; its counts a
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -82,6 +83,27 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
 def _is_closed(failure: FactEntry, succeeded: Mapping[tuple[FactKind, str], int]) -> bool:
     kinds: tuple[FactKind, ...] = (failure.kind, "file_written") if failure.kind == "file_read" else (failure.kind,)
     return any(succeeded.get((kind, failure.subject), 0) > failure.last for kind in kinds)
+
+
+def settled(record: FactRecord, later: Iterable[Fact]) -> FactRecord:
+    """Return a record without what later facts overtook: failures that are open no more, and commands that ran again.
+
+    A record covers what lies before the window; what the window shows may have been mended there.
+
+    Args:
+        record: the record.
+        later: facts of what came behind it, in the order of the log.
+    """
+    last_failed = {(fact.kind, fact.subject): fact.failed for fact in later}
+    succeeded = {key: sys.maxsize for key, failed in last_failed.items() if not failed}
+    still_open = tuple(entry for entry in record.open_failures if not _is_closed(entry, succeeded))
+    ran = tuple(e for e in record.done.get("command", ()) if (e.kind, e.subject) not in last_failed)
+    return replace(
+        record,
+        open_failures=still_open,
+        open_count=record.open_count - len(record.open_failures) + len(still_open),
+        done={**record.done, "command": ran} if ran else {k: v for k, v in record.done.items() if k != "command"},
+    )
 
 
 def _newest(entry: FactEntry) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
+from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, ToolResult
 from timeline.events import Covers
 from timeline.fold.state import NOTHING_YET
 
@@ -95,6 +95,12 @@ class Item(NamedTuple):
         if self.replacement is not None:
             return "hidden"
         return "carried" if self.carried else "visible"
+
+    def continues(self, before: Item | None) -> bool:
+        """Return whether it is a further part of the user's message that the item sent before it is part of."""
+        if CONTINUES_KEY not in self.block.meta or before is None:
+            return False
+        return before.block.author == "user" and before.block.turn_id == self.block.turn_id
 
     @property
     def shown_tokens(self) -> int:

@@ -13,15 +13,20 @@ human may change it until then.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
+from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
 from timeline.integrations.langchain_messages import read_messages, to_messages, told_in
 from timeline.log.stopwatch import Stopwatch
+from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
 from timeline.usage import Usage
 from timeline.wire.foreign import plain
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext
     from timeline.sync import Store
+    from timeline.wire.request import Request
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -96,13 +102,20 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             InvalidArgument: the run names no thread, or the store belongs to an event loop.
             StoreError: the store cannot be read or written.
         """
-        return self._conversations.carry_out(self._call(request, handler))
+        return self._conversations.carry_out(self._call(request, handler, []))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """See `wrap_model_call`."""
-        return await self._conversations.carry_out_async(self._call(request, handler))
+        attempts: list[_Attempt] = []
+        try:
+            return await self._conversations.carry_out_async(self._call(request, handler, attempts))
+        except anyio.get_cancelled_exc_class():
+            if attempts and not attempts[-1].is_told:
+                told = attempts[-1].failed("cancelled")
+                await run_uncancelled(self._conversations.carry_out_async(told))
+            raise
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Append the last messages of the run."""
@@ -115,27 +128,32 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await self._conversations.carry_out_async(self._caught_up(told_in(state["messages"], ())))
 
     def _call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any], attempts: list[_Attempt]
     ) -> Steps[ModelResponse[Any]]:
         """Render and call; if the model refuses the context for its size, call once more with a smaller one."""
         told = told_in(request.messages, request.state["messages"])
         timeline = (yield from self._caught_up(told)).timeline
-        system, tools = _system_of(request, told.leading), [_schema_of(tool) for tool in request.tools]
+        wire = wire_of(request.model)
+        system, tools = _system_of(request, told.leading), tools_for(wire, map(_schema_of, request.tools))
         render = partial(timeline.render, system=system, tools=tools, ephemeral=told.passing)
         context: RenderedContext = yield Ours(render)
         earlier: RenderedContext | None = None
         while True:
             messages = [*told.leading, *to_messages(context.neutral, told.said)]
-            started_at, watch = datetime.now(UTC), Stopwatch(SystemClock())
+            sent = framework_request(context, wire, _name_of(request.model), _settings_of(request))
+            attempt = _Attempt(timeline, sent)
+            attempts.append(attempt)
             try:
                 reply: ModelResponse[Any] = yield Theirs(partial(handler, request.override(messages=messages)))
             except Exception as error:
-                smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier))
+                attempt.is_told = True  # by one of the next steps, even if the run is cancelled meanwhile
+                smaller = yield Ours(partial(timeline.after_refusal, context, error, earlier=earlier, request=sent))
                 if smaller is None:
+                    yield from attempt.failed(str(error) or type(error).__name__)
                     raise
                 context, earlier = smaller, context
             else:
-                yield from _recorded(timeline, reply, started_at, watch.duration())
+                yield from attempt.answered(reply)
                 return reply
 
     def _caught_up(self, told: Told) -> Steps[Followed]:
@@ -185,23 +203,40 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return answer
 
 
-def _recorded(timeline: Any, reply: ModelResponse[Any], started_at: datetime, duration: float | None) -> Steps[None]:
-    """Record the usage and the duration of a call."""
-    message = next((message for message in reply.result if message.type == "ai"), None)
-    told = message.response_metadata if message is not None else {}
-    finish = told.get("finish_reason") or told.get("stop_reason")
-    model = told.get("model_name") or told.get("model")
-    yield Ours(
-        partial(
-            timeline.record_model_call,
-            usage_of(message),
-            model=model if isinstance(model, str) else "",
-            response_id=None if message is None else message.id,
-            finish_reason=finish if isinstance(finish, str) else None,
-            started_at=started_at,
-            duration=duration,
+@dataclass(slots=True)
+class _Attempt:
+    """A call of the model, from when it begins on; ``is_told`` once the log has it."""
+
+    timeline: Any
+    request: Request
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
+    is_told: bool = False
+
+    def failed(self, words: str) -> Steps[None]:
+        """Record that it failed."""
+        yield from self._recorded(partial(self.timeline.record_model_call, error=words))
+
+    def answered(self, reply: ModelResponse[Any]) -> Steps[None]:
+        """Record it with its usage."""
+        message = next((message for message in reply.result if message.type == "ai"), None)
+        told = message.response_metadata if message is not None else {}
+        finish = told.get("finish_reason") or told.get("stop_reason")
+        model = told.get("model_name") or told.get("model")
+        yield from self._recorded(
+            partial(
+                self.timeline.record_model_call,
+                usage_of(message),
+                model=model if isinstance(model, str) else "",
+                response_id=None if message is None else message.id,
+                finish_reason=finish if isinstance(finish, str) else None,
+            )
         )
-    )
+
+    def _recorded(self, record: Callable[..., Any]) -> Steps[None]:
+        self.is_told = True
+        took = {"started_at": self.started_at, "duration": self.watch.duration(), "request": self.request}
+        yield Ours(partial(record, **took))
 
 
 def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:
@@ -211,8 +246,20 @@ def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> Jso
     return contents[0] if len(contents) == 1 else ("\n\n".join(str(m.text) for m in (*own, *leading)) or None)
 
 
-def _schema_of(tool: Any) -> JsonValue:
-    """Return the schema of a tool as the model receives it; a provider's own tool is its schema already."""
+def _name_of(model: Any) -> str:
+    """Return the id of a model."""
+    told = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return told if isinstance(told, str) else ""
+
+
+def _settings_of(request: ModelRequest[Any]) -> dict[str, Any]:
+    """Return what the model is called with besides its context: its own settings, and those of the call."""
+    own = {name: getattr(request.model, name, None) for name in ("temperature", "max_tokens", "top_p")}
+    return {**own, **request.model_settings}
+
+
+def _schema_of(tool: Any) -> dict[str, Any]:
+    """Return the schema of a tool as chat completions have it; a provider's own tool is its schema already."""
     told: dict[str, Any] = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
     return told
 

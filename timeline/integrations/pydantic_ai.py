@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from timeline.agent.recall import NAME, schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
+from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
 from timeline.integrations.pydantic_ai_messages import parted, read_units, to_messages
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
@@ -54,19 +55,25 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore, Hooks, Summarizer
     from timeline.projection.context import RenderedContext
     from timeline.sync import Store
+    from timeline.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     """An attempt at a model request: the context that is sent, the refused one in whose place it came, and when.
 
-    ``watch`` measures the request.
+    ``request`` is what the log keeps of it, None until the framework is given the context; ``watch`` measures it.
     """
 
     context: RenderedContext
     earlier: RenderedContext | None
+    request: Request | None = None
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     watch: Stopwatch = field(default_factory=lambda: Stopwatch(SystemClock()))
+
+    def took(self) -> dict[str, Any]:
+        """Return what a record says of the request besides its answer."""
+        return {"started_at": self.started_at, "duration": self.watch.duration(), "request": self.request}
 
 
 class TimelineCapability(AbstractCapability[AgentDepsT]):
@@ -144,7 +151,9 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
                 self._rendered(self._id(ctx), history, _system_of(history, request_context), _tools_of(request_context))
             )
             attempt = _Attempt(context, None)
-        self._attempts[_run(ctx)] = attempt
+        wire, settings = wire_of(request_context.model), request_context.model_settings
+        sent = framework_request(attempt.context, wire, request_context.model.model_name, dict(settings or {}))
+        self._attempts[_run(ctx)] = _Attempt(attempt.context, attempt.earlier, sent)
         request_context.messages = to_messages(attempt.context.neutral, history, last)
         return request_context
 
@@ -154,9 +163,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """Record the usage of a request."""
         del request_context
         attempt = self._attempts.pop(_run(ctx), None)
-        took: dict[str, Any] = {}
-        if attempt is not None:
-            took = {"started_at": attempt.started_at, "duration": attempt.watch.duration()}
+        took = {} if attempt is None else attempt.took()
         await self._conversations.carry_out_async(self._recorded(self._id(ctx), response, took))
         return response
 
@@ -181,10 +188,17 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Append the last messages of the run, even if it fails."""
+        failure: BaseException | None = None
         try:
             return await handler()
+        except BaseException as error:
+            failure = error
+            raise
         finally:
-            self._attempts.pop(_run(ctx), None)
+            unanswered = self._attempts.pop(_run(ctx), None)
+            if unanswered is not None and unanswered.request is not None:
+                failed = self._failed(self._id(ctx), unanswered, failure or "the run ended before its answer")
+                await run_uncancelled(self._conversations.carry_out_async(failed))
             history = parted(self._histories.pop(_run(ctx), ctx.messages))
             await run_uncancelled(self._conversations.carry_out_async(self._caught_up(self._id(ctx), history)))
 
@@ -215,10 +229,20 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
             )
         )
 
+    def _failed(self, conversation: str, attempt: _Attempt, error: BaseException | str) -> Steps[None]:
+        """Record a request that failed."""
+        followed = yield from self._conversations.opened(conversation)
+        words = str(error) or type(error).__name__
+        yield Ours(partial(followed.timeline.record_model_call, error=words, **attempt.took()))
+
     def _refused(self, conversation: str, attempt: _Attempt, error: Exception) -> Steps[RenderedContext | None]:
         followed = yield from self._conversations.opened(conversation)
         after = followed.timeline.after_refusal
-        smaller: RenderedContext | None = yield Ours(partial(after, attempt.context, error, earlier=attempt.earlier))
+        smaller: RenderedContext | None = yield Ours(
+            partial(after, attempt.context, error, earlier=attempt.earlier, request=attempt.request)
+        )
+        if smaller is None:
+            yield from self._failed(conversation, attempt, error)
         return smaller
 
     async def _recalled(self, ctx: RunContext[AgentDepsT], **arguments: Any) -> str:
@@ -255,10 +279,11 @@ def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
 def _tools_of(request: ModelRequestContext) -> list[JsonValue]:
     """Return the schemas of the tools as the model receives them."""
     parameters = request.model_request_parameters
-    return [_schema_of(tool) for tool in (*parameters.function_tools, *parameters.output_tools)]
+    schemas = map(_schema_of, (*parameters.function_tools, *parameters.output_tools))
+    return tools_for(wire_of(request.model), schemas)
 
 
-def _schema_of(tool: ToolDefinition) -> JsonValue:
+def _schema_of(tool: ToolDefinition) -> dict[str, Any]:
     parameters: Any = tool.parameters_json_schema
     function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
     return {"type": "function", "function": function}

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
-from timeline.engine.recording import context_events, is_recorded
-from timeline.events import CompactionCompleted, ConversationOpened, appended_block, block_appended
+from timeline.events import CompactionCompleted, ContextRendered, ConversationOpened, appended_block, block_appended
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.wire.neutral import NeutralContext
 
 
 FIXED_PART: Final = "[system prompt and tools of the recorded client]"
@@ -64,6 +64,7 @@ class ReplayLog(FoldedLog):
         super().__init__(Fold(conversation), at)
         self._first_prompt: str | None = None
         self._decided: list[Payload] = []
+        self._sent: NeutralContext | None = None
         self._fold.apply(1, at, ConversationOpened())
 
     def append(self, block: Block, at: datetime, tokens: int, counter: str) -> Block:
@@ -96,11 +97,15 @@ class ReplayLog(FoldedLog):
         self._fold.apply(self._fold.version + 1, at, payload)
 
     def record(self, context: RenderedContext, at: datetime) -> None:
-        """Fold what a recorded render appends, so that versions, and the addresses made of them, are a stored log's."""
-        known = self._fold.window.rendered
-        if known is None or not is_recorded(context, known, "full"):
-            for payload in context_events(context, known, "full")[0]:
-                self.note(payload, at)
+        """Fold what a recorded render appends, so that versions, and the addresses made of them, are a stored log's.
+
+        Contexts are compared, not hashed: a hash of each one would make a replay cost the square of its calls.
+        """
+        before, self._sent = self._sent, context.neutral
+        if before is None or not _is_same(before, context.neutral):
+            self.note(
+                ContextRendered(version=context.version, projection=context.projection, fingerprint="", policy=""), at
+            )
 
     async def first_prompt(self) -> str | None:
         """Return the first prompt of the conversation."""
@@ -123,3 +128,10 @@ class ReplayLog(FoldedLog):
         """Return the decisions since the last call."""
         decided, self._decided = self._decided, []
         return decided
+
+
+def _is_same(one: NeutralContext, other: NeutralContext) -> bool:
+    """Return whether two contexts are the same; most entries of one are the very objects of the other."""
+    if len(one.entries) != len(other.entries):
+        return False
+    return one.entries == other.entries and one.cache_points == other.cache_points

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.frozen import Frozen, begins_with, canonical_json
-from timeline.planning.messages import Starts, message_role
+from timeline.planning.messages import Starts, around, message_role
 from timeline.policy.model import OverThreshold, Reserved
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ class Costs:
 
     def _of_message(self, first: Item) -> int:
         """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""
-        return self.policy.message_tokens + (
-            self.policy.response_tokens if message_role(first.block) == "assistant" else 0
-        )
+        by_response = self.policy.response_tokens if message_role(first.block) == "assistant" else 0
+        return self.policy.message_tokens * (1 + around(first.block)) + by_response
 
     def _answer(self, version: int, *, omitted: bool) -> None:
         """Mark a call as answered, and as not sent where its result is omitted; correct its cost."""
@@ -172,8 +171,6 @@ def freed_by(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy)
 
 
 _LEAST_PREVIEW: Final = 64
-_GROWTH: Final = 0.1
-_LEAST_GROWTH: Final = 256
 
 
 UsageLevel: TypeAlias = Literal["normal", "warning", "critical"]
@@ -412,8 +409,12 @@ def preview_cap(policy: Policy, limit: int) -> int:
 
 
 def retry_growth(policy: Policy, visible_tokens: int) -> int:
-    """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants)."""
-    return max(least_progress(policy, visible_tokens), math.ceil(_GROWTH * visible_tokens), _LEAST_GROWTH)
+    """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants).
+
+    That is what a compaction has to free: a policy that is content with any progress tries again as soon as anything
+    was appended, as [priority_chain] and [keep_ratio] do before each model call.
+    """
+    return max(1, least_progress(policy, visible_tokens))
 
 
 def least_progress(policy: Policy, visible_tokens: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import ToolResult, UserPrompt
+from timeline.blocks import CONTINUES_KEY, ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
 from timeline.planning.plans import HideDecision
@@ -60,7 +60,7 @@ def old_outputs(window: Window, step: ClearToolOutputs) -> list[Item]:
             break
         if turns >= step.keep_turns and _clearable(item) and item.answers not in open_versions:
             found.append(item)
-        turns += type(item.block) is UserPrompt
+        turns += type(item.block) is UserPrompt and CONTINUES_KEY not in item.block.meta
     return found
 
 

@@ -10,22 +10,23 @@ supersedes a decision there, while a summary keeps its text, and the cached pref
 
 This module also writes the two texts about approved stages that are in the uncached tail of a context. The memory
 digest lists their decisions. Stage data shows the newest stages in detail and the others in short, and all in short
-once a summary replaced the messages of one of the newest. Both follow from the window alone: the same window gives the
-same text.
+once P4 took one of the newest. Both follow from the window alone: the same window gives the same text.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import StageDigest, SystemMessage, UserPrompt
+from timeline.blocks import COLLAPSED_KEY, StageDigest, SystemMessage, UserPrompt
 from timeline.events import SummaryParts
 from timeline.fold.groups import boundaries
+from timeline.planning.account import scaled
 from timeline.planning.plans import Plan
 from timeline.planning.replacements import cut_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from timeline.events.other_payloads import StageApproved
     from timeline.fold.stages import Stage
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
 
 COLLAPSED_BY: Final = "stage_digest"
 """Name of the author of collapsed stages' summaries, as recorded in `WrittenBy`."""
+_ENTRY: Final = "\n- "
+"""How an entry of the memory digest begins."""
 _COLLAPSED: Final = (
-    "[Approved stages, whose messages are out of view: {}. What they decided is in the memory digest, as far as it "
+    "[The messages of these stages are out of view: {}. What was decided in them is in the memory digest, as far as it "
     "still holds.]"
 )
-"""The text of collapsed stages; it stays true when a stage is rewound, and when no decision is left."""
+"""The text of collapsed stages; it stays true when a stage is reopened, and when no decision is left."""
 
 
 def approvals(stages: Iterable[Stage]) -> list[StageApproved]:
@@ -54,12 +57,18 @@ def memory_digest(approved: Sequence[StageApproved], words: MemoryDigest) -> str
     return "\n".join([words.heading, *(_entry(each) for each in approved)]) if approved else ""
 
 
-def digest_in_view(window: Window) -> str:
-    """Return the memory digest of a window: the text of the newest stage digest that is shown in the tail."""
+def digest_in_view(window: Window, words: MemoryDigest) -> str:
+    """Return the memory digest of a window: the newest stage digest that is shown in the tail, under the heading.
+
+    The heading is that of the policy that renders, whatever policy was in force when the stage was approved.
+    """
     if not window.stages:
         return ""
     newest = next((item for item in reversed(window.items) if item.in_tail), None)
-    return "" if newest is None or newest.redacted else newest.block.text
+    if newest is None or newest.redacted:
+        return ""
+    _, begun, entries = newest.block.text.partition(_ENTRY)
+    return f"{words.heading}{begun}{entries}" if begun else newest.block.text
 
 
 def is_out_of_view(window: Window, approval: StageApproved) -> bool:
@@ -84,8 +93,8 @@ def plan_collapse(ranges: Ranges, step: CollapseStages) -> Plan | Refusal | None
 class _Run:
     """Adjacent approved stages, and the positions of their messages."""
 
-    def __init__(self, ranges: Ranges, legal: Sequence[bool], prompt: int) -> None:
-        self.ranges, self.legal, self.prompt = ranges, legal, prompt
+    def __init__(self, ranges: Ranges, step: CollapseStages, legal: Sequence[bool], prompt: int) -> None:
+        self.ranges, self.step, self.legal, self.prompt = ranges, step, legal, prompt
         self.stages: list[StageApproved] = []
 
     def plan(self) -> Plan | Refusal:
@@ -93,7 +102,7 @@ class _Run:
         ranges = self.ranges
         plan = self._plan(1)
         for number in range(2, len(self.stages) + 1):
-            if ranges.total(plan.expected_tokens) <= ranges.before.target:
+            if ranges.total(plan.expected_tokens) - self._data_freed(plan) <= ranges.before.target:
                 break
             plan = self._plan(number)
         return ranges.judged(plan)
@@ -104,7 +113,16 @@ class _Run:
         prompts = (self.prompt,) if start <= self.prompt < end else ()
         parts = SummaryParts(history=_COLLAPSED.format("; ".join(_name(each) for each in taken)))
         cut = ranges.stretch(start, end, prompts=prompts)
-        return ranges.plan(cut, ranges.preview_carried(cut), written=parts, written_by=COLLAPSED_BY)
+        plan = ranges.plan(cut, ranges.preview_carried(cut), written=parts, written_by=COLLAPSED_BY)
+        return plan if self.step.which == "oldest" else replace(plan, collapsed=tuple(each.stage for each in taken))
+
+    def _data_freed(self, plan: Plan) -> int:
+        """Return the tokens by which the stage data in the tail shrinks with a plan."""
+        ranges = self.ranges
+        if not plan.collapsed or ranges.policy.stage_data is None:
+            return 0
+        left = stage_data(ranges.window, ranges.policy.stage_data, collapsed=plan.collapsed)
+        return max(0, ranges.before.fixed.stage_data - scaled(ranges.counter.count(left), ranges.policy))
 
 
 class _Collapse:
@@ -126,7 +144,7 @@ class _Collapse:
             if not self._may_take(stage):
                 continue
             if not runs or not self._adjacent(runs[-1].stages[-1], stage):
-                runs.append(_Run(self.ranges, self.legal, self.prompt))
+                runs.append(_Run(self.ranges, step, self.legal, self.prompt))
             runs[-1].stages.append(stage)
         return runs
 
@@ -184,13 +202,21 @@ def _span(items: Sequence[Item], first: int, last: int, legal: Sequence[bool]) -
     return start, end
 
 
-def stage_data(window: Window, told: StageData | None) -> str:
-    """Return the stage data of a policy: the text about approved stages; empty without the setting or an approval."""
+def stage_data(window: Window, told: StageData | None, *, collapsed: Collection[str] = ()) -> str:
+    """Return the stage data of a policy: the text about approved stages; empty without the setting or an approval.
+
+    Args:
+        window: with the stages, and the summaries that name those collapsed by P4.
+        told: the policy's figures.
+        collapsed: further stages to be taken for collapsed, by a plan that is not carried out yet.
+    """
     approved = approvals(window.stages)
     if told is None or not approved:
         return ""
     newest = approved[max(0, len(approved) - told.detailed) :]
-    detailed = 0 if any(is_out_of_view(window, each) for each in newest) else len(newest)
+    gone = _collapsed(window)
+    short = any(each.stage in collapsed or (each.stage in gone and is_out_of_view(window, each)) for each in newest)
+    detailed = 0 if short else len(newest)
     sections: list[str] = []
     room = told.artifacts
     for age, each in enumerate(reversed(approved)):
@@ -198,6 +224,12 @@ def stage_data(window: Window, told: StageData | None) -> str:
         room -= len(shown)
         sections.append(_section(each, told, in_detail=age < detailed, artifacts=shown))
     return "\n\n".join([told.heading, *reversed(sections)])
+
+
+def _collapsed(window: Window) -> set[str]:
+    """Return the stages that the live summaries name as collapsed by a step about the newest ones."""
+    named = (compaction.block.meta.get(COLLAPSED_KEY) for compaction in window.summaries)
+    return {str(stage) for stages in named if isinstance(stages, list) for stage in stages}
 
 
 def _section(each: StageApproved, told: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
 _MOST_HIT_PATHS: Final = 2
+_TIMELINE_PATH: Final = re.compile(r"(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+")
+"""A path of this library, which a search of the memory finds: anywhere in a line, or in JSON."""
+_MOST_MEMORY_PATHS: Final = 10
 _LONGEST_REPLACEMENT: Final = 60
 """Characters of a replacement; the whole text is in the event that hid the block."""
 
@@ -51,13 +54,20 @@ def build_digest(covered: Sequence[Item]) -> Digest:
 
 def _artifacts(covered: Sequence[Item]) -> Iterator[Artifact]:
     for item in covered:
-        block = item.block
-        if isinstance(block, ToolCall | ToolResult):
-            continue
-        if isinstance(block, Attachment) or "sources_used" in block.meta:
-            sources = block.meta.get("sources_used")
-            used = tuple(str(source) for source in sources) if isinstance(sources, list) else ()
-            yield Artifact(path=block.path, mime=block.mime, visibility=item.state, sources_used=used)
+        if isinstance(item.block, Attachment) or "sources_used" in item.block.meta:
+            yield _artifact(item)
+
+
+def _artifact(item: Item) -> Artifact:
+    """Describe an artifact: as visible as the application says, or else as its block is in the context."""
+    meta = item.block.meta
+    sources, visibility = meta.get("sources_used"), meta.get("visibility")
+    return Artifact(
+        path=item.block.path,
+        mime=item.block.mime,
+        visibility=visibility if isinstance(visibility, str) else item.state,
+        sources_used=tuple(str(source) for source in sources) if isinstance(sources, list) else (),
+    )
 
 
 def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
@@ -101,9 +111,11 @@ def _command(fact: Fact) -> Command:
 
 
 def _search(fact: Fact, texts: dict[str, str]) -> Search:
-    hit_paths = tuple(dict.fromkeys(_HIT_PATH.findall(texts.get(fact.path, ""))))[:_MOST_HIT_PATHS]
-    hits = int(fact.detail) if fact.detail else None
-    return Search(query=fact.subject, tool=fact.tool, path=fact.path, hits=hits, hit_paths=hit_paths)
+    text = texts.get(fact.path, "")
+    memory = tuple(dict.fromkeys(_TIMELINE_PATH.findall(text)))
+    hits = int(fact.detail) if fact.detail else len(memory) or None
+    paths = (*tuple(dict.fromkeys(_HIT_PATH.findall(text)))[:_MOST_HIT_PATHS], *memory[:_MOST_MEMORY_PATHS])
+    return Search(query=fact.subject, tool=fact.tool, path=fact.path, hits=hits, hit_paths=paths)
 
 
 def _problems(facts: Sequence[Fact]) -> Iterator[Problem]:

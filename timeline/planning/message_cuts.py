@@ -37,7 +37,10 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
     taken = ranges.stretch(start, end, first=first if first is not None and first < end else None)
     if first is not None and not taken.covered:
         return None
-    return ranges.judged(ranges.plan(taken, ranges.preview_carried(taken)))
+    previews = ranges.preview_carried(taken, whole=taken.ahead)
+    if ranges.total(taken.after - ranges.saved(previews)) > ranges.before.limit:
+        previews = ranges.preview_carried(taken)
+    return ranges.judged(ranges.plan(taken, previews))
 
 
 def _first_message(ranges: Ranges) -> int | None:

@@ -1,9 +1,10 @@
 """Part a window into messages, the units in which the published designs count.
 
 For most designs a response's reasoning, text and calls are one message of the assistant; each result is one of the
-tool; a turn's header, prompt and attachments are one of the user. Blocks that are omitted, or shown in the tail, are in
-no message. For the cut-point design [cut_point] a message is a block: a candidate, which a cut may be placed before, or
-a result.
+tool; a turn's header, prompt and attachments are one of the user, and so are the parts that came as one message. A
+summary is one message more for the question before it and for the answer behind it, where its form has them. Blocks
+that are omitted, or shown in the tail, are in no message. For the cut-point design [cut_point] a message is a block: a
+candidate, which a cut may be placed before, or a result.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from timeline.blocks import Attachment, ToolResult, TurnHeader, UserPrompt
+from timeline.blocks import (
+    FORM_KEY,
+    Attachment,
+    RangeSummary,
+    ToolResult,
+    TurnHeader,
+    UserPrompt,
+)
 from timeline.fold.turns import RESPONSE_BLOCKS
 
 if TYPE_CHECKING:
@@ -39,11 +47,16 @@ class Starts:
     def __init__(self) -> None:
         self._key: object = None
         self._prompted = False
+        self._before: Item | None = None
 
     def at(self, item: Item, position: int) -> bool:
         """Return whether an item begins a message. Call it once for each item that is sent, in order."""
-        before, self._key = self._key, _key(item, position)
+        previous, self._before = self._before, item
         is_prompt = type(item.block) is UserPrompt
+        if item.continues(previous):
+            self._prompted = self._prompted or is_prompt
+            return False
+        before, self._key = self._key, _key(item, position)
         # A second prompt is a message of its own, even without an answer in between.
         begins = before != self._key or (is_prompt and self._prompted)
         self._prompted = is_prompt or (self._prompted and not begins)
@@ -58,10 +71,16 @@ def messages(items: Sequence[Item]) -> list[Message]:
         if item.unsent:
             continue
         if starts.at(item, position):
-            parts.append((message_role(item.block), [position]))
+            parts += [(message_role(item.block), [position]) for _ in range(1 + around(item.block))]
         else:
             parts[-1][1].append(position)
     return [Message(role, tuple(indices)) for role, indices in parts]
+
+
+def around(block: Block) -> int:
+    """Return the number of messages that are sent around a block: a summary's question and answer."""
+    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
+    return sum(bool(form.get(said)) for said in ("question", "answer")) if isinstance(form, dict) else 0
 
 
 def message_role(block: Block) -> Role:

@@ -47,6 +47,7 @@ class Plan:
         covered: the newly covered items in timeline order, without summaries.
         carried: versions inside the range that stay visible.
         ahead: of the carried versions, those that the summary is sent behind.
+        collapsed: the stages taken by a step that takes the newest ones, too: from then on all are shown in short.
         cut_version: version of the first kept block.
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
@@ -84,6 +85,7 @@ class Plan:
     written: SummaryParts | None = None
     written_by: str = ""
     ahead: tuple[int, ...] = ()
+    collapsed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +126,5 @@ def tools_of(versions: set[int], window: Window) -> list[str]:
 
 
 def named(tools: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of tools, each once, without empty ones."""
-    return tuple(dict.fromkeys(name for name in tools if name))
+    """Return the names of tools, each once, without empty ones; the tool of the newest output is first."""
+    return tuple(dict.fromkeys(name for name in reversed(tools) if name))

@@ -97,9 +97,18 @@ class Ranges:
         """
         turn_id = self.items[end].block.turn_id if end < len(self.items) else ""
         split_turn_id = turn_id if self._of_turn(turn_id, start, end) else None
-        ahead = set() if first is None else {*self._group_at[first].indices}
+        ahead = set() if first is None else self._message_at(first)
         kept = {p for prompt in prompts for p in self._asked(prompt)} | ahead
         return self._range(start, end, kept, split_turn_id, ahead=ahead)
+
+    def _message_at(self, first: int) -> set[int]:
+        """Return the positions of the message that an item begins; carried parts of it are groups of their own."""
+        message = {*self._group_at[first].indices}
+        last = max(message)
+        while last + 1 < len(self.items) and self.items[last + 1].continues(self.items[last]):
+            last += 1
+            message.add(last)
+        return message
 
     def plan(
         self,
@@ -157,9 +166,12 @@ class Ranges:
             return Refusal("no_progress", {"messages": messages, "would_free": freed, "least": least})
         return plan
 
-    def preview_carried(self, cut: Range | None) -> tuple[Replacement, ...]:
-        """Preview the largest carried blocks until all of them are within the carried share (design: Invariants)."""
-        carried = () if cut is None else cut.carried
+    def preview_carried(self, cut: Range | None, *, whole: Collection[int] = ()) -> tuple[Replacement, ...]:
+        """Preview the largest carried blocks until all of them are within the carried share (design: Invariants).
+
+        Those at the positions ``whole`` stay as they are, and do not count.
+        """
+        carried = () if cut is None else tuple(position for position in cut.carried if position not in whole)
         most = int(self.policy.carried_share * self.before.limit)
         return self.preview(carried, sum(self.shown[p] for p in carried) - most)
 

@@ -2,20 +2,24 @@
 
 A message that stays needlessly costs a few tokens; an answer that goes costs the conversation its point. So everything
 that may be an answer stays: what follows a question of the assistant, with or without a question mark, and what follows
-directly on a summary, which may have covered the question.
+directly on a summary, which may have covered the question. Behind collapsed stages nothing was asked: they are over.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.account import freed_by
+from timeline.planning.collapse_stages import COLLAPSED_BY
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
     from timeline.policy.steps import StripChitchat
@@ -56,6 +60,7 @@ _QUOTED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\bhttps?://\S+", re.DOT
 def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDecision | None:
     """Plan to omit the chitchat of a window; None where there is none. The newest prompt always stays."""
     prompts = [item for item in window.items if type(item.block) is UserPrompt]
+    parts = _parts(window.items)
     answers = _answers(window)
     newest = prompts[-1].version if prompts else 0
     chosen = [
@@ -67,6 +72,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
         and not item.revealed
         and item.block.data is None
         and item.version not in answers
+        and item.version not in parts
         and is_chitchat(item.block.text, step)
     ]
     if not chosen:
@@ -79,7 +85,7 @@ def plan_chitchat(window: Window, policy: Policy, step: StripChitchat) -> HideDe
 def is_chitchat(text: str, step: StripChitchat) -> bool:
     """Return whether a user message is chitchat by itself: short, no question or exclamation, number or kept word."""
     trimmed = text.strip().lower()
-    if len(text) > step.most_length or len(trimmed) >= step.below_length:
+    if _length(text) > step.most_length or _length(trimmed) >= step.below_length:
         return False
     if _ASKING.search(trimmed) or _EXCLAIMING.search(trimmed) or any(sign.isdigit() for sign in trimmed):
         return False
@@ -90,9 +96,20 @@ def is_chitchat(text: str, step: StripChitchat) -> bool:
     return not any(_words(kept.lower()) in said for kept in step.kept_words)
 
 
+def _length(text: str) -> int:
+    """Return the length as [priority_chain] measures it, in UTF-16 units: an emoji has two."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def is_stripped(item: Item) -> bool:
     """Return whether an item was omitted as chitchat: shown no more, but known to the summary that covers it."""
     return item.omitted and item.hide is not None and item.hide.reason == REASON
+
+
+def _parts(items: Sequence[Item]) -> set[int]:
+    """Return the versions of the blocks that came with others as one message, which is longer than each of them."""
+    joined = [(one, two) for one, two in pairwise(items) if two.continues(one)]
+    return {item.version for pair in joined for item in pair}
 
 
 def _words(text: str) -> str:
@@ -104,9 +121,10 @@ def _words(text: str) -> str:
 def _answers(window: Window) -> set[int]:
     """Return the versions of the prompts that may answer a question: said before the assistant said anything else."""
     asked, answers = False, set[int]()
+    over = {done.block.path for done in window.summaries if done.written_by.summarizer == COLLAPSED_BY}
     for item in window.items:
         if item.is_summary:
-            asked = True
+            asked = item.block.path not in over
         elif type(item.block) is AssistantCompletion and item.block.text.strip():
             asked = _asks(item.block.text)
         elif asked and type(item.block) is UserPrompt:

@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import BEHIND_KEY, FORM_KEY, RangeSummary, instant_text, numbered, stem
+from timeline.blocks import (
+    BEHIND_KEY,
+    COLLAPSED_KEY,
+    FORM_KEY,
+    RangeSummary,
+    ToolCall,
+    ToolResult,
+    instant_text,
+    numbered,
+    stem,
+)
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
-from timeline.facts.record import shown_record
+from timeline.facts.extracting import facts_of_result
+from timeline.facts.record import settled, shown_record
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -16,12 +27,13 @@ from timeline.policy.steps import BLOCK_FORM
 from timeline.usage import total_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from pydantic import JsonValue
 
     from timeline.events import CompactReason, SummaryParts
+    from timeline.facts.model import Fact
     from timeline.fold.window import Window
     from timeline.planning.plans import Plan
     from timeline.policy.model import Policy
@@ -75,10 +87,10 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
-    shown = _shown(window, plan, record, path, counter) if form.record else ""
+    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
-    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path)
+    block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
     event = CompactionCompleted(
         block=block,
         tokens=tokens,
@@ -99,7 +111,8 @@ def compaction_event(
         digest=build_digest(plan.covered),
         **covered_figures(superseded(window, plan), plan.covered),
     )
-    return with_meta(event, superseded(window, plan), plan.covered, **form_meta(form), **_order_meta(plan))
+    further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
+    return with_meta(event, superseded(window, plan), plan.covered, **further)
 
 
 def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
@@ -110,6 +123,14 @@ def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
 def _order_meta(plan: Plan) -> dict[str, JsonValue]:
     """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
     return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
+
+
+def _stages_meta(earlier: Sequence[CompactionCompleted], plan: Plan) -> dict[str, JsonValue]:
+    """Return the entry of a summary's ``meta`` that names the collapsed stages, those of superseded summaries first."""
+    known = (compaction.block.meta.get(COLLAPSED_KEY) for compaction in earlier)
+    names = [str(name) for before in known if isinstance(before, list) for name in before]
+    every = list(dict.fromkeys([*names, *plan.collapsed]))
+    return {COLLAPSED_KEY: [*every]} if every else {}
 
 
 def _left(window: Window, plan: Plan, summary: RangeSummary, tokens: int, policy: Policy) -> int:
@@ -217,6 +238,16 @@ def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: T
         counter=counter,
         address=path,
     )
+
+
+def _since(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
+    """Yield the facts of the results that stay in view behind a plan's range."""
+    calls = {item.version: item.block for item in window.items if isinstance(item.block, ToolCall)}
+    for item in window.items:
+        call, result = calls.get(item.answers or 0), item.block
+        covered = plan.covers is not None and item.version in plan.covers
+        if call is not None and isinstance(result, ToolResult) and not covered:
+            yield from facts_of_result(call, item.answers or 0, result, item.version, result.at or now)
 
 
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import SummaryParts
 from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import HIDDEN_KEY, SummaryRequest
@@ -42,6 +42,8 @@ class Wanted:
         original_task: the first prompt of the log.
         instructions: further instructions of the caller.
         temperature: for the model that writes it; None where the policy names none.
+        answer_room: multiple of the cap at which a model is stopped.
+        too_long: what becomes of an answer above its cap.
     """
 
     prompt: PromptName = "generic"
@@ -49,6 +51,8 @@ class Wanted:
     original_task: str | None = None
     instructions: str = ""
     temperature: float | None = None
+    answer_room: float = 2.0
+    too_long: Literal["refuse", "cut"] = "refuse"
 
 
 ANYTHING: Final = Wanted()
@@ -161,6 +165,8 @@ class _Asking:
             compaction_number=self.compaction_number,
             original_task=self.wanted.original_task,
             temperature=self.wanted.temperature,
+            answer_room=self.wanted.answer_room,
+            too_long=self.wanted.too_long,
         )
 
 
@@ -175,7 +181,10 @@ def _told(item: Item) -> Block | None:
 
 
 def shown_block(item: Item) -> Block | None:
-    """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown."""
+    """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown.
+
+    A result without text was shown: it answers its call.
+    """
     block = item.block
     if item.omitted:
         return None
@@ -189,7 +198,8 @@ def shown_block(item: Item) -> Block | None:
         if isinstance(block, ToolCall):
             changes["arguments"] = item.replacement.arguments or {}
         return block.model_copy(update=changes)
-    return block if block.countable() or block.data is not None else None
+    said = bool(block.countable()) or block.data is not None
+    return block if said or type(block) is ToolResult else None
 
 
 def _told_summary(items: Sequence[Item]) -> Item | None:

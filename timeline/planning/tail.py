@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def tail_of(window: Window, policy: Policy, callers: Sequence[str] = ()) -> Tail:
     """Return the tail of a window's next context."""
-    return Tail(digest_in_view(window), stage_data(window, policy.stage_data), tuple(callers))
+    return Tail(digest_in_view(window, policy.memory_digest), stage_data(window, policy.stage_data), tuple(callers))
 
 
 def shows_stages(text: str, policy: Policy) -> bool:

@@ -308,8 +308,9 @@ class Policy(Frozen):
         if fields["results_counted_as"] == "text":
             del fields["results_counted_as"]
         for step in fields["steps"]:
-            if "temperature" in step and step["temperature"] is None:
-                del step["temperature"]
+            for name, default in (("temperature", None), ("answer_room", 2.0)):
+                if name in step and step[name] == default:
+                    del step[name]
         for name in ("output_reserve", "safety_buffer"):
             if fields["trigger"].get(name) == 0:
                 del fields["trigger"][name]

@@ -98,8 +98,7 @@ def priority_chain(
             "summary_tokens": 200,
             "memory_digest": _KEPT,
             "stage_data": StageData(),
-            "min_progress": 0.0,
-            "min_progress_tokens": 1,
+            **_ANY_PROGRESS,
         },
         changes,
         model,
@@ -132,7 +131,7 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Any) -> Pol
             "message_tokens": 2,
             "results_counted_as": "json",
             "trigger": OverThreshold(output_reserve=4_000, safety_buffer=5_000),
-            "steps": [{"kind": "summarize", "cut": cut, "prompt": "sections", "temperature": 0.3}],
+            "steps": [{"kind": "summarize", "cut": cut, "prompt": "sections", "temperature": 0.3, "answer_room": 1.0}],
             "on_failure": "unchanged",
             "form": SummaryForm(role="assistant", heading="## Session Summary (Round {round})", record=False),
             "summary_tokens": 1_000,
@@ -171,6 +170,7 @@ def keep_ratio(*, model: Model = None, share: float = 0.4, long_context: bool = 
             "on_failure": "truncate",
             "form": SummaryForm(heading="[COMPACT SUMMARY]\n", answer="Understood.", record=False),
             "boundary": True,
+            **_ANY_PROGRESS,
         },
         changes,
         _opened(model) if long_context else model,
@@ -208,10 +208,11 @@ def prune_then_summarize(
             "message_tokens": 4,
             "response_tokens": 4,
             "trigger": Overdrawn(),
-            "steps": [clear, {"kind": "summarize", "cut": cut, "prompt": "continuation"}],
+            "steps": [clear, {"kind": "summarize", "cut": cut, "prompt": "continuation", "answer_room": 1.0}],
             "form": SummaryForm(role="assistant", heading="", question=_PROGRESS, record=False),
             "system_parts": 2,
             "summary_tokens": 2_000,
+            **_ANY_PROGRESS,
         },
         changes,
         model,
@@ -223,6 +224,8 @@ _UNKNOWN_OPENED: Final = ModelLimits(context=1_000_000)
 """The limit with the beta flag, for an unknown model (keep-ratio design)."""
 _LITERAL: Final[dict[str, Any]] = {"stop_at": "trigger", "attempts": 1, "digest_tokens": 0}
 """Shared by the four designs that are not ours: one try, down to their trigger, prose only."""
+_ANY_PROGRESS: Final[dict[str, Any]] = {"min_progress": 0.0, "min_progress_tokens": 1}
+"""Of the designs that compact before each call that is above their line, however little that frees."""
 _KEPT: Final = MemoryDigest(heading="MEMORY DIGEST (keputusan tersimpan per tahap):")
 """The priority-chain design's heading."""
 _PROGRESS: Final = (

@@ -34,7 +34,7 @@ class StageData(Frozen):
 
     Attributes:
         heading: the first line.
-        detailed: number of newest stages shown in detail, as long as their messages are in view.
+        detailed: number of newest stages shown in detail, unless a ``recent`` step collapsed one of them.
         detailed_chars, short_chars: most characters of a stage's detailed and short text.
         references, citations: most of each that are shown for a stage.
         artifacts: most that are shown for all stages together, newest first.
@@ -117,6 +117,8 @@ class Summarize(Frozen):
         prompt: the prompt that the summarizer gets.
         language: the summary's language; the conversation's unless given.
         temperature: asked of the model that writes the summary; None leaves it to the model.
+        answer_room: multiple of the summary's cap at which that model is stopped. What it wrote above the cap is cut;
+            at 1 it is told the cap itself, and what it wrote until then is used.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -124,6 +126,7 @@ class Summarize(Frozen):
     prompt: PromptName = "generic"
     language: str = ""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    answer_room: float = Field(default=2.0, ge=1, le=8)
 
 
 KEPT_WORDS: Final = (
@@ -139,7 +142,7 @@ class StripChitchat(Frozen):
     """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
-        most_length: longer messages are never chitchat, in characters as written.
+        most_length: longer messages are never chitchat, in characters as written; an emoji counts as two.
         below_length: trimmed messages of fewer characters may be.
         kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
             is one with a number, or one that follows on what the assistant asked.

@@ -231,15 +231,17 @@ def _number(window: Window, summary: Item) -> int:
     return next(made.round for made in window.summaries if made.block.path == summary.block.path)
 
 
-def compared_prefix(before: RenderedContext, after: RenderedContext, wire: str) -> Prefix:
-    """Compare the prefixes of two contexts on one wire; of a wire whose bytes no provider gets, in neutral form.
+def break_between(before: RenderedContext, after: RenderedContext, wire: str) -> Cause | None:
+    """Return why a context is no prefix of a later one on a wire, in neutral form where no provider gets its bytes.
+
+    None where it is one, which is looked at first: the cause of a difference takes several times as long to find.
 
     Raises:
         InvalidPolicy: there is no such wire format.
     """
-    if wire not in SENT:
-        return _prefix("neutral", before, after, _neutral_pieces)
-    return _prefix(wire, before, after, _wire_pieces(wire))
+    pieces_of = _wire_pieces(wire) if wire in SENT else _neutral_pieces
+    old, new = ([piece.text for piece in pieces_of(context.neutral)] for context in (before, after))
+    return None if new[: len(old)] == old else _prefix(wire, before, after, pieces_of).cause
 
 
 def _blocks(

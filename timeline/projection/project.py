@@ -132,7 +132,9 @@ def said_as(block: Block) -> Role:
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
 
-def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False) -> tuple[Entry, ...]:
+def entries_of(
+    item: Item, *, loose: bool, rewritten: bool = False, in_loop: bool = False, joined: bool = False
+) -> tuple[Entry, ...]:
     """Return the entries of an item: one; none for an empty item; several for a summary with messages around it.
 
     Args:
@@ -140,13 +142,14 @@ def entries_of(item: Item, *, loose: bool, rewritten: bool = False, in_loop: boo
         loose: for a result: its call is not shown.
         rewritten: for reasoning: its prefix was rewritten since it was signed.
         in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
+        joined: it is a further part of the user's message before it.
     """
     block = item.block
     replacement = item.replacement
     says = bool(block.countable()) or (block.data is not None and isinstance(block, _SENT_DATA))
     if item.unsent or (replacement is None and not says and not isinstance(block, ToolCall | ToolResult)):
         return ()
-    entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop)
+    entry = _entry(item, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
     form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
     return (entry,) if not isinstance(form, dict) else _told(entry, SummaryForm.model_validate(form))
 
@@ -160,7 +163,7 @@ def _told(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
     return tuple(entry for entry in said if entry.text)
 
 
-def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
+def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool, joined: bool) -> Entry:
     block, replacement = item.block, item.replacement
     fields: dict[str, Any] = {
         "path": block.path,
@@ -173,6 +176,7 @@ def _entry(item: Item, *, loose: bool, rewritten: bool, in_loop: bool) -> Entry:
         "group": item.response,
         "rewritten": rewritten,
         "in_loop": in_loop,
+        "continues": joined,
     }
     if isinstance(block, Note | StageDigest) and replacement is None:
         fields["text"] = block.countable()
@@ -189,10 +193,10 @@ PROJECTION: Final = 3
 
 
 class _Made(NamedTuple):
-    """Entries with their inputs: the item, and whether it is loose, rewritten and in a loop."""
+    """Entries with their inputs: the item, and whether it is loose, rewritten, in a loop, and joined to a message."""
 
     item: Item
-    form: tuple[bool, bool, bool]
+    form: tuple[bool, bool, bool, bool]
     entries: tuple[Entry, ...]
 
 
@@ -285,12 +289,13 @@ class Projector:
             loose = isinstance(item.block, ToolResult) and not whole.shows_call(item.answers)
             rewritten_at = signatures.rewritten_at(item)
             in_loop = rewritten_at > 0 and signatures.in_loop(item, rewritten_at)
-            form = (loose, rewritten_at > 0, in_loop)
+            joined = item.continues(whole.shown.items[-1] if whole.shown.items else None)
+            form = (loose, rewritten_at > 0, in_loop, joined)
             if item.version in whole.gone:
                 continue
             one = self._made.get(item.version)
             if one is None or one.item is not item or one.form != form:
-                said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop)
+                said = entries_of(item, loose=loose, rewritten=rewritten_at > 0, in_loop=in_loop, joined=joined)
                 one = _Made(item, form, said)
             made[item.version] = one
             whole.entries += one.entries

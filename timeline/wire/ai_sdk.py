@@ -106,7 +106,8 @@ class _Writer:
         if isinstance(item, Response):
             self._add_response(item)
         else:
-            self._write("user", [(item.number, part) for part in _user_parts(item.entry)])
+            parts = [(item.number, part) for part in _user_parts(item.entry)]
+            self._write("user", parts, joined=item.entry.continues)
 
     def _add_response(self, response: Response) -> None:
         said = list(self._said(response))
@@ -147,10 +148,12 @@ class _Writer:
             "input": as_object(entry.arguments),
         }
 
-    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]]) -> None:
+    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]], *, joined: bool = False) -> None:
         if not parts:
             return
-        self.messages.append({"role": role, "content": [part for _, part in parts]})
+        if not (joined and self.messages and self.messages[-1]["role"] == role):
+            self.messages.append({"role": role, "content": []})
+        self.messages[-1]["content"] += [part for _, part in parts]
         for number, part in parts:
             self.parts.append(part)
             if number is not None:

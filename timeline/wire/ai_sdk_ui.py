@@ -70,13 +70,13 @@ class _Writer:
     def add(self, item: Item) -> None:
         """Write a response with its results, or an entry addressed to the model."""
         if not isinstance(item, Response):
-            self._write("user", item.entry.path, _user_parts(item.entry))
+            self._write("user", item.entry.path, _user_parts(item.entry), joined=item.entry.continues)
             return
         parts = list(self._said(item))
         if any(part["type"] != "reasoning" for part in parts):
             first = item.parts[0]
             entry = first.placed.entry if isinstance(first, Call) else first.entry
-            self._write("assistant", entry.path, [{"type": "step-start"}, *parts])
+            self._write("assistant", entry.path, [{"type": "step-start"}, *parts], joined=True)
 
     def _said(self, response: Response) -> Iterator[Part]:
         """Iterate over a response's parts. Thoughts are shown; those that may go back to a model are signed, too."""
@@ -111,10 +111,10 @@ class _Writer:
             return {**part, "state": "output-error", "errorText": output["value"]}
         return {**part, "state": "output-available", "output": output["value"] if output["type"] == "text" else output}
 
-    def _write(self, role: str, path: str, parts: list[Part]) -> None:
+    def _write(self, role: str, path: str, parts: list[Part], *, joined: bool) -> None:
         if not parts:
             return
-        if role == "assistant" and self.messages and self.messages[-1]["role"] == role:
+        if joined and self.messages and self.messages[-1]["role"] == role:
             self.messages[-1]["parts"] += parts
             return
         id_ = path or "ephemeral"

@@ -233,7 +233,7 @@ class ContentWriter:
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
-            self._write("user", [(item.number, part) for part in parts])
+            self._write("user", [(item.number, part) for part in parts], joined=item.entry.continues)
 
     def _add_response(self, response: Response) -> None:
         said = list(self._said(response))
@@ -241,7 +241,7 @@ class ContentWriter:
             return  # nothing but thoughts
         if not self.contents:
             self._write("user", [(None, {"text": OPENING_LINE})])
-        self._write("model", said)
+        self._write("model", said, joined=True)
         calls = [part["function_call"] for _, part in said if "function_call" in part]
         answers: list[tuple[int | None, Part]] = []
         for call, told in zip(response.calls, calls, strict=True):
@@ -292,8 +292,8 @@ class ContentWriter:
         call = {"id": self._ids.give(str(entry.call_id)), "name": name, "args": as_object(entry.arguments)}
         return {"function_call": call}
 
-    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]]) -> None:
-        if role != "model" or not self.contents or self.contents[-1]["role"] != role:  # calls come behind a user's turn
+    def _write(self, role: str, parts: Sequence[tuple[int | None, Part]], *, joined: bool = False) -> None:
+        if not joined or not self.contents or self.contents[-1]["role"] != role:  # calls come behind a user's turn
             self.contents.append({"role": role, "parts": []})
         self.contents[-1]["parts"] += [part for _, part in parts]
         self.place |= {number: len(self.contents) - 1 for number, _ in parts if number is not None}

@@ -15,15 +15,47 @@ if TYPE_CHECKING:
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _LOWER: Final = re.compile(r"_([a-z])")
-_BESIDE: Final = ("safety_settings", "tools", "tool_config", "labels", "cached_content", "service_tier")
+_BESIDE: Final = (
+    "safety_settings",
+    "tools",
+    "tool_config",
+    "labels",
+    "cached_content",
+    "service_tier",
+    "continuation_token",
+    "store",
+)
 """Keys of ``config`` that stand beside ``generationConfig`` in the body, in the order of the body."""
 _LOCAL: Final = frozenset({"automatic_function_calling", "should_return_http_response", "http_options"})
 """Keys of ``config`` that the SDK keeps for itself."""
-_PART: Final = ("function_call", "function_response", "inline_data", "text", "thought", "thought_signature")
+_PART: Final = (
+    "file_data",
+    "function_call",
+    "function_response",
+    "inline_data",
+    "text",
+    "thought",
+    "thought_signature",
+)
 _CALL: Final = ("id", "args", "name")
 _RESPONSE: Final = ("parts", "id", "name", "response")
+_FILE: Final = ("display_name", "file_uri", "mime_type")
 _BLOB: Final = ("data", "display_name", "mime_type")
 _RESPONSE_BLOB: Final = ("mime_type", "data", "display_name")
+_SAFETY: Final = ("category", "method", "threshold")
+_TOOL_CONFIG: Final = ("retrieval_config", "function_calling_config", "include_server_side_tool_invocations")
+_CALLING: Final = ("allowed_function_names", "mode")
+_TOOL: Final = (
+    "computer_use",
+    "file_search",
+    "google_search",
+    "google_maps",
+    "code_execution",
+    "function_declarations",
+    "google_search_retrieval",
+    "url_context",
+    "mcp_servers",
+)
 _DECLARATION: Final = (
     "description",
     "name",
@@ -60,6 +92,11 @@ _SCHEMA: Final = (
     "title",
     "type",
 )
+_ENUMS: Final = ("category", "threshold", "mode", "thinking_level", "behavior")
+"""Keys of names that the SDK writes in capitals."""
+_LATITUDE_FIRST: Final = ("latitude", "longitude")
+_RETRIEVAL: Final = ("lat_lng", "language_code")
+_REWRITTEN: Final = frozenset({"$ref", "$defs", "ref", "const"})
 _THINKING: Final = ("include_thoughts", "thinking_budget", "thinking_level")
 
 
@@ -73,6 +110,8 @@ def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[
     """Return the body of a request, as the SDK sends it."""
     told = {**encoded.get("config", {}), **parameters.get("config", {})}
     config = {_snake(key): value for key, value in told.items() if value is not None}
+    if not config.get("response_schema"):
+        config.pop("response_schema", None)  # the SDK leaves an empty one out
     body: dict[str, Any] = {"contents": [_content(content) for content in encoded["contents"]]}
     if system := config.pop("system_instruction", ""):
         body["systemInstruction"] = {"parts": [{"text": system}], "role": "user"}
@@ -84,6 +123,20 @@ def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[
     return body
 
 
+def is_rewritten(schema: Any) -> bool:
+    """Return whether the SDK rewrites a schema of answers beyond its keys: references, constants, null as a type."""
+    if isinstance(schema, list):
+        return any(is_rewritten(inner) for inner in schema)
+    if not isinstance(schema, dict):
+        return False
+    if _REWRITTEN & schema.keys() or str(schema.get("type")).lower() == "null":
+        return True
+    named = [
+        inner for key in ("properties", "defs") if isinstance(schema.get(key), dict) for inner in schema[key].values()
+    ]
+    return is_rewritten([*named, *(schema.get(key) for key in ("items", "any_of", "anyOf"))])
+
+
 def _snake(key: str) -> str:
     return _HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
 
@@ -93,10 +146,11 @@ def _camel(key: str) -> str:
 
 
 def _ordered(value: Any, keys: Iterable[str]) -> Any:
-    """Return an object with its keys in the SDK's form and order; keys that are not listed come last."""
+    """Return an object in the SDK's form: keys in its order, the others last; no key without a value."""
     if not isinstance(value, dict):
         return value
-    named = {_snake(key): inner for key, inner in value.items()}
+    named = {_snake(key): inner for key, inner in value.items() if inner is not None}
+    named |= {key: named[key].upper() for key in _ENUMS if isinstance(named.get(key), str)}
     order = [key for key in keys if key in named]
     return {key: named[key] for key in dict.fromkeys((*order, *named))}
 
@@ -110,6 +164,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     written = {
         "function_call": lambda call: _ordered(call, _CALL),
         "function_response": _response,
+        "file_data": lambda file: _ordered(file, _FILE),
         "inline_data": lambda blob: _blob(blob, _BLOB),
         "thought_signature": _bytes,
     }
@@ -136,9 +191,19 @@ def _bytes(text: str) -> str:
 def _beside(key: str, value: Any) -> Any:
     if key == "tools" and isinstance(value, list):
         return [_tool(tool) for tool in value]
+    if key == "safety_settings" and isinstance(value, list):
+        return [_ordered(setting, _SAFETY) for setting in value]
     if key == "tool_config" and isinstance(value, dict):
-        named = _ordered(value, ("retrieval_config", "function_calling_config"))
-        return {_camel(name): _camelled(inner) for name, inner in named.items()}
+        named = _ordered(value, _TOOL_CONFIG)
+        if "retrieval_config" in named:
+            named["retrieval_config"] = _retrieval(named["retrieval_config"])
+        if "function_calling_config" in named:
+            named["function_calling_config"] = _ordered(named["function_calling_config"], _CALLING)
+        return {
+            _camel(name): inner if name == "retrieval_config" else _camelled(inner) for name, inner in named.items()
+        }
+    if key == "cached_content" and isinstance(value, str) and "/" not in value:
+        return f"cachedContents/{value}"
     return value
 
 
@@ -149,7 +214,7 @@ def _camelled(value: Any) -> Any:
 def _tool(tool: Any) -> Any:
     if not isinstance(tool, dict):
         return tool
-    named = {_snake(key): value for key, value in tool.items()}
+    named = _ordered(tool, _TOOL)
     declared = named.get("function_declarations")
     if isinstance(declared, list):
         named["function_declarations"] = [_declaration(declaration) for declaration in declared]
@@ -182,9 +247,55 @@ def _schema(schema: Any) -> Any:
     return told
 
 
+def _retrieval(value: Any) -> Any:
+    told = _ordered(value, _RETRIEVAL)
+    if isinstance(told, dict) and "lat_lng" in told:
+        told["lat_lng"] = _ordered(told["lat_lng"], _LATITUDE_FIRST)
+    return told
+
+
+def _speech(value: Any) -> Any:
+    """Write how an answer is spoken: by a voice's name, or by an object, which the SDK passes on in its own names."""
+    if isinstance(value, str):
+        return {"voice_config": {"prebuilt_voice_config": {"voice_name": value}}}
+    return _snaked(value)
+
+
+def _snaked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_snaked(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_snake(key): _snaked(inner) for key, inner in value.items() if inner is not None}
+    return value
+
+
+def _with_order(schema: Any) -> Any:
+    """Name the order of an object's properties, as the SDK does in a schema of answers."""
+    if not isinstance(schema, dict):
+        return schema
+    told = dict(schema)
+    if isinstance(any_of := told.get("any_of"), list):
+        return {**told, "any_of": [_with_order(inner) for inner in any_of]}
+    if told.get("type") == "OBJECT" and isinstance(properties := told.get("properties"), dict):
+        told["properties"] = {name: _with_order(inner) for name, inner in properties.items()}
+        if len(properties) > 1:
+            told.setdefault("property_ordering", list(properties))
+    if told.get("type") == "ARRAY" and "items" in told:
+        told["items"] = _with_order(told["items"])
+    return told
+
+
 def _generation(key: str, value: Any) -> Any:
-    if key == "thinking_config":
-        return _ordered(value, _THINKING)
-    if key == "response_schema":
-        return _schema(value)
-    return _camelled(value) if key == "image_config" else value
+    match key:
+        case "thinking_config":
+            return _ordered(value, _THINKING)
+        case "speech_config":
+            return _speech(value)
+        case "response_schema":
+            return _schema(_with_order(_schema(value)))
+        case "media_resolution" if isinstance(value, str):
+            return value.upper()
+        case "image_config":
+            return _camelled(value)
+        case _:
+            return value

@@ -49,6 +49,7 @@ class Entry(Frozen):
             signature may no longer hold.
         in_loop: of such reasoning: it belongs to the assistant's turn that was the newest when the prefix was
             rewritten. A provider that demands a tool loop back unchanged gets it all the same.
+        continues: a further part of the user's message that the entry before it is part of.
     """
 
     path: str
@@ -66,6 +67,7 @@ class Entry(Frozen):
     mime: str = "text/plain"
     rewritten: bool = False
     in_loop: bool = False
+    continues: bool = False
 
     @cached_property
     def canonical(self) -> str:

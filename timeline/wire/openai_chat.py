@@ -59,6 +59,8 @@ class _Writer:
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
+            if item.entry.continues and self.messages and self.messages[-1]["role"] == "user":
+                parts = [*parts_of(self.messages.pop()["content"]), *parts]
             self.messages.append({"role": "user", "content": _content(parts)})
 
     def _add_response(self, response: Response) -> None:

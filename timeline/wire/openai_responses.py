@@ -63,6 +63,8 @@ class _Writer:
         if isinstance(item, Response):
             self._add_response(item)
         elif parts := _user_parts(item.entry):
+            if item.entry.continues and self.items and self.items[-1].get("role") == "user":
+                parts = [*self.items.pop()["content"], *parts]
             self.items.append({"type": "message", "role": "user", "content": parts})
 
     def _add_response(self, response: Response) -> None:

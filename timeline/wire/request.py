@@ -17,7 +17,7 @@ from timeline.errors import InvalidArgument
 from timeline.events import CallRequest
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json, sha256_hex
 from timeline.wire import encoder, encoder_number, given_keys
-from timeline.wire.gemini_body import gemini_arguments, gemini_body
+from timeline.wire.gemini_body import gemini_arguments, gemini_body, is_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,9 +176,26 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
     if not isinstance(extra := checked.get(inner, {}), dict):
         raise InvalidArgument(inner, "is a dict of parameters")
     _refuse_given(wire, extra.keys(), within=inner)
+    if wire == "gemini":
+        _refuse_rewritten(extra)
     if wire == "gemini" and (others := sorted(checked.keys() - {inner})):
         raise InvalidArgument(others[0], f"belongs into config={{…}}, as in the SDK: config={{{others[0]!r}: …}}")
     return checked
+
+
+def _refuse_rewritten(config: Mapping[str, Any]) -> None:
+    """Refuse a schema of answers that Google's SDK rewrites: what would be sent is not what the request says.
+
+    Raises:
+        InvalidArgument: the schema has references, constants, or a type ``null``.
+    """
+    for name in ("response_schema", "responseSchema"):
+        if name in config and is_rewritten(config[name]):
+            raise InvalidArgument(
+                f"config.{name}",
+                "has references, constants or a type null, which the SDK rewrites; pass it as response_json_schema, "
+                "which is sent as it is",
+            )
 
 
 def _refuse_given(wire: str, names: Any, *, within: str = "") -> None:

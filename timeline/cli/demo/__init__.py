@@ -86,6 +86,10 @@ def _mark(kind: str) -> str:
 
 LIMIT: Final = 6_000
 """Context limit of the demo, in tokens: small, so that two compactions come soon."""
+_ANSWER: Final = 1_000
+"""The most tokens that the demo's requests allow an answer."""
+MODEL: Final = "demo-model"
+"""The model that the demo's requests name: the script answers in its place."""
 _MARK: Final = 100
 """Tokens of one mark in a strip."""
 _ASIDE: Final = " " * 37
@@ -155,7 +159,11 @@ async def _play(store: EventStore, id_: str) -> tuple[Timeline, list[Fold], Rend
                 context = await timeline.render(system=SYSTEM, now=step.at)
                 compacted = [taken for taken in context.decisions if taken.kind == "compacted"]
                 folds += [Fold(calls, window, timeline.window, taken) for taken in compacted]
+                request = context.request("anthropic", model=MODEL, max_tokens=_ANSWER)
             await timeline.append(*step.blocks, now=step.at)
+            if step.is_response:
+                response = step.blocks[0].response_id
+                await timeline.record_model_call(response_id=response, request=request, now=step.at)
             advance(number + 1)
     context = await timeline.render(system=SYSTEM, now=script[-1].at)
     return timeline, folds, context, calls
@@ -243,7 +251,7 @@ def _tell_next(id_: str, db: str | None) -> None:
     if db is None:
         write("  timeline demo --db demo.db         keep this conversation, then look at it:")
     where = f"timeline show {id_} --db {quote(db or 'demo.db')}"
-    say(f"  {where:<33}  also: render, read, digests, search, verify, export")
+    say(f"  {where:<33}  also: calls, render, read, digests, search, verify, export")
     write("  timeline simulate FILE             try it on a recorded conversation of your own,")
     write("  timeline lab FILE                  or see what other policies would have cost on it:")
     formats = ", ".join(name.partition(" (")[0] for name in FORMATS)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import needs
 from timeline.frozen import compact_json
+from timeline.integrations.framework_requests import tools_for, wire_of
 from timeline.wire.foreign import plain
 from timeline.wire.media import responses_media
 from timeline.wire.openai_responses import ItemDecoder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agents import Agent, ModelResponse
+    from pydantic import JsonValue
 
     from timeline.blocks import Block
     from timeline.usage import Usage
@@ -47,19 +49,17 @@ def usage_of(response: ModelResponse) -> Usage:
     return responses_usage(told)
 
 
-def schemas_of(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """Return what an agent's function tools and handoffs take of a request, as far as it is known without asking."""
-    tools = [
-        {"type": "function", "name": t.name, "description": t.description, "parameters": t.params_json_schema}
-        for t in agent.tools
-        if isinstance(t, FunctionTool)
-    ]
-    handoffs = [
-        {"type": "function", "name": h.tool_name, "description": h.tool_description, "parameters": h.input_json_schema}
-        for h in agent.handoffs
-        if isinstance(h, Handoff)
-    ]
-    return [*tools, *handoffs]
+def schemas_of(agent: Agent[Any], wire: str) -> list[JsonValue]:
+    """Return an agent's function tools and handoffs as a wire has them, as far as they are known without asking."""
+    named = [(t.name, t.description, t.params_json_schema) for t in agent.tools if isinstance(t, FunctionTool)]
+    named += [(h.tool_name, h.tool_description, h.input_json_schema) for h in agent.handoffs if isinstance(h, Handoff)]
+    functions = ({"name": name, "description": text, "parameters": schema} for name, text, schema in named)
+    return tools_for(wire, [{"type": "function", "function": function} for function in functions])
+
+
+def wire_of_agent(agent: Agent[Any]) -> str:
+    """Return the wire that an agent's model speaks: OpenAI's responses, where only its name is given."""
+    return "openai_responses" if agent.model is None or isinstance(agent.model, str) else wire_of(agent.model)
 
 
 def model_of(agent: Agent[Any]) -> str:

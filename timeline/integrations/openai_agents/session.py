@@ -19,8 +19,16 @@ import anyio
 from timeline.agent.list_follower import own_words
 from timeline.errors import ConversationNotFound, InvalidArgument, VersionConflict, needs
 from timeline.events import BlocksHidden, ModelCalled, ParentLink, Replacement, event_id, event_ids
+from timeline.integrations.framework_requests import framework_request
 from timeline.integrations.openai_agents.history import POPPED, key_of, stored_items, window
-from timeline.integrations.openai_agents.items import model_of, read_items, read_output, schemas_of, usage_of
+from timeline.integrations.openai_agents.items import (
+    model_of,
+    read_items,
+    read_output,
+    schemas_of,
+    usage_of,
+    wire_of_agent,
+)
 from timeline.log.protocol import Draft
 from timeline.log.stopwatch import Stopwatch
 from timeline.ports import SystemClock
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from timeline.integrations.openai_agents.history import Stored
     from timeline.ports import EventStore
     from timeline.projection.context import RenderedContext
+    from timeline.wire.request import Request
 
 
 class TimelineSession:
@@ -68,6 +77,8 @@ class TimelineSession:
         self._lock = anyio.Lock()
         self._watch: Stopwatch | None = None
         """Measures the call of a model that the newest context was rendered for."""
+        self._is_calling = False
+        """Whether a call of the model began that has no response yet; known only where a run has these hooks."""
         self._be_in(timeline)
 
     @classmethod
@@ -93,6 +104,7 @@ class TimelineSession:
     def _be_in(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.context: RenderedContext | None = None
+        self._request: Request | None = None
         self._follower = timeline.list_follower()
         self._responses: set[str] = {FAKE_RESPONSES_ID}
         self._ahead: Counter[str] = Counter()
@@ -212,10 +224,15 @@ class TimelineSession:
             StoreError: the store refused.
         """
         async with self._lock:
+            if self._is_calling:  # and it has no response: the SDK, or the application, tries again
+                await self._failed("no response came")
             await self._go_on()
             instructions = data.model_data.instructions
             await self._take(data.model_data.input)
-            context = await self.timeline.render(system=instructions, tools=schemas_of(data.agent))
+            wire = wire_of_agent(data.agent)
+            context = await self.timeline.render(system=instructions, tools=schemas_of(data.agent, wire))
+            settings = vars(data.agent.model_settings)
+            self._request = framework_request(context, wire, model_of(data.agent), settings)
             self.context = context
             self._watch = Stopwatch(self._clock)
         shown = context.to_openai_responses()["input"]
@@ -245,8 +262,10 @@ class TimelineSession:
         watch, self._watch = self._watch, None
         duration = None if watch is None else watch.duration()
         async with self._lock:
+            self._is_calling = False
             await self._go_on()
             at = self._clock.now()
+            sent, self._request = self._request, None
             response_id = response.response_id or ""
             if not response_id or response_id in self._responses:  # a placeholder of the SDK, or of a careless server
                 response_id = f"response.{event_id(at)}"
@@ -258,8 +277,9 @@ class TimelineSession:
                 model=model,
                 response_id=response_id,
                 usage=usage_of(response),
-                answers=None if rendered is None else rendered.version,
+                answers=sent.context if sent is not None else rendered.version if rendered is not None else None,
                 duration=duration,
+                request=None if sent is None else sent.recorded(),
             )
             sizes = await self.timeline.count(blocks)
             ids = event_ids(at, len(blocks) + 1)
@@ -267,6 +287,31 @@ class TimelineSession:
             stored = await self.timeline.extend([*drafts, Draft(ids[-1], None, payload=called)])
             self._ahead.update(key_of(own) for own in read)
             return stored
+
+    async def record_failure(self, error: BaseException) -> None:
+        """Record that the newest call of the model failed; call it where a run raises an error of the model's client.
+
+        The SDK has no hook for it. Without this call a failed one is recorded when the next one begins, if the run has
+        the session's hooks, and its error is not known. Where no call is under way, nothing is recorded.
+
+        Args:
+            error: what was raised.
+
+        Raises:
+            StoreError: the store refused; nothing was written.
+        """
+        async with self._lock:
+            if self._request is not None:
+                await self._failed(str(error) or type(error).__name__)
+
+    async def _failed(self, words: str) -> None:
+        watch, self._watch = self._watch, None
+        duration = None if watch is None else watch.duration()
+        await self.timeline.record_model_call(error=words, request=self._request, duration=duration)
+        self._request, self._is_calling = None, False
+
+    def _calling(self) -> None:
+        self._is_calling = True
 
     def recall_tool(self) -> FunctionTool:
         """Return a tool for the agent, with which its model reads any path that its context prints."""
@@ -366,6 +411,17 @@ class _Recording(RunHooks[Any]):
 
     def __init__(self, session: TimelineSession) -> None:
         self._session = session
+
+    async def on_llm_start(
+        self,
+        context: RunContextWrapper[Any],
+        agent: Agent[Any],
+        system_prompt: str | None,
+        input_items: list[TResponseInputItem],
+    ) -> None:
+        """Note that the model is called."""
+        del context, agent, system_prompt, input_items
+        self._session._calling()  # noqa: SLF001 - these are its own hooks
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Record a response."""
