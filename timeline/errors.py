@@ -320,8 +320,8 @@ class CallUnavailable(TimelineError):
 
 _UNAVAILABLE_CALL: Final = {
     "request": "its request was not recorded; pass the request to record(…, request=…)",
-    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context. "
-    "With --at and its version, which `timeline calls` lists, `why` and `render` show the log as it was then",
+    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context. With "
+    "--at and its version, which `timeline calls` lists, `why` and `render` show the log as it was then",
     "wire": "another version of the wire's encoder wrote it; the release of that time shows it",
     "mismatch": "the rebuilt body has another sha256; `timeline verify` says more",
 }
