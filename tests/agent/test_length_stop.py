@@ -105,6 +105,7 @@ async def test_a_reply_that_is_recorded_already_is_not_recorded_again() -> None:
     assert await log_of(store) == before
 
 
+@pytest.mark.shows("003-6", "R-003-7")
 async def test_a_stream_that_ran_out_of_room_is_handled_by_its_blocks() -> None:
     """Its call was whole, as far as it parses; it was cut all the same."""
     timeline = await opened(MemoryStore(), policy=POLICY)

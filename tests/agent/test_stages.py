@@ -117,7 +117,7 @@ async def test_a_stage_without_messages_has_no_boundaries() -> None:
     assert (approved.approval.first, approved.approval.last, approved.approval.count) == (0, 0, 0)
 
 
-@pytest.mark.shows("000-40", "000-41", "R-000-22")
+@pytest.mark.shows("000-40", "000-41", "R-000-22", "R-000-23")
 async def test_going_back_takes_the_decisions_of_all_later_stages_away() -> None:
     """They were built on what is open again; the stage itself goes on, and began where it began."""
     timeline = await open_chain()
@@ -186,7 +186,7 @@ async def test_what_does_not_fit_the_stages_is_refused() -> None:
     assert timeline.version == 4
 
 
-@pytest.mark.shows("000-45", "R-000-24")
+@pytest.mark.shows("000-4", "000-45", "R-000-12", "R-000-24")
 @pytest.mark.parametrize(
     ("field", "approval"),
     [

@@ -30,7 +30,7 @@ async def shown_after(asked: str, answered: str) -> list[str]:
     return [message["content"] for message in messages if message["role"] == "user"][:-1]
 
 
-@pytest.mark.shows("000-20", "000-22", "R-000-8", "R-000-9")
+@pytest.mark.shows("000-19", "000-20", "000-21", "000-22", "R-000-8", "R-000-9")
 @pytest.mark.parametrize(
     ("asked", "answered"),
     [
@@ -60,6 +60,7 @@ async def shown_after(asked: str, answered: str) -> list[str]:
         ("The doors are counted.", "one"),
         ("Pintunya dihitung.", "dua"),
         ("Pintunya dihitung.", "yang kedua"),
+        ("I painted it.", "yes"),
         ("I painted it.", "revert"),
         ("I painted it.", "hapus itu"),
         ("I painted it.", "kembali"),

@@ -16,7 +16,7 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, Mute, Scribe, answer, call, log_of, opened, prompt, result, turn, words
 from timeline import Hooks, compact_messages, policies
 from timeline.blocks import ToolResult, UserPrompt
-from timeline.errors import BudgetImpossible, ContextOverflow
+from timeline.errors import BudgetImpossible, CompactionRefused, ContextOverflow
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -158,13 +158,21 @@ async def test_available_may_be_negative() -> None:
 
 
 @pytest.mark.shows("003-19", "R-003-4")
-@pytest.mark.parametrize(("number", "kept"), [(5, 2), (10, 4), (14, 5), (20, 8), (24, 9)])
-async def test_the_newest_40_percent_of_the_messages_are_kept(number: int, kept: int) -> None:
-    """The split is at n - floor(0.4 n): what is before it is summarised, what is behind it stays word for word."""
+@pytest.mark.parametrize("forced", [True, False])
+@pytest.mark.parametrize(("number", "kept"), [(2, 1), (3, 1), (5, 2), (10, 4), (14, 5), (20, 8), (24, 9)])
+async def test_the_newest_40_percent_of_the_messages_are_kept(number: int, kept: int, *, forced: bool) -> None:
+    """The split is at n - floor(0.4 n), whether asked for or due: before it all is summarised, behind it all stays.
+
+    The newest message stays even where that is none of them: of two messages one is kept.
+    """
     scribe = Scribe()
-    said = [answer(text=f"m{n} " * 1_000) if n % 2 else prompt(text=f"m{n} " * 1_000) for n in range(number)]
+    texts = [f"m{n:02} " * (150_000 // number) for n in range(number)]
+    said = [answer(text=text) if n % 2 else prompt(text=text) for n, text in enumerate(texts)]
     timeline = await talking(*said, summarizer=scribe)
-    await timeline.compact()
+    if forced:
+        await timeline.compact()
+    else:
+        await timeline.render()
     [request] = scribe.asked
     assert [block.text for block in request.blocks] == [block.text for block in said[: number - kept]]
     assert shown(await timeline.render()) == [
@@ -172,6 +180,17 @@ async def test_the_newest_40_percent_of_the_messages_are_kept(number: int, kept:
         "Understood.",
         *[block.text for block in said[number - kept :]],
     ]
+
+
+@pytest.mark.shows("003-19", "R-003-4")
+async def test_a_single_message_is_never_summarised() -> None:
+    """Neither where it is asked for nor where it is due: the message stays, and the refusal says so."""
+    timeline = await talking(prompt(150_000))
+    with pytest.raises(CompactionRefused, match="nothing_to_cover"):
+        await timeline.compact()
+    context = await timeline.render()
+    assert [(done.kind, done.reason) for done in context.decisions] == [("refused", "nothing_to_cover")]
+    assert shown(context) == [words(150_000)]
 
 
 @pytest.mark.shows("003-19", "R-003-4")

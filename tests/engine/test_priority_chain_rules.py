@@ -116,14 +116,23 @@ async def test_the_brute_prune_is_the_last_step_of_the_chain(tokens: int, kept: 
     assert taken(context) == ([] if kept == 100 else ["notice"])
 
 
-@pytest.mark.shows("000-54")
-@pytest.mark.parametrize(("model", "percent"), [(None, 20.7), ("gemini-2.5-flash", 2.5)])
-async def test_most_sessions_are_never_compacted(model: str | None, percent: float) -> None:
-    """26,500 tokens are some 20 % of the default window, and 2.6 % of a million (2.5 % of Gemini's 1,048,576)."""
-    timeline = await talking(policies.priority_chain(model=model), *messages_of(100, 265))
+@pytest.mark.shows("000-8", "000-54")
+@pytest.mark.parametrize(
+    ("window", "limit", "percent"),
+    [
+        ({}, 128_000, 20.7),
+        ({"max_tokens": 1_000_000}, 1_000_000, 2.6),
+        ({"model": "gemini-2.5-flash"}, 1_048_576, 2.5),
+    ],
+    ids=["default", "a million", "Gemini"],
+)
+async def test_most_sessions_are_never_compacted(window: dict[str, Any], limit: int, percent: float) -> None:
+    """26,500 tokens are some 20 % of the default window, 2.6 % of a million and 2.5 % of the table's for Gemini."""
+    timeline = await talking(policies.priority_chain(**window), *messages_of(100, 265))
     context = await timeline.render()
     assert context.decisions == ()
-    assert round(context.account.percent_used, 1) == percent
+    assert (context.account.total, context.account.limit) == (26_500, limit)
+    assert percent <= context.account.percent_used < percent + 0.1
 
 
 @pytest.mark.shows("000-13", "000-15", "000-32", "000-35", "000-37", "R-000-20")
@@ -164,6 +173,8 @@ async def test_the_five_priorities_run_one_after_another() -> None:
         ("ok" + " " * 49, True),
         ("\N{THUMBS UP SIGN}" * 7, False),  # 14 UTF-16 units
         ("\N{THUMBS UP SIGN}" * 8, True),
+        ("\N{THUMBS UP SIGN}" * 3 + " " * 44, False),  # 50 UTF-16 units as written, 47 characters
+        ("\N{THUMBS UP SIGN}" * 3 + " " * 45, True),
     ],
 )
 async def test_short_messages_of_the_user_are_stripped(text: str, *, stays: bool, staged: bool) -> None:
@@ -212,7 +223,7 @@ async def test_a_conversation_without_stages_passes_over_the_steps_about_them() 
     assert await writers(timeline) == ["scribe", "notice"]
 
 
-@pytest.mark.shows("000-24", "000-25", "000-27", "000-52", "R-000-11", "R-000-12")
+@pytest.mark.shows("000-24", "000-25", "000-27", "000-32", "000-52", "R-000-11", "R-000-12")
 @pytest.mark.parametrize(
     ("over", "collapsed"),
     [(1, ["Gagasan"]), (10_000, ["Gagasan", "Topik"]), (20_000, ["Gagasan", "Topik", "Outline"])],
@@ -272,6 +283,27 @@ async def test_the_shrinking_of_stage_data_counts_before_another_recent_stage_is
     [summary] = context.window.summaries
     assert summary.block.text.startswith(f"[The messages of these stages are out of view: {collapsed}. ")
     assert context.account.total <= 13_600
+
+
+@pytest.mark.shows("000-36", "R-000-18")
+@pytest.mark.parametrize("number", [0, 10], ids=["without messages", "collapsed by P2"])
+async def test_without_messages_to_take_from_a_recent_stage_its_data_stays_in_detail(number: int) -> None:
+    """P4 takes no stage, so it shrinks none: at 7,100 tokens of 6,800 the render ends refused."""
+    timeline = await talking(policies.priority_chain(max_tokens=8_000), summarizer=Mute())
+    names = "ABC" + "DEF" * bool(number)
+    for name in names:
+        await through(timeline, name, 100, number=number, short=name * 280, detailed=name * 1_000)
+    await timeline.enter_stage("g", "G")
+    if number:
+        await timeline.append(*messages_of(3, 700))
+        assert taken(await timeline.render()) == ["stage_digest"]
+        await timeline.rewind_stage("d")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(prompt(20), answer(7_100 - before - 40), prompt(20))
+    context = await timeline.render()
+    assert [(done.kind, done.reason) for done in context.decisions] == [("refused", "nothing_to_cover")]
+    assert (context.account.total, context.account.trigger) == (7_100, 6_800)
+    assert {name: len(lines[0]) for name, lines in sections(context).items()} == dict.fromkeys("ABC", 1_000)
 
 
 @pytest.mark.shows("000-2", "000-36")
@@ -335,6 +367,37 @@ async def test_the_oldest_twenty_messages_are_summarised(*, staged: bool) -> Non
     assert [block.text[:4] for block in request.blocks] == [f"m{n:03}" for n in range(20)]
     assert {len(block.text) for block in request.blocks} == {4 * 1_900}
     assert len(said(context)) == 40 + (10 if staged else 0)
+
+
+@pytest.mark.shows("000-28", "000-29", "R-000-14")
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize(("number", "summarised"), [(5, 4), (10, 9), (20, 19), (21, 20)])
+async def test_all_but_the_newest_of_a_shorter_conversation_are_summarised(
+    number: int, summarised: int, *, staged: bool
+) -> None:
+    """The model continues from the newest message, so it stays; the same in a stage that is shorter."""
+    scribe = Scribe(answers=[BULLETS])
+    timeline = await talking(policies.priority_chain(), summarizer=scribe)
+    if staged:
+        await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(*messages_of(number, 110_000 // number))
+    context = await timeline.render()
+    [request] = scribe.asked
+    assert [block.text[:4] for block in request.blocks] == [f"m{n:03}" for n in range(summarised)]
+    assert said(context) == [f"m{n:03}" for n in range(summarised, number)]
+
+
+@pytest.mark.shows("000-28", "000-29", "R-000-14")
+async def test_ten_messages_fewer_are_summarised_where_a_response_would_be_divided() -> None:
+    """The twentieth message is among the thirty results of one response, which stays whole."""
+    scribe = Scribe(answers=[BULLETS])
+    calls = [call(f"c{n}", response_id="m") for n in range(30)]
+    results = [result(f"c{n}", 3_000) for n in range(30)]
+    timeline = await talking(policies.priority_chain(), *messages_of(10, 2_000), *calls, *results, summarizer=scribe)
+    context = await timeline.render()
+    [request] = scribe.asked
+    assert [block.text[:4] for block in request.blocks] == [f"m{n:03}" for n in range(10)]
+    assert [entry.type for entry in context.neutral.entries].count("react.tool.result") == 30
 
 
 @pytest.mark.shows("000-29", "R-000-14")

@@ -114,6 +114,7 @@ async def test_a_length_stop_compacts_although_the_last_call_was_refused() -> No
     assert (stop.exit, [taken.kind for taken in stop.decisions]) == (None, ["compacted"])
 
 
+@pytest.mark.shows("000-9", "003-1")
 @pytest.mark.parametrize("policy", [policies.priority_chain(), policies.keep_ratio()], ids=["000", "003"])
 async def test_a_refusal_about_the_same_messages_is_not_repeated(policy: Policy) -> None:
     """Without a new block the next render says what is on record, and appends nothing."""

@@ -210,11 +210,17 @@ def test_a_ratio_cut_inside_a_pair_keeps_the_whole_pair() -> None:
 
 
 @pytest.mark.shows("003-19", "R-003-4")
-@pytest.mark.parametrize(("count", "kept"), [(1, 0), (2, 0), (3, 1), (5, 2), (10, 4), (20, 8)])
+@pytest.mark.parametrize(("count", "kept"), [(3, 1), (5, 2), (10, 4), (20, 8)])
 def test_the_kept_share_is_rounded_down(count: int, kept: int) -> None:
     """Of n messages n - floor(0.4 n) are taken."""
     window = window_of(*(prompt() for _ in range(count)))
     assert seed_boundary(KeepRatio(share=0.4), messages(window.items), window.items) == count - kept
+
+
+@pytest.mark.parametrize(("count", "taken"), [(1, None), (2, 1)])
+def test_the_newest_message_stays_where_the_share_is_less_than_one(count: int, taken: int | None) -> None:
+    """A context ends with a message that the model continues from."""
+    assert end_of(KeepRatio(share=0.4), *(prompt() for _ in range(count))) == taken
 
 
 # Keep turns (seed 004)

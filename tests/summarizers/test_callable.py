@@ -100,7 +100,7 @@ def test_prompts_name_all_their_fields(version: str) -> None:
     assert set(re.findall(r"{(\w+)}", load_prompt(version))) == FIELDS[version]
 
 
-@pytest.mark.shows("002-30")
+@pytest.mark.shows("002-30", "003-21")
 @given(
     texts=st.lists(st.text(max_size=3_000), min_size=1, max_size=30),
     previous=st.text(max_size=2_000),

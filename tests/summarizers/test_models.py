@@ -94,12 +94,14 @@ async def test_an_output_cap_is_sent_and_a_temperature_where_it_is_given(wire: s
     assert "at most 70 tokens" in wished.system
 
 
+@pytest.mark.shows("003-21")
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_record_longer_than_the_window_is_asked_for_in_chunks(wire: str) -> None:
     """Each chunk's answer is the earlier summary of the next, and all of them are counted."""
     with FakeProvider(lambda asked: Answer(f"answer {asked.number}", input_tokens=5, output_tokens=2)) as provider:
         summary = await SUMMARIZERS[wire](provider, window_tokens=1_500).summarize(request_of(*["words " * 300] * 6))
     assert len(provider.asked) > 1
+    assert sum(asked.text.count("words ") for asked in provider.asked) >= 6 * 299
     for number, asked in enumerate(provider.asked[1:]):
         assert f"answer {number}" in asked.text
     assert all(COUNTER.count(asked.system + asked.text) + 200 <= 1_500 for asked in provider.asked)
