@@ -142,6 +142,7 @@ async def test_a_policy_without_such_a_step_clears_nothing() -> None:
     assert await payloads_of(store, "blocks.hidden") == []
 
 
+@pytest.mark.shows("004-44")
 async def test_the_end_of_a_run_says_what_it_cleared() -> None:
     """Outputs, tools and tokens; a second time there is nothing left."""
     timeline = await long_run(MemoryStore(), PRUNE)

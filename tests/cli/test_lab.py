@@ -34,6 +34,29 @@ def test_lab_compares_policies_in_one_table(run: Callable[..., Done], session: P
     assert "1 file, 1 conversation, 39 model calls" in done.out
 
 
+@pytest.mark.shows("004-141", "R-004-34")
+@pytest.mark.parametrize(
+    ("model", "shares"),
+    [
+        ("openai/gpt-4o", (2.5, 0.5, 1.0)),
+        ("anthropic/claude-3.5-sonnet", (3.0, 0.1, 1.25)),
+        ("deepseek/deepseek-chat", (0.27, 0.07 / 0.27, 1.0)),
+        ("google/gemini-2.5-flash", (0.3, 0.1, 1.0)),
+    ],
+)
+def test_lab_gives_what_a_provider_takes_off_for_a_cached_prefix_in_money(
+    run: Callable[..., Done], session: Path, model: str, shares: tuple[float, float, float]
+) -> None:
+    """A recording at each provider's prices: dollars for a million tokens, and the shares for reading and writing."""
+    million, read, written = shares
+    words = ("lab", session, "--policy", "none", "--max-tokens", 40_000, "--jobs", 1, "--price-as", model, "--json")
+    [row] = run(*words).json["policies"]
+    assert (row["cost_in"], row["priced"], row["written_long"]) == ("money", True, 0)
+    assert row["read"] > 10 * (row["uncached"] + row["written"]) > 0
+    tokens = row["read"] * read + row["written"] * written + row["uncached"]
+    assert row["money"] == pytest.approx(tokens * million / 1_000_000)
+
+
 def test_lab_prints_runs_and_calls_as_json(run: Callable[..., Done], session: Path) -> None:
     """The stable shape: policies, runs, failures; a run's calls where they are asked for."""
     words = ("lab", session, "--policy", "none", "--policy", "pi", "--max-tokens", 40000, "--jobs", 1, "--json")

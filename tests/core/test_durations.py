@@ -296,6 +296,7 @@ async def test_a_step_takes_from_its_messages_to_its_reply() -> None:
     assert [called.duration for called in await payloads_of(store, "model.called")] == [1.5, None]
 
 
+@pytest.mark.shows("004-142")
 async def test_the_application_says_how_long_its_own_call_took() -> None:
     """A start alone gives no duration: the wall clock may have been set since."""
     store = MemoryStore()

@@ -19,6 +19,7 @@ from timeline.blocks import (
     TurnHeader,
     UserPrompt,
 )
+from timeline.errors import CompactionRefused
 from timeline.policy.files import find_policy
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
@@ -101,7 +102,7 @@ async def test_a_cut_falls_before_a_candidate_and_nothing_else(block: Block, kep
     assert await first_kept(100, *EARLIER, block) == kept
 
 
-@pytest.mark.shows("002-12", "002-15", "002-16", "002-19", "002-58")
+@pytest.mark.shows("002-11", "002-12", "002-15", "002-16", "002-19", "002-58")
 async def test_a_result_counts_towards_what_is_kept_and_is_never_the_cut() -> None:
     """The walk back ends inside the result of the first call; the cut goes on to the next call."""
     blocks = [*EARLIER, prompt(), *exchange("a", 500), *exchange("b", 300), *exchange("d", 100)]
@@ -133,6 +134,18 @@ async def test_what_is_no_message_does_not_count_and_stays_with_what_it_introduc
     """A system message of 1,000 tokens before the prompt of the cut: the cut goes back over it."""
     blocks = [*EARLIER, SystemMessage(text=words(1_000)), *turn(300, asked=100)]
     assert (await first_kept(400, *blocks)).endswith("system.message")
+
+
+@pytest.mark.shows("002-11", "002-20")
+async def test_a_cut_goes_back_to_just_behind_a_summary_and_no_further() -> None:
+    """Between the summary and the prompt of the cut is a system message: nothing is left to summarise, so it stays."""
+    blocks = [*EARLIER, SystemMessage(text=words(1_000)), *turn(300, asked=100)]
+    timeline = await compacted(400, *blocks)
+    left = [item.block.type for item in timeline.window.items]
+    assert left == ["conv.range.summary", "system.message", "user.prompt", "assistant.completion"]
+    with pytest.raises(CompactionRefused, match="no_progress"):
+        await timeline.compact()
+    assert [item.block.type for item in timeline.window.items] == left
 
 
 @pytest.mark.shows("002-20", "002-32")
@@ -505,7 +518,7 @@ async def test_a_turn_that_is_split_again_keeps_every_prompt_of_its_user_verbati
     assert (await timeline.verify()).ok
 
 
-@pytest.mark.shows("002-61")
+@pytest.mark.shows("002-26", "002-61")
 @pytest.mark.parametrize("earlier", [[], [*turn(2_000)]])
 async def test_its_order_is_prompt_checkpoint_newest_steps(earlier: list[Block]) -> None:
     """The first prompt, the summary with what the turn did so far, the follow-ups, the steps since; in every format."""

@@ -37,6 +37,7 @@ from timeline.usage import Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from timeline import RenderedContext
     from timeline.blocks import Block
     from timeline.ports import EventStore
 
@@ -393,6 +394,36 @@ async def test_what_cold_hiding_freed_is_not_folded() -> None:
     store = MemoryStore()
     timeline = await agent(store, results=9, tokens=400)
     assert kinds(await timeline.render(now=after(COLD))) == [("hidden", "cold")]
+
+
+@pytest.mark.shows("002-7")
+async def test_a_forced_compaction_is_made_on_the_pruned_timeline() -> None:
+    """The model refuses what the cold cache let be hidden already: the summary is planned on what is left of it."""
+    store = MemoryStore()
+    timeline = await agent(store, results=30, tokens=100, policy=small_policy(max_tokens=8_000))
+
+    async def call(context: RenderedContext) -> str:
+        if context.account.sent > 800:
+            raise RuntimeError("This model's maximum context length is 1200 tokens, you requested 1201 tokens")
+        return "Done."
+
+    assert await timeline.retry_with_compaction(call, now=after(COLD)) == "Done."
+    decided = {"blocks.hidden", "compaction.completed"}
+    assert [event.type for event in await log_of(store) if event.type in decided] == sorted(decided)
+    pruned, _ = await payloads_of(store, "context.rendered")
+    [completed] = await payloads_of(store, "compaction.completed")
+    assert (completed.reason, completed.before_tokens) == ("refused", pruned.tokens)
+    assert pruned.tokens < 30 * 100
+
+
+@pytest.mark.shows("002-7")
+async def test_a_compaction_by_hand_prunes_nothing_first() -> None:
+    """What is asked for is the summary; the timeline is compacted as it is shown."""
+    store = MemoryStore()
+    timeline = await agent(store, results=30, tokens=100, policy=small_policy(max_tokens=8_000))
+    [taken] = await timeline.compact(now=after(COLD))
+    assert taken.kind == "compacted"
+    assert await payloads_of(store, "blocks.hidden") == []
 
 
 # Other writers

@@ -10,7 +10,7 @@ import pytest
 from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
 from tests.providers.summarizing import SUMMARIZERS
-from tests.scenes import Mute, Scribe, answer, call, exchange, opened, payloads_of, prompt, result, turn
+from tests.scenes import Mute, Scribe, answer, call, exchange, opened, payloads_of, prompt, result, turn, words
 from timeline import Timeline, compact_messages, open_store, policies
 from timeline.blocks import (
     AssistantCompletion,
@@ -803,3 +803,52 @@ async def test_a_task_takes_no_more_than_an_eighth_of_the_models_window(window: 
     await timeline.compact()
     told = prompts[0].split("## Original User Task\n")[1].split("\n")[0]
     assert (len(told), told.endswith("END")) == (kept, kept > 30_000)
+
+
+@pytest.mark.shows("001-21")
+async def test_a_task_takes_no_more_than_0_28_of_the_extractive_summary() -> None:
+    """Of a task of 10,000 characters the summary without a model has 279 tokens of its 1,000."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2))
+    await timeline.append(UserPrompt(text=("word. " * 2_000)[:10_000]), *turn(900), *turn(900), *turn())
+    await timeline.render(system=SYSTEM)
+    await timeline.compact()
+    [summary] = timeline.window.summaries
+    told = summary.block.text.split("### Original Task\n")[1].split("\n###")[0].strip()
+    assert (-(-len(told) // 4), told.endswith("…")) == (279, True)
+
+
+@pytest.mark.shows("001-41", "R-001-16")
+@pytest.mark.parametrize("asks", [True, False])
+async def test_without_any_prompt_the_task_is_said_to_be_unknown(*, asks: bool) -> None:
+    """To the model that is asked, and in the summary that is written without one."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nUnknown task"
+
+    summarizer = CallableSummarizer(model) if asks else None
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=summarizer)
+    await timeline.append(*[AssistantCompletion(text=words(900), response_id=f"m{n}") for n in range(8)])
+    await timeline.compact()
+    assert ["## Original User Task\nUnknown task\n" in told for told in prompts] == [True] * asks
+    assert "### Original Task\nUnknown task" in timeline.window.summaries[0].block.text
+
+
+@pytest.mark.shows("001-26", "001-27", "R-001-11", "R-001-12")
+async def test_of_few_messages_fewer_than_800_tokens_are_asked_for() -> None:
+    """Eight messages of 152 tokens are summarised under gpt-4: half of them are allowed, four fifths of that asked."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    scribe, said = Scribe(), ["x" * 600] * 18
+    for summarizer in (scribe, CallableSummarizer(model)):
+        timeline = await opened(MemoryStore(), policy=policies.keep_last(model="gpt-4"), summarizer=summarizer)
+        await timeline.append(*[answer(text=t) if n % 2 else prompt(text=t) for n, t in enumerate(said)])
+        await timeline.render(system=SYSTEM)
+    [request] = scribe.asked
+    assert (len(request.blocks), request.max_tokens) == (8, 8 * (150 + 2) // 2) == (8, 608)
+    assert "At most 486 tokens." in prompts[0]

@@ -10,7 +10,21 @@ from anthropic import AsyncAnthropic
 
 from tests.providers.script import Answer
 from tests.providers.server import FakeProvider
-from tests.scenes import AT, Scribe, after, answer, call, exchange, log_of, opened, payloads_of, prompt, result, turn
+from tests.scenes import (
+    AT,
+    Mute,
+    Scribe,
+    after,
+    answer,
+    call,
+    exchange,
+    log_of,
+    opened,
+    payloads_of,
+    prompt,
+    result,
+    turn,
+)
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow
@@ -264,10 +278,10 @@ async def test_what_is_reserved_for_the_answer_counts_as_used() -> None:
     """Else a model that reserves a third of its window would compact before the first warning."""
     policy = quarters(max_tokens=10_000, output_reserve=3_000)
     timeline = await talking(policy, prompt(4_996))
-    context = await timeline.render(system="x" * 400, tools=[{"name": "x" * 4_000}])
+    context = await timeline.render(system="x" * 400, tools=[{"name": "x" * 4_000}], ephemeral=["x" * 200])
     tools = context.account.fixed.tools
-    assert tools > 1_000
-    total = 5_000 + 100 + tools + 3_000
+    assert (tools > 1_000, context.account.fixed.ephemeral) == (True, 50)
+    total = 5_000 + 100 + tools + 50 + 3_000
     assert context.account.total == total
     assert context.account.available == 10_000 - total
     assert context.overflow_check.current_tokens == total - 3_000
@@ -381,7 +395,25 @@ async def test_two_turns_whose_prompts_have_two_parts_stay_whole(wire: Any) -> N
 
 @pytest.mark.shows("004-43", "R-004-10")
 async def test_the_prune_stops_at_a_summary() -> None:
-    """A pinned output that a compaction carried is older than the summary, and is not looked at."""
+    """What lies before a summary stays whole: an earlier policy collapsed a stage, and left what came before it."""
+    timeline = await talking(policies.priority_chain(), prompt(), *exchange("old", 900), answer(), summarizer=Mute())
+    await timeline.enter_stage("a")
+    await timeline.append(*turn(900), *turn(900))
+    await timeline.approve_stage(decision="d")
+    await timeline.enter_stage("b")
+    await timeline.append(prompt(), *exchange("new", 900), answer(), *turn())
+    await timeline.compact()
+    places = [item.block.path for item in timeline.window.items]
+    assert places.index("tc:turn_1.old.result") < places.index("su:turn_3.conv.range.summary")
+    await timeline.use_policy(quarters(protect=0, minimum=1, keep_turns=1))
+    await timeline.end_run()
+    states = {item.block.path: item.state for item in timeline.window.items if isinstance(item.block, ToolResult)}
+    assert states == {"tc:turn_1.old.result": "visible", "tc:turn_4.new.result": "hidden"}
+
+
+@pytest.mark.shows("004-43")
+async def test_an_output_that_a_summary_carried_is_cleared_once_it_is_unpinned() -> None:
+    """It is older than the summary, but is sent behind it."""
     timeline = await talking(
         quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("old", 900), *turn(900), *turn(900)
     )
@@ -391,7 +423,7 @@ async def test_the_prune_stops_at_a_summary() -> None:
     await timeline.append(prompt(), *exchange("new", 900), *turn())
     await timeline.end_run()
     states = {item.block.path: item.state for item in timeline.window.items if isinstance(item.block, ToolResult)}
-    assert states["tc:turn_4.new.result"] == "hidden"
+    assert states == {"tc:turn_1.old.result": "hidden", "tc:turn_4.new.result": "hidden"}
 
 
 @pytest.mark.shows("004-1", "004-14", "004-45", "004-46", "004-47", "004-53", "004-54", "004-55", "R-004-11")
@@ -534,6 +566,22 @@ async def test_the_whole_request_for_a_summary() -> None:
     assert told.endswith("Provide the summary to continue from.") or told.rstrip().endswith("continue from.")
 
 
+@pytest.mark.shows("004-96")
+async def test_without_a_model_the_summary_knows_request_work_state_and_next_steps() -> None:
+    """Each under its heading."""
+    said = "I created src/db.ts with the schema. The review command still needs to be written."
+    timeline = await opened(MemoryStore(), policy=quarters(keep_turns=1))
+    await timeline.append(prompt(text="Build the flashcard app"), *exchange("a", 2_000), answer(text=said), *turn())
+    await timeline.compact()
+    assert timeline.window.summary is not None
+    parts = [part.split("\n", 1) for part in timeline.window.summary.block.text.split("## ")[1:]]
+    told = dict(parts)
+    assert "I created src/db.ts with the schema." in told["What Was Accomplished"]
+    assert "- Working on: Build the flashcard app\n" in told["Current State"]
+    assert "- Last completed: I created src/db.ts with the schema." in told["Current State"]
+    assert "- The review command still needs to be written." in told["What Comes Next"]
+
+
 @pytest.mark.shows("004-72")
 async def test_a_message_is_whole_in_the_record() -> None:
     """A prompt and an answer of 9,000 characters, and all of eight calls in one response; 001 cuts each at 2,000."""
@@ -591,6 +639,18 @@ async def test_a_summary_takes_no_more_than_an_eighth_of_a_small_window(model: s
     timeline = await talking(policy, *old, *old, *turn(), *turn(), summarizer=scribe)
     await timeline.compact()
     assert [request.max_tokens for request in scribe.asked] == [min(2_000, room // 8)] == [most]
+
+
+@pytest.mark.shows("004-65", "004-66", "R-004-16")
+async def test_a_summary_takes_no_more_than_half_of_what_it_summarises() -> None:
+    """Of two turns of 317 tokens it is 317; in a later round the summary before is added to the half."""
+    scribe = Scribe(answers=["abcd" * 300, "history 2"])
+    policy = quarters(keep_turns=1, max_tokens=100_000)
+    timeline = await talking(policy, *turn(300), *turn(300), *turn(), summarizer=scribe)
+    await timeline.compact()
+    await timeline.append(*turn(300), *turn())
+    await timeline.compact()
+    assert [request.max_tokens for request in scribe.asked] == [634 // 2, (22 + 317) // 2 + 300]
 
 
 @pytest.mark.shows("004-66")

@@ -11,7 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pydantic import TypeAdapter
 
-from tests.scenes import FULL, Interrupted, Mute, Scribe, answer, exchange, log_of, opened, prompt, small_policy, turn
+from tests.portable.recordings import TALK, recording
+from tests.scenes import (
+    AT,
+    FULL,
+    Interrupted,
+    Mute,
+    Scribe,
+    after,
+    answer,
+    exchange,
+    log_of,
+    opened,
+    prompt,
+    small_policy,
+    turn,
+)
 from timeline import Hooks, Skip, Timeline, open_store, policies
 from timeline.errors import (
     BudgetImpossible,
@@ -23,6 +38,7 @@ from timeline.errors import (
 )
 from timeline.events.encoding import decode_payload
 from timeline.frozen import compact_json
+from timeline.importers import ImportedCompaction
 from timeline.lifecycle import (
     CompactionCompleteEvent,
     CompactionErrorEvent,
@@ -38,6 +54,7 @@ from timeline.lifecycle import (
 )
 from timeline.lifecycle.progress import Progress
 from timeline.log.wakeups import _ASLEEP
+from timeline.portable.recordings import import_recording
 from timeline.store.memory import MemoryStore
 from timeline.sync import Timeline as SyncTimeline
 from timeline.sync import open_store as open_store_sync
@@ -159,6 +176,23 @@ async def test_the_reason_is_an_overflow_or_somebodys_wish(forced: bool) -> None
     start = (await told(timeline._store))[0]
     assert isinstance(start, CompactionStartEvent)
     assert start.reason == ("manual" if forced else "overflow")
+
+
+@pytest.mark.shows("004-119")
+async def test_a_cold_cache_and_another_clients_record_are_reasons_of_their_own() -> None:
+    """Neither is an overflow, and nobody asked for either; of what was over at its import only the end is known."""
+    timeline = await talk(
+        small_policy(max_tokens=8_000), prompt(), *(b for n in range(30) for b in exchange(f"c{n}", 100))
+    )
+    await timeline.record_model_call(model="m", now=AT)
+    await timeline.render(now=after(360))
+    events = [event for event in await told(timeline._store) if isinstance(event, CompactionStartEvent)]
+    assert [event.reason for event in events] == ["cold"]
+    store = MemoryStore()
+    await import_recording(store, recording(*TALK, ImportedCompaction("THE SUMMARY"), prompt(turn_id="turn_2")))
+    [complete] = await told(store, "r")
+    assert isinstance(complete, CompactionCompleteEvent)
+    assert complete.reason == "imported"
 
 
 async def test_a_context_that_the_model_refused_is_no_wish_of_somebody() -> None:

@@ -52,7 +52,7 @@ def test_the_extractive_summarizer_keeps_the_task_of_the_summary_before() -> Non
     assert summary.startswith(f"### Original Task\n{TASK}\n")
 
 
-@pytest.mark.shows("R-001-16")
+@pytest.mark.shows("001-17", "R-001-15", "R-001-16")
 async def test_a_list_of_messages_keeps_its_task_over_its_rounds() -> None:
     """There is no log: from the second round on the model is given the task as the summary before tells it."""
     prompts: list[str] = []
