@@ -116,6 +116,8 @@ def _recorded(event: Event) -> RecordedEvent | None:
             return RecordedEvent(ImportedCompaction(block.text, payload.reason), event.at, key)
         case BlocksHidden():
             return RecordedEvent(ImportedHide((), payload.reason), event.at, key)
+        case ModelCalled():  # what it was sent is of this log: what it answers is another version where it is run again
+            return RecordedEvent(payload.model_copy(update={"answers": None, "request": None}), event.at, key)
     return RecordedEvent(payload, event.at, key) if isinstance(payload, HAPPENED) else None
 
 
