@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from timeline.audit.before_call import HAPPENED, newest_that_precedes, sent
+from timeline.audit.before_call import HAPPENED, what_was_asked
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
 from timeline.events import (
     BlockAppended,
@@ -65,7 +65,8 @@ class StoredConversation:
             near = range(max(1, nearest - _NEAR), min(len(calls), nearest + _NEAR) + 1)
             raise CallNotFound(self.recording.id, number, near, len(calls))
         version, called = calls[number - 1]
-        return newest_that_precedes(self.events[: sent(called, version, self.events)]) or 1
+        asked = what_was_asked(called, version, [earlier for _, earlier in calls[: number - 1]], self.events)
+        return asked.newest(self.events) or 1
 
     def position(self, version: int) -> int:
         """Return the position of the recording's first event behind a version of the log."""
