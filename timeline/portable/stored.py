@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from timeline.events import Payload
+    from timeline.events import ParentLink, Payload
     from timeline.portable.lines import LogCopy
     from timeline.ports import EventStore
 
@@ -136,6 +136,8 @@ async def stored_conversation(store: EventStore, conversation: str) -> StoredCon
 def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[StoredConversation]:
     """Return the conversations of a file that `timeline export` wrote, each fork with the past that it shares.
 
+    Those that are in it only for what a fork shares with them are left out: the fork has all that is there of them.
+
     Args:
         path: the file, for errors.
         copies: what `read_copies` found in it.
@@ -144,7 +146,8 @@ def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[Stored
         ImportFailed: a fork's parent or an event is missing in it.
     """
     by_id = {copy.conversation: copy for copy in copies}
-    return [_exported(path, copy, by_id) for copy in copies]
+    shared = {(link.conversation, copy.base) for copy in copies if (link := _parent(copy)) is not None}
+    return [_exported(path, copy, by_id) for copy in copies if (copy.conversation, copy.version) not in shared]
 
 
 def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredConversation:
@@ -158,12 +161,18 @@ def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredCon
         ) from None
 
 
+def _parent(copy: LogCopy) -> ParentLink | None:
+    """Return the link of a fork to the conversation that it shares its past with; None of what is no fork."""
+    payloads = (found.event.payload for found in copy.events.values())
+    return next((p.parent for p in payloads if isinstance(p, ConversationOpened)), None) if copy.base else None
+
+
 def _events(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> list[Event]:
     """Return a copy's events behind those that it shares with its parent."""
     shared: list[Event] = []
     if copy.base:
-        opened = next(f.event.payload for f in copy.events.values() if isinstance(f.event.payload, ConversationOpened))
-        parent = by_id.get(opened.parent.conversation) if opened.parent is not None else None
+        link = _parent(copy)
+        parent = by_id.get(link.conversation) if link is not None else None
         if parent is None:
             raise ImportFailed(str(path), f"the parent of {copy.conversation!r} is not in it. Export both together.")
         shared = [event for event in _events(path, parent, by_id) if event.version <= copy.base]
