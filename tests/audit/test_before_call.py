@@ -8,9 +8,10 @@ from tests.portable.test_stored import POLICY, session
 from tests.scenes import answer, prompt
 from timeline import Timeline, policies
 from timeline.audit.before_call import version_before_call
-from timeline.errors import CallNotFound, InvalidArgument
+from timeline.errors import CallNotFound, HistoryUnavailable, InvalidArgument
 from timeline.lab.simulate import simulate
 from timeline.portable.stored import stored_conversation
+from timeline.retention import scavenge
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -101,3 +102,23 @@ async def test_a_reply_recorded_behind_its_call_is_part_of_what_the_next_call_an
         told = [item.block.text for item in branch.window.items[1:]]
         assert told == [f"part {n}" for n in range(number - 1)]
         assert stored.before_call(number) == await version_before_call(store, "c", number)
+
+
+async def test_a_call_whose_past_was_scavenged_begins_nowhere() -> None:
+    """Its prompt is still there, but a fork from there would be one from the first call."""
+    store = MemoryStore()
+    id_ = await simulated(store)
+    whole = [await version_before_call(store, id_, number) for number in range(1, 16)]
+    timeline = await Timeline.open(store, id_)
+    await timeline.set_retention("window")
+    await scavenge(store)
+    first = (await store.info(id_)).first_version
+    left = [call.n async for call in timeline.calls()]
+    gone = [number for number in left if whole[number - 1] < first]
+    assert 0 < len(gone) < len(left)
+    for number in gone:
+        with pytest.raises(HistoryUnavailable, match=f"Version {whole[number - 1]} .* removed by `timeline scavenge`"):
+            await timeline.fork(call=number)
+    there = [number for number in left if number not in gone]
+    assert [await version_before_call(store, id_, n) for n in there] == [whole[n - 1] for n in there]
+    assert (await store.info((await timeline.fork(call=15)).id)).base == whole[14]

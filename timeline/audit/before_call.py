@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.audit.calls import find_call, recorded_calls
+from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, ContextRendered, ConversationOpened, ModelCalled
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -28,6 +29,7 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
     Raises:
         ConversationNotFound: there is no such conversation.
         CallNotFound: it has no model call of this number.
+        HistoryUnavailable: `timeline scavenge` removed what lies right before the call.
     """
     calls = await recorded_calls(store, conversation)
     place = find_call(conversation, calls, number)
@@ -38,8 +40,15 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
     for before in reversed([1, *(known.version for known in calls[:place])]):  # a retry was sent what its call was sent
         events = [event async for event in store.read(conversation, after=before - 1, until=asked.until)]
         if (version := asked.newest(events)) is not None:
-            return version
-    return 1
+            break
+    else:
+        version, events = 1, []
+    info = await store.info(conversation)
+    there = sum(event.version > version for event in events)
+    if version < info.first_version and there < asked.until - version:
+        gone = min(asked.until, info.first_version - 1)
+        raise HistoryUnavailable(conversation, gone, info.first_version, info.version, scavenged=True)
+    return version
 
 
 class Asked(NamedTuple):
