@@ -379,7 +379,7 @@ class Timeline(TimelineView):
             now: time of its first event.
 
         Raises:
-            HistoryUnavailable: the log does not hold that version.
+            HistoryUnavailable: the log does not hold that version, or what lies before that call was scavenged.
             CallNotFound: the conversation has no such call.
             VersionConflict: the store already has a conversation of that id.
             InvalidArgument: ``at`` is not a version, or ``conversation`` is not a text; or both ``at`` and ``call``

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.portable.test_stored import POLICY, session
-from tests.scenes import prompt
+from tests.scenes import answer, prompt
 from timeline import Timeline, policies
 from timeline.audit.before_call import version_before_call
-from timeline.errors import CallNotFound, InvalidArgument
+from timeline.errors import CallNotFound, HistoryUnavailable, InvalidArgument
 from timeline.lab.simulate import simulate
 from timeline.portable.stored import stored_conversation
+from timeline.retention import scavenge
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -82,3 +83,42 @@ async def test_a_fork_begins_at_a_version_or_at_a_call_not_at_both() -> None:
     for unknown in (0, 99):
         with pytest.raises(CallNotFound):
             await timeline.fork(call=unknown)
+
+
+@pytest.mark.parametrize("rendered", [True, False])
+async def test_a_reply_recorded_behind_its_call_is_part_of_what_the_next_call_answers(rendered: bool) -> None:  # noqa: FBT001
+    """Some frameworks append the messages behind the call, and ask again right away."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=POLICY)
+    await timeline.append(prompt())
+    for n in range(3):
+        if rendered:
+            await timeline.render()
+        await timeline.record_model_call(model="m", response_id=f"r{n}")
+        await timeline.append(answer(text=f"part {n}", response_id=f"r{n}"))
+    stored = await stored_conversation(store, "c")
+    for number in (1, 2, 3):
+        branch = await timeline.fork(call=number)
+        told = [item.block.text for item in branch.window.items[1:]]
+        assert told == [f"part {n}" for n in range(number - 1)]
+        assert stored.before_call(number) == await version_before_call(store, "c", number)
+
+
+async def test_a_call_whose_past_was_scavenged_begins_nowhere() -> None:
+    """Its prompt is still there, but a fork from there would be one from the first call."""
+    store = MemoryStore()
+    id_ = await simulated(store)
+    whole = [await version_before_call(store, id_, number) for number in range(1, 16)]
+    timeline = await Timeline.open(store, id_)
+    await timeline.set_retention("window")
+    await scavenge(store)
+    first = (await store.info(id_)).first_version
+    left = [call.n async for call in timeline.calls()]
+    gone = [number for number in left if whole[number - 1] < first]
+    assert 0 < len(gone) < len(left)
+    for number in gone:
+        with pytest.raises(HistoryUnavailable, match=f"Version {whole[number - 1]} .* removed by `timeline scavenge`"):
+            await timeline.fork(call=number)
+    there = [number for number in left if number not in gone]
+    assert [await version_before_call(store, id_, n) for n in there] == [whole[n - 1] for n in there]
+    assert (await store.info((await timeline.fork(call=15)).id)).base == whole[14]

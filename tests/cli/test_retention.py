@@ -84,6 +84,7 @@ def test_after_a_scavenge_every_command_says_what_is_missing(
     for words in (("read", id_, FIRST), ("show", id_, "--at", 3), ("render", id_, "--at", 3), ("undo", id_)):
         run(*words).fails(Exit.NOT_FOUND, "scavenge", "backup")
     run("fork", id_, "--at", 3).fails(Exit.NOT_FOUND, "scavenge")
+    run("lab", id_, "--policy", "none", "--call", 2).fails(Exit.NOT_FOUND, "scavenge", "backup", id_)
     assert f"{events} events before the window were scavenged" in run("show", id_).out
     verified = run("verify", id_)
     assert verified.code == 0

@@ -222,3 +222,18 @@ def test_the_lab_takes_a_stored_conversation_from_a_call_on(
     whole = run(*words).json["runs"][0]["rows"]
     rows = run(*words, "--call", 9).json["runs"][0]["rows"]
     assert [row["number"] for row in rows] == [row["number"] for row in whole][8:]
+
+
+def test_the_lab_takes_a_fork_alone(run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path) -> None:
+    """What it shares with its parent is its own past; the parent's part is no conversation by itself."""
+    words = ("--policy", "none", "--max-tokens", 20_000)
+    fork = run("simulate", simulated["id"], "--call", 5, *words, "--keep", "--json").json["id"]
+    shown = [*words, "--calls", "--jobs", 1, "--json"]
+    [whole] = run("lab", simulated["id"], *shown).json["runs"]
+    [alone] = run("lab", fork, *shown).json["runs"]
+    assert (alone["conversation"], alone["calls"]) == (fork, whole["calls"])
+    [rest] = run("lab", fork, *shown, "--call", 9).json["runs"]
+    assert [row["number"] for row in rest["rows"]] == [row["number"] for row in whole["rows"]][8:]
+    file = tmp_path / "both.jsonl"
+    run("export", "--all", "-o", file)
+    assert [one["conversation"] for one in run("lab", file, *shown).json["runs"]] == [simulated["id"], fork]

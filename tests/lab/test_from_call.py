@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.portable.test_stored import POLICY, exported, session
+from tests.scenes import call, prompt, result
 from timeline import Timeline, policies
 from timeline.audit.replay import recorded_contexts
+from timeline.events import ModelCalled
 from timeline.lab.simulate import simulate, simulate_from
 from timeline.lab.work import Options, Work, carry_out
 from timeline.portable.stored import stored_conversation
@@ -17,6 +19,32 @@ from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from timeline.ports import EventStore
+
+
+def anthropic_reply(number: int) -> dict[str, Any]:
+    """Return a response that calls a tool."""
+    called = {"type": "tool_use", "id": f"c{number}", "name": "run", "input": {"n": number}}
+    usage = {"input_tokens": 9, "output_tokens": 2}
+    return {"id": f"m{number}", "type": "message", "role": "assistant", "model": "m", "content": [called]} | {
+        "usage": usage,
+        "stop_reason": "tool_use",
+    }
+
+
+async def asked(store: EventStore, rounds: int = 8) -> str:
+    """Store a session whose requests are recorded, with a refused call in it, and return its id."""
+    timeline = await Timeline.open(store, "asked", policy=policies.balanced(max_tokens=20_000))
+    await timeline.append(prompt())
+    for n in range(rounds):
+        context = await timeline.render(system="S")
+        request = context.request("anthropic", model="m", max_tokens=100)
+        if n == rounds // 2:
+            await timeline.record_model_call(error="500", request=request)
+        await timeline.record(anthropic_reply(n), request=request)
+        await timeline.append(result(f"c{n}", 700))
+    return timeline.id
 
 
 @pytest.mark.parametrize("number", [1, 5, 9, 15])
@@ -97,3 +125,41 @@ async def test_a_recording_has_no_past_to_begin_behind(tmp_path: Path) -> None:
     outcome = carry_out(Work(file=str(file), policy=POLICY, name="p", options=Options(call=2)))
     assert outcome.failure is not None
     assert "Leave out --call" in outcome.failure.message
+
+
+@pytest.mark.parametrize("number", [None, 1, 3, 6])
+async def test_a_kept_run_of_recorded_requests_is_sound_and_its_calls_answer_its_own_contexts(
+    number: int | None,
+) -> None:
+    """What the source log was sent is not what the run would send."""
+    store = MemoryStore()
+    stored = await stored_conversation(store, await asked(store))
+    if number is None:
+        run = await simulate(store, stored.recording, POLICY)
+    else:
+        run = await simulate_from(store, stored, POLICY, call=number)
+    report = await (await Timeline.open(store, run.id)).verify()
+    assert (report.ok, report.problems) == (True, ())
+    own = [event async for event in store.read(run.id) if event.version > (await store.info(run.id)).base]
+    renders = [event.version for event in own if event.type == "context.rendered"]
+    called = [event.payload for event in own if isinstance(event.payload, ModelCalled)]
+    assert [one.answers for one in called if not one.error] == renders[: len(called)]
+    assert [one.answers for one in called if one.error] == [None] * (len(called) - len(renders))
+    assert {one.request for one in called} == {None}
+
+
+async def test_a_call_recorded_before_its_reply_answers_the_context_of_that_reply() -> None:
+    """Some frameworks append the messages behind the call."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "c", policy=POLICY)
+    await timeline.append(prompt())
+    for n in range(3):
+        await timeline.render()
+        await timeline.record_model_call(model="m", response_id=f"r{n}")
+        await timeline.append(call(f"c{n}", response_id=f"r{n}"), result(f"c{n}"))
+    run = await simulate(store, (await stored_conversation(store, "c")).recording, POLICY)
+    events = [event async for event in store.read(run.id)]
+    renders = [event.version for event in events if event.type == "context.rendered"]
+    answers = [event.payload.answers for event in events if isinstance(event.payload, ModelCalled)]
+    assert answers == renders
+    assert len(renders) == run.renders == 3

@@ -5,9 +5,10 @@ What a policy decided for the call comes behind that version, so that another po
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.audit.calls import find_call, recorded_calls
+from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, ContextRendered, ConversationOpened, ModelCalled
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -28,41 +29,73 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
     Raises:
         ConversationNotFound: there is no such conversation.
         CallNotFound: it has no model call of this number.
+        HistoryUnavailable: `timeline scavenge` removed what lies right before the call.
     """
     calls = await recorded_calls(store, conversation)
     place = find_call(conversation, calls, number)
     call = calls[place]
     answers = call.called.answers
-    until = sent(call.called, call.version, await store.read_versions(conversation, [answers] if answers else []))
+    contexts = await store.read_versions(conversation, [answers] if answers else [])
+    asked = what_was_asked(call.called, call.version, [known.called for known in calls[:place]], contexts)
     for before in reversed([1, *(known.version for known in calls[:place])]):  # a retry was sent what its call was sent
-        events = [event async for event in store.read(conversation, after=before - 1, until=until)]
-        if (version := newest_that_precedes(events)) is not None:
-            return version
-    return 1
+        events = [event async for event in store.read(conversation, after=before - 1, until=asked.until)]
+        if (version := asked.newest(events)) is not None:
+            break
+    else:
+        version, events = 1, []
+    info = await store.info(conversation)
+    there = sum(event.version > version for event in events)
+    if version < info.first_version and there < asked.until - version:
+        gone = min(asked.until, info.first_version - 1)
+        raise HistoryUnavailable(conversation, gone, info.first_version, info.version, scavenged=True)
+    return version
 
 
-def sent(called: ModelCalled, version: int, events: Iterable[Event]) -> int:
-    """Return the last version of the log that a call may have been sent.
+class Asked(NamedTuple):
+    """What of a log a model call was sent.
 
-    What was said while the model was answering is not in the context that the call was sent.
+    Attributes:
+        until: the last version that it may have been sent.
+        is_context: whether that is the version of its recorded context: then it was sent all blocks until there.
+        response: id of its response.
+        earlier: ids of the responses of the calls before it.
+    """
+
+    until: int
+    is_context: bool
+    response: str | None
+    earlier: frozenset[str]
+
+    def newest(self, events: Iterable[Event]) -> int | None:
+        """Return the version of the newest event that the call may directly follow; None without any."""
+        return max((e.version for e in events if e.version <= self.until and self._precedes(e.payload)), default=None)
+
+    def _precedes(self, payload: Payload) -> bool:
+        """Return whether the call may directly follow an event: neither part of its response nor decided for it."""
+        if not isinstance(payload, BlockAppended):
+            return isinstance(payload, (*HAPPENED, ConversationOpened))
+        if type(payload.block) not in RESPONSE_BLOCKS:
+            return True
+        response = payload.block.response_id
+        if response is not None and response == self.response:
+            return False
+        # A framework appends a reply behind its call: nothing else may lie between it and the next call.
+        return self.is_context or response in self.earlier
+
+
+def what_was_asked(
+    called: ModelCalled, version: int, earlier: Iterable[ModelCalled], contexts: Iterable[Event]
+) -> Asked:
+    """Return what a call was sent; what was said while the model was answering is not in its context.
 
     Args:
         called: the call.
         version: its version.
-        events: among which is the context that it answers, if it was recorded.
+        earlier: the calls before it.
+        contexts: events among which is the context that it answers, if it was recorded.
     """
-    contexts = {event.version: event.payload for event in events}
-    context = contexts.get(called.answers or 0)
-    return min(version - 1, context.version) if isinstance(context, ContextRendered) else version - 1
-
-
-def newest_that_precedes(events: Iterable[Event]) -> int | None:
-    """Return the version of the newest event that a call may directly follow; None without any."""
-    return max((event.version for event in events if _precedes(event.payload)), default=None)
-
-
-def _precedes(payload: Payload) -> bool:
-    """Return whether a call may directly follow an event: it is neither part of its response nor decided for it."""
-    if isinstance(payload, BlockAppended):
-        return type(payload.block) not in RESPONSE_BLOCKS
-    return isinstance(payload, (*HAPPENED, ConversationOpened))
+    known = next((event.payload for event in contexts if event.version == called.answers), None)
+    responses = frozenset(one.response_id for one in earlier if one.response_id is not None)
+    if isinstance(known, ContextRendered) and known.version < version:
+        return Asked(known.version, is_context=True, response=called.response_id, earlier=responses)
+    return Asked(version - 1, is_context=False, response=called.response_id, earlier=responses)

@@ -77,7 +77,5 @@ def _in_file(path: Path) -> Sequence[Recorded | Logged] | None:
 def _logged(path: Path, copies: Sequence[LogCopy]) -> list[Logged]:
     """Return the conversations of a file, without those that are in it for what a fork shares with them only."""
     stored = exported_conversations(path, copies)
-    bases = {copy.base for copy in copies if copy.base}
-    whole = [one for one, copy in zip(stored, copies, strict=True) if copy.version not in bases]
-    names = [str(path) if len(whole) == 1 else f"{path}:{one.recording.id}" for one in whole]
-    return [Logged(name, one, copies) for name, one in zip(names, whole, strict=True)]
+    names = [str(path) if len(stored) == 1 else f"{path}:{one.recording.id}" for one in stored]
+    return [Logged(name, one, copies) for name, one in zip(names, stored, strict=True)]

@@ -178,10 +178,13 @@ async def _run(
     """Append events, rendering before each response, and count what came of it."""
     result = Simulation(timeline.id)
     drafts = await drafts_of(timeline, [(e, derived_event_id(e.at, timeline.id, e.key)) for e, _ in events])
-    seen: set[str] = set()
+    responses = _Responses(event for event, _ in events)
     for number, ((event, fixed), draft) in enumerate(zip(events, drafts, strict=True)):
-        if _begins_response(event, seen):
-            await _render(timeline, result, event, fixed)
+        if (begun := responses.begun_by(event)) is not None:
+            responses.contexts[begun] = await _render(timeline, result, event, fixed)
+        if isinstance(event.payload, ModelCalled):
+            answers = responses.answered_by(event.payload)
+            draft = draft._replace(payload=event.payload.model_copy(update={"answers": answers}))  # noqa: PLW2901
         await timeline.extend([draft])
         on_progress(number + 1)
     await _sum_up(store, timeline, result)
@@ -230,18 +233,42 @@ async def _fixed_parts(
     return parts
 
 
-def _begins_response(event: RecordedEvent, seen: set[str]) -> bool:
-    """Return whether a model call precedes this event, because it appends the first block of a new response."""
+class _Responses:
+    """The responses of a run: which event begins each one, and the context of the run that its model call answers.
+
+    `record` appends the blocks of a response before its call; some frameworks append them behind it.
+    """
+
+    def __init__(self, events: Iterable[RecordedEvent]) -> None:
+        self.contexts: dict[str, int | None] = {}
+        """By response that began, oldest first: the version of its recorded context; None where there is none."""
+        self._with_blocks = {response for event in events if (response := _response(event)) is not None}
+
+    def begun_by(self, event: RecordedEvent) -> str | None:
+        """Return the response that an event is the first of: a block, or a call whose blocks follow it."""
+        response = _response(event)
+        if isinstance(event.payload, ModelCalled) and event.payload.response_id in self._with_blocks:
+            response = event.payload.response_id
+        return None if response in self.contexts else response
+
+    def answered_by(self, called: ModelCalled) -> int | None:
+        """Return the version of the context that a call answers; None for one that no blocks came of."""
+        if called.response_id in self._with_blocks:
+            return self.contexts.get(called.response_id)
+        if called.response_id is not None or called.finish_reason == "error" or not self.contexts:
+            return None
+        return self.contexts[next(reversed(self.contexts))]
+
+
+def _response(event: RecordedEvent) -> str | None:
+    """Return the id of the response that an event appends a block of, or else the event's key."""
     if not isinstance(event.payload, BlockAppended) or type(event.payload.block) not in RESPONSE_BLOCKS:
-        return False
-    response = event.payload.block.response_id or event.key
-    if response in seen:
-        return False
-    seen.add(response)
-    return True
+        return None
+    return event.payload.block.response_id or event.key
 
 
-async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, fixed: FixedPart) -> None:
+async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, fixed: FixedPart) -> int | None:
+    """Render and count; return the version of the recorded context, or None where the render was refused."""
     try:
         context = await timeline.render(system=fixed.system, tools=fixed.tools, now=event.at)
     except BudgetError as error:
@@ -254,11 +281,12 @@ async def _render(timeline: Timeline, result: Simulation, event: RecordedEvent, 
                 "largest_group": _largest_group(timeline),
             }
         )
-        return
+        return None
     result.renders += 1
     result.orphans += unpaired(context)
     result.over_limit += context.account.sent > timeline.policy.max_tokens
     result.largest = max(result.largest, context.account.sent)
+    return context.recorded
 
 
 def unpaired(context: RenderedContext) -> int:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from timeline.audit.before_call import HAPPENED, newest_that_precedes, sent
+from timeline.audit.before_call import HAPPENED, what_was_asked
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
 from timeline.events import (
     BlockAppended,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from timeline.events import Payload
+    from timeline.events import ParentLink, Payload
     from timeline.portable.lines import LogCopy
     from timeline.ports import EventStore
 
@@ -65,7 +65,8 @@ class StoredConversation:
             near = range(max(1, nearest - _NEAR), min(len(calls), nearest + _NEAR) + 1)
             raise CallNotFound(self.recording.id, number, near, len(calls))
         version, called = calls[number - 1]
-        return newest_that_precedes(self.events[: sent(called, version, self.events)]) or 1
+        asked = what_was_asked(called, version, [earlier for _, earlier in calls[: number - 1]], self.events)
+        return asked.newest(self.events) or 1
 
     def position(self, version: int) -> int:
         """Return the position of the recording's first event behind a version of the log."""
@@ -116,6 +117,8 @@ def _recorded(event: Event) -> RecordedEvent | None:
             return RecordedEvent(ImportedCompaction(block.text, payload.reason), event.at, key)
         case BlocksHidden():
             return RecordedEvent(ImportedHide((), payload.reason), event.at, key)
+        case ModelCalled():  # what it was sent is of this log: what it answers is another version where it is run again
+            return RecordedEvent(payload.model_copy(update={"answers": None, "request": None}), event.at, key)
     return RecordedEvent(payload, event.at, key) if isinstance(payload, HAPPENED) else None
 
 
@@ -133,6 +136,8 @@ async def stored_conversation(store: EventStore, conversation: str) -> StoredCon
 def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[StoredConversation]:
     """Return the conversations of a file that `timeline export` wrote, each fork with the past that it shares.
 
+    Those that are in it only for what a fork shares with them are left out: the fork has all that is there of them.
+
     Args:
         path: the file, for errors.
         copies: what `read_copies` found in it.
@@ -141,7 +146,8 @@ def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[Stored
         ImportFailed: a fork's parent or an event is missing in it.
     """
     by_id = {copy.conversation: copy for copy in copies}
-    return [_exported(path, copy, by_id) for copy in copies]
+    shared = {(link.conversation, copy.base) for copy in copies if (link := _parent(copy)) is not None}
+    return [_exported(path, copy, by_id) for copy in copies if (copy.conversation, copy.version) not in shared]
 
 
 def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredConversation:
@@ -155,12 +161,18 @@ def _exported(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> StoredCon
         ) from None
 
 
+def _parent(copy: LogCopy) -> ParentLink | None:
+    """Return the link of a fork to the conversation that it shares its past with; None of what is no fork."""
+    payloads = (found.event.payload for found in copy.events.values())
+    return next((p.parent for p in payloads if isinstance(p, ConversationOpened)), None) if copy.base else None
+
+
 def _events(path: Path, copy: LogCopy, by_id: dict[str, LogCopy]) -> list[Event]:
     """Return a copy's events behind those that it shares with its parent."""
     shared: list[Event] = []
     if copy.base:
-        opened = next(f.event.payload for f in copy.events.values() if isinstance(f.event.payload, ConversationOpened))
-        parent = by_id.get(opened.parent.conversation) if opened.parent is not None else None
+        link = _parent(copy)
+        parent = by_id.get(link.conversation) if link is not None else None
         if parent is None:
             raise ImportFailed(str(path), f"the parent of {copy.conversation!r} is not in it. Export both together.")
         shared = [event for event in _events(path, parent, by_id) if event.version <= copy.base]

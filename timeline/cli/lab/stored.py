@@ -13,6 +13,8 @@ import timeline
 from timeline.cli.database import reading
 from timeline.errors import ConversationNotFound, StoreError
 from timeline.portable import export_log
+from timeline.portable.exporting import Exported
+from timeline.portable.stored import stored_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +25,9 @@ def exported(named: Sequence[Path], db: str) -> Iterator[list[Path]]:
     """Yield the named files, and for each name of a conversation instead a file with its log, which is gone afterwards.
 
     A name that is neither stays, for the command to report.
+
+    Raises:
+        HistoryUnavailable: a part of a conversation was scavenged.
     """
     if all(path.exists() for path in named):
         yield [*named]
@@ -33,9 +38,12 @@ def exported(named: Sequence[Path], db: str) -> Iterator[list[Path]]:
 
 async def _export(name: Path, db: str, folder: Path) -> Path:
     path = folder / f"{str(name).replace('/', '%2F')}.jsonl"
+    done = Exported()
     try:
         async with reading(db) as store:
-            lines = [line async for line in export_log(store, [str(name)], library=timeline.__version__)]
+            lines = [line async for line in export_log(store, [str(name)], library=timeline.__version__, result=done)]
+            if done.scavenged:  # it cannot be replayed: the error names the versions that are there
+                await stored_conversation(store, str(name))
     except (ConversationNotFound, StoreError):
         return name
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
