@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +138,31 @@ def test_a_block_gives_at_most_so_many_of_each() -> None:
     text = " ".join(f"https://x.y/{n} ENT-{n}" for n in range(300))
     kinds = [fact.kind for fact in facts_named(prompt(text=text), 4, AT)]
     assert (kinds.count("url"), kinds.count("identifier")) == (MOST_NAMED, MOST_NAMED)
+
+
+@pytest.mark.parametrize("ending", [")", ").", "))", ".,;"])
+def test_the_end_of_a_url_is_cut_in_one_step_however_long_it_is(ending: str) -> None:
+    """The functions that are called for it, each of which may read the whole URL, are as many for 900 as for one."""
+    assert steps("see https://x.y/z" + ending * 900) == steps("see https://x.y/z" + ending)
+    assert named("see https://x.y/(z)" + ending * 900) == ["https://x.y/(z)"]
+
+
+def steps(text: str) -> int:
+    """Return how many functions are called to find what a prompt names."""
+    block = prompt(text=text)
+    calls = 0
+
+    def count(_frame: object, event: str, _function: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        facts_named(block, 4, AT)
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 @pytest.mark.parametrize(

@@ -164,3 +164,24 @@ def test_a_file_that_moves_is_named_by_paths_or_by_a_tool_of_files(name: str, ar
 def test_a_tool_that_deletes_files_says_so_by_its_whole_name(name: str) -> None:
     """Beside the word for deleting there are only words for files, and for how it is done."""
     assert tool_uses(call("c", name, arguments={"path": "a"})) == (ToolUse("delete", ("a",)),)
+
+
+MANY = 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("patch", "uses"),
+    [
+        ("*** Add File: a" + " " * MANY + "b\n*** Add File: c.py\n", (ToolUse("write", ("c.py",)),)),
+        ("*** Add File: a.py" + " " * MANY + "\n", (ToolUse("write", ("a.py",)),)),
+        ("*** Update File: " + "a" * MANY + "\n*** Move to: b.py\n", (ToolUse("write", ("b.py",)),)),
+        ("*** Move to: b.py\n", (ToolUse("write", ("b.py",)),)),
+        ("--- " + "a" * MANY + "\nx +++ y\n--- a/x.py\n+++ b/x.py\n", (ToolUse("write", ("x.py",)),)),
+        ("--- a/x.py" + "\t" * MANY + "\n+++ b/x.py\t2026\n", (ToolUse("write", ("x.py",)),)),
+        ("--- a/x.py\n+++ " + "b" * MANY + "\n", ()),
+    ],
+    ids=["spaces", "trailing", "long old", "no old", "long line", "tabs", "long new"],
+)
+def test_a_patch_of_any_size_is_read_in_one_pass(patch: str, uses: tuple[ToolUse, ...]) -> None:
+    """A pass for each character of two million would not end in the time of a test; a name that long is no file."""
+    assert tool_uses(call("c", "apply_patch", arguments={"patch": patch})) == uses

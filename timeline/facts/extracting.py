@@ -191,11 +191,18 @@ def _take_urls(text: str, urls: dict[str, None]) -> None:
     for found in _URL.finditer(text):
         if len(urls) >= MOST_NAMED:
             return
-        url = found[0].rstrip(_URL_END)
-        while url.endswith(")") and url.count(")") > url.count("("):
-            url = url[:-1].rstrip(_URL_END)
+        url = _without_end(found[0])
         if not url.endswith("/") or url.count("/") > 2:
             urls[url] = None
+
+
+def _without_end(url: str) -> str:
+    """Return a URL without the marks of its sentence, and without the brackets that were open before it."""
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and (url[end - 1] in _URL_END or (unopened > 0 and url[end - 1] == ")")):
+        end -= 1
+        unopened -= url[end] == ")"
+    return url[:end]
 
 
 def _take_identifiers(text: str, identifiers: dict[str, None]) -> None:

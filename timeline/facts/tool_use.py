@@ -106,8 +106,9 @@ _OPERATIONS: Final[Mapping[str, _Verb]] = {
     "read": "read",
 }
 """What one part of a call does, by its ``type``, ``action`` or ``kind``."""
-_PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
-_DIFF_FILE: Final = re.compile(r"^--- (\S+)[^\n]*\n\+\+\+ (\S+)", re.MULTILINE)
+_PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]++)", re.MULTILINE)
+_DIFF_FILE: Final = re.compile(r"^--- (\S[^\n]*+)\n\+\+\+ (\S[^\n]*+)", re.MULTILINE)
+"""Whole lines: a pattern that looks for the end of a name reads a long line once for each of its characters."""
 _ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
@@ -324,6 +325,8 @@ def _patched(patch: Any) -> tuple[ToolUse, ...]:
     written: dict[str, None] = {}
     deleted: dict[str, None] = {}
     for done, file in _changes(patch):  # what comes later holds: a file that is updated and moved is not written
+        if not _is_file(file):
+            continue
         now, before = (deleted, written) if done == "delete" else (written, deleted)
         now[file] = None
         before.pop(file, None)
@@ -334,7 +337,8 @@ def _patched(patch: Any) -> tuple[ToolUse, ...]:
 def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
     if "*** " in patch:
         updated = ""
-        for done, file in _PATCH_FILE.findall(patch):
+        for done, line in _PATCH_FILE.findall(patch):
+            file = line.strip()
             if done == "Move to":  # the file that is updated goes to another place
                 yield "delete", updated
                 yield "write", file
@@ -342,6 +346,7 @@ def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
                 yield ("delete" if done == "Delete File" else "write"), file
             updated = file
     elif "+++ " in patch:
-        for old, new in _DIFF_FILE.findall(patch):
+        for lines in _DIFF_FILE.findall(patch):
+            old, new = (line.split(maxsplit=1)[0] for line in lines)  # a time may follow
             gone = new == "/dev/null"
             yield ("delete" if gone else "write"), (old if gone else new).removeprefix("a/" if gone else "b/")
