@@ -38,12 +38,13 @@ _new: Final = tuple.__new__
 _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
-_STATUS: Final = re.compile(
-    r"^(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})\b",
-    re.MULTILINE | re.IGNORECASE,
-)
+_WORDED: Final = r"(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})[ \t\r.]*(?:\n|\Z)"
 """How clients word it. ``exit status 1`` is what programs print about others: a test runner behind a pipe, say."""
-_LAST_STATUS: Final = re.compile(r"^Command exited with code (\d{1,10})\s*\Z", re.MULTILINE)
+_FIRST_STATUS: Final = re.compile(rf"\s*(?:(?:Chunk ID|Wall time): [^\n]*\n)*{_WORDED}", re.IGNORECASE)
+_LAST_STATUS: Final = re.compile(
+    rf"^{_WORDED}(?:(?:Signal|Background PIDs|Process Group PGID): [^\n]*\n?)*\s*\Z", re.MULTILINE | re.IGNORECASE
+)
+"""A client's own lines are the only ones beside it; between the lines of an output, the status is another program's."""
 _HITS_BEGIN: Final = "Ff0123456789"
 _HITS: Final = re.compile(
     r"(?:Found )?(\d{1,12}) (?:total )?(?:files?|matches|match|results?|hits?|occurrences?)\b", re.IGNORECASE
@@ -86,14 +87,12 @@ def facts_of_result(
 
 
 def status_in(text: str) -> int | None:
-    """Return the exit status that the beginning of a command's output states, or its last line; None if none does."""
-    if text.find("xit", 0, _HEAD) >= 0 or text.find("EXIT", 0, _HEAD) >= 0:
-        found = _STATUS.search(text, 0, _HEAD)
-        if found is not None:
-            return int(found[1])
-    if text.find("exited", -_TAIL) >= 0:
-        found = _LAST_STATUS.search(text[-_TAIL:])
-        if found is not None:
+    """Return the exit status that a client states in the first or the last line of an output; None if neither does."""
+    tail = max(len(text) - _TAIL, 0)
+    for states, start, end in ((_FIRST_STATUS.match, 0, _HEAD), (_LAST_STATUS.search, tail, len(text))):
+        if (text.find("xit", start, end) >= 0 or text.find("EXIT", start, end) >= 0) and (
+            found := states(text, start, end)
+        ) is not None:
             return int(found[1])
     return None
 
