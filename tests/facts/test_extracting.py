@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,23 @@ def test_a_failed_call_of_a_tool_without_rules_is_an_error() -> None:
         ("x\n" * 5_000 + "Exit code 1\n" + "x\n" * 5_000, None),
         ("it says exit code 1 in the middle of a line", None),
         ("FAIL\nexit status 1\nFAIL example.org/x", None),
+        ("step 1\nExit code: 1\nstep 2 ok", None),
+        ("step 1\nProcess exited with code 1\nOutput:\nstep 2 ok", None),
+        ("\n\nExit code: 1\n", 1),
+        ("Exit code 1 means that there was no match", None),
+        ("Exit code: 2\nWall time: 0.1 seconds\nOutput:\nExit code: 3", 2),
+        ("Chunk ID: 4\nWall time: 0.1 seconds\nProcess exited with code 2\nOriginal token count: 9\nOutput:\nx", 2),
+        ("Warning: cut\nExit code: 2\nOutput:\nx", None),
+        ("Output: x\nError: (none)\nExit Code: 137\nSignal: 9\nProcess Group PGID: 71", 137),
+        ("Exit Code: 137\n" + "Signal: 9\n" * 99 + "x", 137),
+        ("x\nExit Code: 1\nSignal: 9\nx", None),
+        ("x\nexited with code 99999999999", None),
+        ("y" * 5_000 + "Exit code: 1".ljust(200), None),
         ("", None),
     ],
 )
-def test_an_exit_status_is_read_from_the_beginning_of_an_output_or_its_last_line(text: str, status: int | None) -> None:
-    """In mid-output such a line is as likely that of another program."""
+def test_an_exit_status_is_read_from_a_clients_first_or_last_line(text: str, status: int | None) -> None:
+    """Between the lines of an output it is that of another program: of a log that a command prints, say."""
     assert status_in(text) == status
 
 
@@ -137,6 +150,31 @@ def test_a_block_gives_at_most_so_many_of_each() -> None:
     text = " ".join(f"https://x.y/{n} ENT-{n}" for n in range(300))
     kinds = [fact.kind for fact in facts_named(prompt(text=text), 4, AT)]
     assert (kinds.count("url"), kinds.count("identifier")) == (MOST_NAMED, MOST_NAMED)
+
+
+@pytest.mark.parametrize("ending", [")", ").", "))", ".,;"])
+def test_the_end_of_a_url_is_cut_in_one_step_however_long_it_is(ending: str) -> None:
+    """The functions that are called for it, each of which may read the whole URL, are as many for 900 as for one."""
+    assert steps("see https://x.y/z" + ending * 900) == steps("see https://x.y/z" + ending)
+    assert named("see https://x.y/(z)" + ending * 900) == ["https://x.y/(z)"]
+
+
+def steps(text: str) -> int:
+    """Return how many functions are called to find what a prompt names."""
+    block = prompt(text=text)
+    calls = 0
+
+    def count(_frame: object, event: str, _function: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        facts_named(block, 4, AT)
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 @pytest.mark.parametrize(

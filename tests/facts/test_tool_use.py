@@ -107,3 +107,81 @@ def test_a_call_that_writes_some_files_and_deletes_others_has_both_uses(
 ) -> None:
     """Files written come first; a file that is moved is deleted where it was."""
     assert tool_uses(call("c", name, arguments=arguments)) == uses
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "uses"),
+    [
+        (
+            "mcp__serena__rename_symbol",
+            {"name_path": "Foo/bar", "relative_path": "a.py", "new_name": "baz"},
+            (ToolUse("write", ("a.py",)),),
+        ),
+        ("rename_refactoring", {"pathInProject": "a.py", "newName": "y"}, (ToolUse("write", ("a.py",)),)),
+        ("rename", {"file_path": "a.py", "line": 3, "new_name": "y"}, (ToolUse("write", ("a.py",)),)),
+        (
+            "rename_sheet",
+            {"file_path": "a.xlsx", "old_name": "A", "new_name": "B"},
+            (ToolUse("write", ("a.xlsx",)),),
+        ),
+        ("move_lines", {"file": "a.py", "from": "3", "to": "10"}, (ToolUse("write", ("a.py",)),)),
+        ("mcp__serena__delete_lines", {"relative_path": "a.py", "start_line": 1}, (ToolUse("write", ("a.py",)),)),
+        ("remove_import", {"file_path": "a.py", "name": "os"}, (ToolUse("write", ("a.py",)),)),
+        ("delete_cell", {"notebook_path": "a.ipynb", "cell": 3}, (ToolUse("write", ("a.ipynb",)),)),
+        ("delete_symbol", {"relative_path": "a.py", "name": "f"}, (ToolUse("write", ("a.py",)),)),
+        ("remove_text_from_file", {"path": "a.py", "text": "x"}, (ToolUse("write", ("a.py",)),)),
+        ("copy_text", {"source": "A1:B2", "destination": "C1"}, ()),
+        ("rename_branch", {"old_name": "a", "new_name": "b"}, ()),
+        ("move_cursor", {"file": "a.py", "to": "10"}, ()),
+        ("remove_breakpoint", {"file": "a.py", "line": 3}, ()),
+        ("create_breakpoint", {"file": "a.py", "line": 3}, ()),
+    ],
+)
+def test_a_call_about_something_in_a_file_deletes_and_moves_no_file(
+    name: str, arguments: Any, uses: tuple[ToolUse, ...]
+) -> None:
+    """The file is written, or is only shown: the words of the name say what the call is about."""
+    assert tool_uses(call("c", name, arguments=arguments)) == uses
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("rename_file", {"old_name": "a.py", "new_name": "b.py"}),
+        ("rename_file", {"path": "a.py", "new_name": "b.py"}),
+        ("mv", {"source": "a.py", "target": "b.py"}),
+        ("move", {"from": "a.py", "to": "b.py"}),
+        ("relocate_and_rename_module", {"old_path": "a.py", "new_path": "b.py"}),
+    ],
+)
+def test_a_file_that_moves_is_named_by_paths_or_by_a_tool_of_files(name: str, arguments: Any) -> None:
+    """A path is a file's under any name; a bare name is one only for a tool whose name says that it moves files."""
+    moved = (ToolUse("write", ("b.py",)), ToolUse("delete", ("a.py",)))
+    assert tool_uses(call("c", name, arguments=arguments)) == moved
+
+
+@pytest.mark.parametrize("name", ["delete", "git_rm", "mcp__fs__safe_delete_file", "removeDirectory", "move_to_trash"])
+def test_a_tool_that_deletes_files_says_so_by_its_whole_name(name: str) -> None:
+    """Beside the word for deleting there are only words for files, and for how it is done."""
+    assert tool_uses(call("c", name, arguments={"path": "a"})) == (ToolUse("delete", ("a",)),)
+
+
+MANY = 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("patch", "uses"),
+    [
+        ("*** Add File: a" + " " * MANY + "b\n*** Add File: c.py\n", (ToolUse("write", ("c.py",)),)),
+        ("*** Add File: a.py" + " " * MANY + "\n", (ToolUse("write", ("a.py",)),)),
+        ("*** Update File: " + "a" * MANY + "\n*** Move to: b.py\n", (ToolUse("write", ("b.py",)),)),
+        ("*** Move to: b.py\n", (ToolUse("write", ("b.py",)),)),
+        ("--- " + "a" * MANY + "\nx +++ y\n--- a/x.py\n+++ b/x.py\n", (ToolUse("write", ("x.py",)),)),
+        ("--- a/x.py" + "\t" * MANY + "\n+++ b/x.py\t2026\n", (ToolUse("write", ("x.py",)),)),
+        ("--- a/x.py\n+++ " + "b" * MANY + "\n", ()),
+    ],
+    ids=["spaces", "trailing", "long old", "no old", "long line", "tabs", "long new"],
+)
+def test_a_patch_of_any_size_is_read_in_one_pass(patch: str, uses: tuple[ToolUse, ...]) -> None:
+    """A pass for each character of two million would not end in the time of a test; a name that long is no file."""
+    assert tool_uses(call("c", "apply_patch", arguments={"patch": patch})) == uses

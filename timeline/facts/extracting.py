@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from timeline.facts.model import FactKind
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 1
+FORM: Final = 2
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
@@ -38,12 +38,13 @@ _new: Final = tuple.__new__
 _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
-_STATUS: Final = re.compile(
-    r"^(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})\b",
-    re.MULTILINE | re.IGNORECASE,
-)
+_WORDED: Final = r"(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})[ \t\r.]*(?:\n|\Z)"
 """How clients word it. ``exit status 1`` is what programs print about others: a test runner behind a pipe, say."""
-_LAST_STATUS: Final = re.compile(r"^Command exited with code (\d{1,10})\s*\Z", re.MULTILINE)
+_FIRST_STATUS: Final = re.compile(rf"\s*(?:(?:Chunk ID|Wall time): [^\n]*\n)*{_WORDED}", re.IGNORECASE)
+_LAST_STATUS: Final = re.compile(
+    rf"^{_WORDED}(?:(?:Signal|Background PIDs|Process Group PGID): [^\n]*\n?)*\s*\Z", re.MULTILINE | re.IGNORECASE
+)
+"""A client's own lines are the only ones beside it; between the lines of an output, the status is another program's."""
 _HITS_BEGIN: Final = "Ff0123456789"
 _HITS: Final = re.compile(
     r"(?:Found )?(\d{1,12}) (?:total )?(?:files?|matches|match|results?|hits?|occurrences?)\b", re.IGNORECASE
@@ -86,14 +87,12 @@ def facts_of_result(
 
 
 def status_in(text: str) -> int | None:
-    """Return the exit status that the beginning of a command's output states, or its last line; None if none does."""
-    if text.find("xit", 0, _HEAD) >= 0 or text.find("EXIT", 0, _HEAD) >= 0:
-        found = _STATUS.search(text, 0, _HEAD)
-        if found is not None:
-            return int(found[1])
-    if text.find("exited", -_TAIL) >= 0:
-        found = _LAST_STATUS.search(text[-_TAIL:])
-        if found is not None:
+    """Return the exit status that a client states in the first or the last line of an output; None if neither does."""
+    tail = max(len(text) - _TAIL, 0)
+    for states, start, end in ((_FIRST_STATUS.match, 0, _HEAD), (_LAST_STATUS.search, tail, len(text))):
+        if (text.find("xit", start, end) >= 0 or text.find("EXIT", start, end) >= 0) and (
+            found := states(text, start, end)
+        ) is not None:
             return int(found[1])
     return None
 
@@ -191,11 +190,18 @@ def _take_urls(text: str, urls: dict[str, None]) -> None:
     for found in _URL.finditer(text):
         if len(urls) >= MOST_NAMED:
             return
-        url = found[0].rstrip(_URL_END)
-        while url.endswith(")") and url.count(")") > url.count("("):
-            url = url[:-1].rstrip(_URL_END)
+        url = _without_end(found[0])
         if not url.endswith("/") or url.count("/") > 2:
             urls[url] = None
+
+
+def _without_end(url: str) -> str:
+    """Return a URL without the marks of its sentence, and without the brackets that were open before it."""
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and (url[end - 1] in _URL_END or (unopened > 0 and url[end - 1] == ")")):
+        end -= 1
+        unopened -= url[end] == ")"
+    return url[:end]
 
 
 def _take_identifiers(text: str, identifiers: dict[str, None]) -> None:

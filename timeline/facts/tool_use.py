@@ -15,8 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 UseKind: TypeAlias = Literal["read", "write", "delete", "command", "search"]
-_Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy"]
-_Role: TypeAlias = Literal["file", "folder", "old", "new", "command", "code", "query", "patch", "parts"]
+_Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy", "whole", "part"]
+"""What a call does; ``whole`` and ``part`` say to what: to files, or to something that may be inside one."""
+_Role: TypeAlias = Literal[
+    "file",
+    "folder",
+    "old",
+    "source",
+    "old_name",
+    "new",
+    "destination",
+    "new_name",
+    "command",
+    "code",
+    "query",
+    "patch",
+    "parts",
+]
 
 _SPLIT: Final = re.compile(r"[^a-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -28,8 +43,12 @@ _ROLES: Final[Mapping[_Role, str]] = {
     "file": "file_path path notebook_path filename file target_file relative_path absolute_path path_in_project"
     " relative_workspace_path uri file_paths paths notebook_paths filenames files target_files",
     "folder": "dir_path directory dir folder directory_path",
-    "old": "old_path source source_path src from from_path old_name",
-    "new": "new_path destination destination_path dest dst to to_path target target_path new_name",
+    "old": "old_path source_path src_path from_path",
+    "source": "source src from",
+    "old_name": "old_name",
+    "new": "new_path destination_path dest_path dst_path to_path target_path",
+    "destination": "destination dest dst to target",
+    "new_name": "new_name",
     "command": "command cmd script commands command_line",
     "code": "code",
     "query": "pattern query search_term regex q search keywords glob file_pattern glob_pattern",
@@ -53,6 +72,15 @@ _FETCH: Final = frozenset({"get", "load", "fetch"})
 """Words of tools that read files only if their name says so: ``get_file``, but not ``get_diagnostics``."""
 _FILES: Final = frozenset({"file", "files", "contents", "content", "text", "document", "notebook", "image"})
 _FOLDERS: Final = frozenset({"directory", "dir", "folder", "mkdir"})
+_OBJECTS: Final[Mapping[Literal["whole", "manner", "mark"], str]] = {
+    "whole": "file files path paths document documents notebook notebooks image images dir dirs directory directories"
+    " folder folders",
+    "manner": "a all and batch by force fs git local many mcp multiple or permanently recursive recursively safe safely"
+    " temp temporary the to tool",
+    "mark": "bookmark bookmarks breakpoint breakpoints caret cursor watchpoint watchpoints",
+}
+"""Words for whole files, for how something is done to them, and for what an editor shows in one and no file holds."""
+_WHOLE, _MANNER, _MARKS = (frozenset(words.split()) for words in _OBJECTS.values())
 _EDITOR_COMMANDS: Final[Mapping[str, _Verb]] = {
     "view": "read",
     "read": "read",
@@ -78,8 +106,9 @@ _OPERATIONS: Final[Mapping[str, _Verb]] = {
     "read": "read",
 }
 """What one part of a call does, by its ``type``, ``action`` or ``kind``."""
-_PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
-_DIFF_FILE: Final = re.compile(r"^--- (\S+)[^\n]*\n\+\+\+ (\S+)", re.MULTILINE)
+_PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]++)", re.MULTILINE)
+_DIFF_FILE: Final = re.compile(r"^--- (\S[^\n]*+)\n\+\+\+ (\S[^\n]*+)", re.MULTILINE)
+"""Whole lines: a pattern that looks for the end of a name reads a long line once for each of its characters."""
 _ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
@@ -134,9 +163,22 @@ def _verbs(name: str) -> frozenset[_Verb]:
     verbs = {verb for verb, known in _WORDS.items() if words & known or whole in known}
     if words & _FETCH and (words & _FILES or len(words) == 1):
         verbs.add("read")
-    if words & _FOLDERS:
+    if verbs & {"move", "copy", "delete"}:
+        verbs = _of_object(verbs, words)
+    if words & _FOLDERS or words & _MARKS:
         verbs.discard("write")  # a folder that is made is no file
     return frozenset(verbs)
+
+
+def _of_object(verbs: set[_Verb], words: set[str]) -> set[_Verb]:
+    """Return the verbs of a name that moves, copies or deletes something, by what that is: ``delete_lines`` writes."""
+    objects = words - _WORDS["move"] - _WORDS["copy"] - _WORDS["delete"]
+    if not objects <= _WHOLE | _MANNER:
+        change: set[_Verb] = {"part", "write"} if verbs & {"move", "delete"} else {"part"}
+        return verbs - {"delete"} | change
+    if objects & _WHOLE:
+        return verbs | {"whole"}
+    return verbs | {"write"} if "move" in verbs else verbs
 
 
 @lru_cache(maxsize=4_096)
@@ -161,7 +203,7 @@ def _uses(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ..
     files = _files(given.get("file"))
     if "command" in given or "code" in given:
         editor = _EDITOR_COMMANDS.get(str(given.get("command"))) if "command" not in verbs else None
-        if editor is not None and (files or "old" in given):
+        if editor is not None and (files or "old" in given or "source" in given):
             return _file_uses(frozenset({editor}), files, given)
         patch = given.get("command")
         if isinstance(patch, list) and len(patch) > 1 and patch[0] == "apply_patch":
@@ -180,8 +222,8 @@ def _uses(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ..
 
 def _file_uses(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
     """Return the files that are written, deleted, moved or copied, or read by an editor's command."""
-    if "new" in given and verbs & {"move", "copy"}:
-        old, new = _files(given.get("old")) or files, _files(given["new"])
+    if verbs & {"move", "copy"}:
+        old, new = _moved(verbs, files, given)
         if old and new:
             kind: UseKind = "delete" if "move" in verbs else "read"
             return (ToolUse("write", new), ToolUse(kind, old))
@@ -192,6 +234,26 @@ def _file_uses(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Rol
     if "write" in verbs:
         return (ToolUse("write", files),)
     return (ToolUse("read", files),) if "read" in verbs and len(verbs) == 1 else ()
+
+
+def _moved(
+    verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that are moved or copied, and what they become.
+
+    Paths are files under any tool. ``to`` and ``source`` may be lines or cells for a tool about a part of a file, and
+    a ``new_name`` is as likely that of a symbol, unless the tool's name says that it is about files.
+    """
+    olds: list[_Role] = ["old"]
+    news: list[_Role] = ["new"]
+    if "part" not in verbs:
+        olds.append("source")
+        news.append("destination")
+    if "whole" in verbs:
+        olds.append("old_name")
+        news.append("new_name")
+    old = next((named for role in olds if (named := _files(given.get(role)))), () if "part" in verbs else files)
+    return old, next((named for role in news if (named := _files(given.get(role)))), ())
 
 
 def _parts(verbs: frozenset[_Verb], given: dict[_Role, Any]) -> tuple[ToolUse, ...]:
@@ -263,6 +325,8 @@ def _patched(patch: Any) -> tuple[ToolUse, ...]:
     written: dict[str, None] = {}
     deleted: dict[str, None] = {}
     for done, file in _changes(patch):  # what comes later holds: a file that is updated and moved is not written
+        if not _is_file(file):
+            continue
         now, before = (deleted, written) if done == "delete" else (written, deleted)
         now[file] = None
         before.pop(file, None)
@@ -273,7 +337,8 @@ def _patched(patch: Any) -> tuple[ToolUse, ...]:
 def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
     if "*** " in patch:
         updated = ""
-        for done, file in _PATCH_FILE.findall(patch):
+        for done, line in _PATCH_FILE.findall(patch):
+            file = line.strip()
             if done == "Move to":  # the file that is updated goes to another place
                 yield "delete", updated
                 yield "write", file
@@ -281,6 +346,7 @@ def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
                 yield ("delete" if done == "Delete File" else "write"), file
             updated = file
     elif "+++ " in patch:
-        for old, new in _DIFF_FILE.findall(patch):
+        for lines in _DIFF_FILE.findall(patch):
+            old, new = (line.split(maxsplit=1)[0] for line in lines)  # a time may follow
             gone = new == "/dev/null"
             yield ("delete" if gone else "write"), (old if gone else new).removeprefix("a/" if gone else "b/")
