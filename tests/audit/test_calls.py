@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -385,6 +386,8 @@ async def test_contexts_of_calls_are_compared_by_their_numbers(store: EventStore
         ("anthropic", {"extra_headers": {"a": "b"}}, "extra_headers"),
         ("anthropic", {"temperature": float("nan")}, "parameters"),
         ("anthropic", {"metadata": object()}, "parameters"),
+        ("openai_chat", {"logit_bias": {(1, 2): -100}}, "parameters"),
+        ("openai_chat", {"logit_bias": {float("nan"): -100}}, "parameters"),
     ],
 )
 async def test_a_parameter_cannot_replace_what_the_context_gives(
@@ -397,6 +400,57 @@ async def test_a_parameter_cannot_replace_what_the_context_gives(
     with pytest.raises(InvalidArgument) as caught:
         context.request(wire, model="m", **parameters)
     assert caught.value.field == named
+
+
+async def test_the_numbers_of_tokens_are_keys_of_a_parameter(store: EventStore) -> None:
+    """JSON has no other keys than texts, so numbers, flags and null become the texts that `json.dumps` writes."""
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    bias = {50256: -100, 1.5: 1, True: 2, None: 3, "7": 4}
+    request = (await timeline.render()).request("openai_chat", model="m", logit_bias=bias)
+    assert request.body["logit_bias"] == json.loads(json.dumps(bias))
+    assert list(request.arguments["logit_bias"]) == ["50256", "1.5", "true", "null", "7"]
+    await timeline.record_model_call(request=request)
+    assert (await timeline.call(1)).request == request.body
+
+
+@pytest.mark.parametrize(
+    ("wire", "parameters", "named"),
+    [
+        ("anthropic", {"api_key": "sk-1"}, "api_key"),
+        ("openai_chat", {"Authorization": "Bearer 1"}, "Authorization"),
+        ("openai_responses", {"default_headers": {"a": "b"}}, "default_headers"),
+        ("anthropic", {"extra_body": {"x-api-key": "sk-1"}}, "extra_body.x-api-key"),
+        ("openai_chat", {"extra_body": {"openaiApiKey": "sk-1"}}, "extra_body.openaiApiKey"),
+        ("gemini", {"config": {"api_key": "1"}}, "config.api_key"),
+        ("gemini", {"config": {"http_options": {"timeout": 9, "headers": {"a": "b"}}}}, "config.http_options.headers"),
+        ("gemini", {"config": {"httpOptions": {"headers": {"a": "b"}}}}, "config.httpOptions.headers"),
+    ],
+)
+async def test_a_clients_credentials_are_refused(wire: str, parameters: dict[str, Any], named: str) -> None:
+    """The log keeps parameters as they are, and every export carries them."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    context = await timeline.render()
+    with pytest.raises(InvalidArgument) as caught:
+        context.request(wire, model="m", **parameters)
+    assert (caught.value.field, "sk-1" in str(caught.value)) == (named, False)
+
+
+@pytest.mark.parametrize(
+    ("wire", "parameters"),
+    [
+        ("openai_chat", {"prompt_cache_key": "c", "max_completion_tokens": 9}),
+        ("openai_chat", {"response_format": {"json_schema": {"properties": {"api_key": {"type": "string"}}}}}),
+        ("anthropic", {"mcp_servers": [{"type": "url", "url": "https://h", "authorization_token": "t"}]}),
+        ("gemini", {"config": {"http_options": {"timeout": 9}}}),
+    ],
+)
+async def test_a_parameter_of_the_body_is_no_credential(wire: str, parameters: dict[str, Any]) -> None:
+    """The body cannot be sent without what the provider reads in it."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    assert (await timeline.render()).request(wire, model="m", **parameters).parameters == parameters
 
 
 async def test_a_request_needs_a_model_and_a_wire() -> None:
