@@ -9,6 +9,7 @@ import pytest
 
 from tests.scenes import AT, after, call, exchange, opened, payloads_of, prompt, result, small_policy, turn
 from timeline import sync
+from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.blocks import AssistantCompletion
 from timeline.errors import (
     CallNotFound,
@@ -137,7 +138,7 @@ async def test_numbers_count_failed_calls_retries_and_calls_without_a_request(st
 async def test_an_unknown_number_is_an_error_that_names_the_nearest(store: EventStore) -> None:
     """As a person would look for it."""
     timeline = await opened(store)
-    with pytest.raises(CallNotFound, match="There is none yet"):
+    with pytest.raises(CallNotFound, match="There is none"):
         await timeline.call(1)
     for _ in range(6):
         await timeline.record_model_call(model="m")
@@ -255,6 +256,35 @@ async def test_a_scavenged_context_proves_no_call_and_numbers_stay(store: EventS
     report = await again.verify()
     assert report.ok
     assert report.calls == len(left)
+
+
+async def test_the_first_call_behind_what_was_scavenged_has_no_invented_past(store: EventStore) -> None:
+    """The call before it is gone: what broke the cache is not known, and what is left from before is no decision."""
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000))
+    for number in range(1, 16):
+        await timeline.append(*turn(400))
+        if number == 2:
+            await timeline.pin(timeline.window.items[-1].block.path)
+        await asked(timeline, number)
+    before = [call async for call in timeline.calls()]
+    await timeline.set_retention("window")
+    await scavenge(store)
+    again = await Timeline.open(store, "c")
+    since = (await store.info("c")).first_version
+    first, *others = [call async for call in again.calls()]
+    assert set(first.decisions) <= set(before[first.n - 1].decisions)
+    assert all(decision.version >= since for decision in first.decisions)
+    assert first.cause is not None
+    assert (first.cause.kind, "scavenged" in first.cause.text) == ("unavailable", True)
+    assert [call.decisions for call in others] == [call.decisions for call in before[first.n :]]
+    assert await decisions_before(store, "c", await recorded_calls(store, "c")) == [
+        call.decisions for call in (first, *others)
+    ]
+    for number in (1, first.n - 1):
+        with pytest.raises(CallNotFound, match=rf"Call {number} .* scavenged; the nearest .* are {first.n}"):
+            await again.call(number)
+    with pytest.raises(CallNotFound, match=r"No call 16 .* There are 15"):
+        await again.call(16)
 
 
 async def test_the_reply_is_found_where_a_framework_keeps_the_messages(store: EventStore) -> None:
