@@ -291,18 +291,27 @@ _UNAVAILABLE: Final = {
 
 
 class CallNotFound(TimelineError, LookupError):
-    """No model call has this number; ``near`` lists the numbers nearest to it, ``calls`` is how many there are."""
+    """No model call has this number, or it was scavenged.
+
+    ``near`` lists the numbers nearest to it that are there, ``calls`` is how many were recorded: a number up to that
+    was scavenged.
+    """
 
     def __init__(self, conversation: str, number: int, near: Sequence[int], calls: int) -> None:
         self.conversation = conversation
         self.number = number
         self.near = list(near)
         self.calls = calls
-        nearest = f"There are {calls}; the nearest are {', '.join(map(str, near))}" if near else "There is none yet"
-        super().__init__(
-            f"No call {number} in conversation {conversation!r}. {nearest}. `timeline calls` lists them; `record` "
-            "and `record_model_call` make them."
-        )
+        listed = ", ".join(map(str, near))
+        if near and 1 <= number <= calls:
+            gone = f"Call {number} of conversation {conversation!r} was scavenged"
+            what = f"{gone}; the nearest that are there are {listed}"
+            cure = "`timeline calls` lists those that retention kept; an export or a backup from before has the others"
+        else:
+            nearest = f"There are {calls}; the nearest are {listed}" if near else "There is none"
+            what = f"No call {number} in conversation {conversation!r}. {nearest}"
+            cure = "`timeline calls` lists them; `record` and `record_model_call` make them"
+        super().__init__(f"{what}. {cure}.")
 
 
 class CallUnavailable(TimelineError):

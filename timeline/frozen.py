@@ -129,10 +129,11 @@ def is_nested_deeper(value: Any, levels: int) -> bool:
 
 
 def repair_json(value: Any) -> Any:
-    """Repair every string in a JSON value, keys included.
+    """Repair every string in a JSON value, keys included; keys that are no texts become those that `json.dumps` writes.
 
     Raises:
-        ValueError: a number is NaN or infinite, which JSON has no form for, or the value is nested too deeply.
+        ValueError: a number is NaN or infinite, which JSON has no form for, a key can be no text, or the value is
+            nested too deeply.
     """
     try:
         return _repaired(value)
@@ -144,12 +145,19 @@ def _repaired(value: Any) -> Any:
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, dict):
-        return {repair_text(k): _repaired(v) for k, v in value.items()}
+        return {repair_text(k) if isinstance(k, str) else _key(k): _repaired(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_repaired(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} has no form in JSON")
     return value
+
+
+def _key(key: Any) -> str:
+    """Write a key that is no text: a number, a flag or None."""
+    if key is not None and not isinstance(key, int | float):
+        raise ValueError(f"a key is of type {type(key).__name__}, and JSON has texts as keys")
+    return _COMPACT.encode(key)
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.scenes import AT, after, call, exchange, opened, payloads_of, prompt, result, small_policy, turn
 from timeline import sync
+from timeline.audit.calls import decisions_before, recorded_calls
 from timeline.blocks import AssistantCompletion
 from timeline.errors import (
     CallNotFound,
@@ -136,7 +138,7 @@ async def test_numbers_count_failed_calls_retries_and_calls_without_a_request(st
 async def test_an_unknown_number_is_an_error_that_names_the_nearest(store: EventStore) -> None:
     """As a person would look for it."""
     timeline = await opened(store)
-    with pytest.raises(CallNotFound, match="There is none yet"):
+    with pytest.raises(CallNotFound, match="There is none"):
         await timeline.call(1)
     for _ in range(6):
         await timeline.record_model_call(model="m")
@@ -254,6 +256,35 @@ async def test_a_scavenged_context_proves_no_call_and_numbers_stay(store: EventS
     report = await again.verify()
     assert report.ok
     assert report.calls == len(left)
+
+
+async def test_the_first_call_behind_what_was_scavenged_has_no_invented_past(store: EventStore) -> None:
+    """The call before it is gone: what broke the cache is not known, and what is left from before is no decision."""
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000))
+    for number in range(1, 16):
+        await timeline.append(*turn(400))
+        if number == 2:
+            await timeline.pin(timeline.window.items[-1].block.path)
+        await asked(timeline, number)
+    before = [call async for call in timeline.calls()]
+    await timeline.set_retention("window")
+    await scavenge(store)
+    again = await Timeline.open(store, "c")
+    since = (await store.info("c")).first_version
+    first, *others = [call async for call in again.calls()]
+    assert set(first.decisions) <= set(before[first.n - 1].decisions)
+    assert all(decision.version >= since for decision in first.decisions)
+    assert first.cause is not None
+    assert (first.cause.kind, "scavenged" in first.cause.text) == ("unavailable", True)
+    assert [call.decisions for call in others] == [call.decisions for call in before[first.n :]]
+    assert await decisions_before(store, "c", await recorded_calls(store, "c")) == [
+        call.decisions for call in (first, *others)
+    ]
+    for number in (1, first.n - 1):
+        with pytest.raises(CallNotFound, match=rf"Call {number} .* scavenged; the nearest .* are {first.n}"):
+            await again.call(number)
+    with pytest.raises(CallNotFound, match=r"No call 16 .* There are 15"):
+        await again.call(16)
 
 
 async def test_the_reply_is_found_where_a_framework_keeps_the_messages(store: EventStore) -> None:
@@ -385,6 +416,8 @@ async def test_contexts_of_calls_are_compared_by_their_numbers(store: EventStore
         ("anthropic", {"extra_headers": {"a": "b"}}, "extra_headers"),
         ("anthropic", {"temperature": float("nan")}, "parameters"),
         ("anthropic", {"metadata": object()}, "parameters"),
+        ("openai_chat", {"logit_bias": {(1, 2): -100}}, "parameters"),
+        ("openai_chat", {"logit_bias": {float("nan"): -100}}, "parameters"),
     ],
 )
 async def test_a_parameter_cannot_replace_what_the_context_gives(
@@ -397,6 +430,57 @@ async def test_a_parameter_cannot_replace_what_the_context_gives(
     with pytest.raises(InvalidArgument) as caught:
         context.request(wire, model="m", **parameters)
     assert caught.value.field == named
+
+
+async def test_the_numbers_of_tokens_are_keys_of_a_parameter(store: EventStore) -> None:
+    """JSON has no other keys than texts, so numbers, flags and null become the texts that `json.dumps` writes."""
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    bias = {50256: -100, 1.5: 1, True: 2, None: 3, "7": 4}
+    request = (await timeline.render()).request("openai_chat", model="m", logit_bias=bias)
+    assert request.body["logit_bias"] == json.loads(json.dumps(bias))
+    assert list(request.arguments["logit_bias"]) == ["50256", "1.5", "true", "null", "7"]
+    await timeline.record_model_call(request=request)
+    assert (await timeline.call(1)).request == request.body
+
+
+@pytest.mark.parametrize(
+    ("wire", "parameters", "named"),
+    [
+        ("anthropic", {"api_key": "sk-1"}, "api_key"),
+        ("openai_chat", {"Authorization": "Bearer 1"}, "Authorization"),
+        ("openai_responses", {"default_headers": {"a": "b"}}, "default_headers"),
+        ("anthropic", {"extra_body": {"x-api-key": "sk-1"}}, "extra_body.x-api-key"),
+        ("openai_chat", {"extra_body": {"openaiApiKey": "sk-1"}}, "extra_body.openaiApiKey"),
+        ("gemini", {"config": {"api_key": "1"}}, "config.api_key"),
+        ("gemini", {"config": {"http_options": {"timeout": 9, "headers": {"a": "b"}}}}, "config.http_options.headers"),
+        ("gemini", {"config": {"httpOptions": {"headers": {"a": "b"}}}}, "config.httpOptions.headers"),
+    ],
+)
+async def test_a_clients_credentials_are_refused(wire: str, parameters: dict[str, Any], named: str) -> None:
+    """The log keeps parameters as they are, and every export carries them."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    context = await timeline.render()
+    with pytest.raises(InvalidArgument) as caught:
+        context.request(wire, model="m", **parameters)
+    assert (caught.value.field, "sk-1" in str(caught.value)) == (named, False)
+
+
+@pytest.mark.parametrize(
+    ("wire", "parameters"),
+    [
+        ("openai_chat", {"prompt_cache_key": "c", "max_completion_tokens": 9}),
+        ("openai_chat", {"response_format": {"json_schema": {"properties": {"api_key": {"type": "string"}}}}}),
+        ("anthropic", {"mcp_servers": [{"type": "url", "url": "https://h", "authorization_token": "t"}]}),
+        ("gemini", {"config": {"http_options": {"timeout": 9}}}),
+    ],
+)
+async def test_a_parameter_of_the_body_is_no_credential(wire: str, parameters: dict[str, Any]) -> None:
+    """The body cannot be sent without what the provider reads in it."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt())
+    assert (await timeline.render()).request(wire, model="m", **parameters).parameters == parameters
 
 
 async def test_a_request_needs_a_model_and_a_wire() -> None:

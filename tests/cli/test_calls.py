@@ -11,6 +11,7 @@ import pytest
 from tests.audit.test_calls import TOOLS, reply
 from tests.scenes import after, opened, small_policy, turn
 from timeline.frozen import compact_json, sha256_hex
+from timeline.retention import scavenge
 from timeline.store import open_store
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def test_a_conversation_without_calls_says_how_they_are_made(run: Callable[..., 
     asyncio.run(begin())
     assert "timeline.record(reply, request=…)" in run("calls", "c").out
     assert run("calls", "c", "--json").json == []
-    run("call", "c", 1).fails(3, "No call 1", "There is none yet")
+    run("call", "c", 1).fails(3, "No call 1", "There is none")
 
 
 def test_the_body_is_printed_as_it_was_hashed(run: Callable[..., Done], sent: list[dict[str, Any]]) -> None:
@@ -163,3 +164,24 @@ def test_verify_counts_the_bodies_that_it_built(run: Callable[..., Done], sent: 
     """Six calls have a request, and five contexts are recorded."""
     assert "11 of 11 recorded contexts and bodies of calls were rebuilt" in run("verify", "c").out
     assert run("verify", "c", "--json").json["calls"] == len(sent) + 1
+
+
+def test_a_call_behind_what_was_scavenged_says_so(db: Path, run: Callable[..., Done]) -> None:
+    """Neither "nothing broke the prefix" nor "no such call" is true where history was removed."""
+
+    async def work() -> int:
+        async with open_store(db) as store:
+            timeline = await opened(store, policy=small_policy(max_tokens=4_000))
+            for number in range(1, 16):
+                await timeline.append(*turn(400))
+                request = (await timeline.render()).request("anthropic", model="m", max_tokens=9)
+                await timeline.record(reply(number), request=request, now=after(number))
+            await timeline.set_retention("window")
+            await scavenge(store)
+            return (await anext(timeline.calls())).n
+
+    first = asyncio.run(work())
+    shown = run("call", "c", first).out
+    assert "the call before was scavenged" in shown
+    assert "since the call before" not in shown
+    run("call", "c", 1).fails(3, "Call 1 ", "scavenged", str(first))

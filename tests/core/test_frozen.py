@@ -52,6 +52,15 @@ def test_an_object_is_written_as_the_json_module_writes_it(value: dict[str, Any]
     assert canonical_json(value) == json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
+def test_keys_that_are_no_texts_become_those_that_the_json_module_writes() -> None:
+    """A bias of tokens has their numbers as keys."""
+    keys: dict[Any, int] = {50256: -100, 1.5: 1, True: 2, None: 3, "7": 4}
+    assert list(repair_json(keys).items()) == list(json.loads(json.dumps(keys)).items())
+    for wrong in ((1, 2), math.nan):
+        with pytest.raises(ValueError, match=r"key|JSON"):
+            repair_json({wrong: 1})
+
+
 @given(text=TEXTS)
 def test_a_text_is_written_alike_whatever_its_length(text: str) -> None:
     """The writer of flat objects escapes what the other one does."""

@@ -22,10 +22,11 @@ from tests.integrations import test_langchain, test_pydantic_ai
 from tests.integrations.working import all_fine, bash, small, working
 from tests.providers import FakeProvider, Hang, Trouble
 from timeline import Timeline, open_store
-from timeline.integrations.framework_requests import tools_for
+from timeline.integrations.framework_requests import framework_request, tools_for
 from timeline.integrations.langchain import TimelineMiddleware
 from timeline.integrations.openai_agents import TimelineSession
 from timeline.integrations.pydantic_ai import TimelineCapability
+from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -188,6 +189,14 @@ async def test_a_call_that_is_cancelled_is_recorded_as_failed(tmp_path: Path, fr
             [call] = await read_calls(store)
     assert (call.finish_reason, call.body, call.unproved) == ("error", "framework", None)
     assert "ancelled" in call.error
+
+
+async def test_a_frameworks_credentials_are_in_no_log() -> None:
+    """What a framework calls the model's settings may hold the client's key."""
+    timeline = await Timeline.open(MemoryStore(), "c")
+    await timeline.append({"type": "user.prompt", "text": "Hi."})
+    request = framework_request(await timeline.render(), "openai_chat", "m", {"top_p": 0.5, "api_key": "sk-1"})
+    assert request.parameters == {"top_p": 0.5}
 
 
 def test_tools_have_the_form_of_their_wire() -> None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"call:(\d{1,9})")
 _NEAR: Final = 2
 """Numbers that are named on either side of one that there is not."""
+SCAVENGED: Final = Cause("unavailable", "not known: the call before was scavenged")
+"""The cause of the first call behind what was removed."""
 
 
 class RecordedCall(NamedTuple):
@@ -74,10 +76,11 @@ class Call:
         finish_reason: why it ended, in the provider's word; ``error`` for a failed call.
         error: first words of the error of a failed call.
         duration: seconds that it took; None where that was not measured.
-        decisions: what changed the context since the call before, oldest first.
+        decisions: what changed the context since the call before, oldest first; where that call was scavenged, since
+            the version from which on the log is whole.
         cause: why the provider's cached prefix of the call before did not hold; None where it did, and for the first
             call. Its kinds are those of `diff`, and ``wire``, ``model``, or ``unavailable`` where one of the two
-            contexts cannot be built again.
+            contexts cannot be built again, or the call before was scavenged.
     """
 
     n: int
@@ -162,14 +165,15 @@ async def decisions_before(
     """Return the decisions before each of all calls of a conversation, as `Call.decisions` has them."""
     types = [cls.model_fields["type"].default for cls in DECISIONS]
     events = [event async for event in store.read(conversation, types=types)]
-    return [_decisions(call, calls[place - 1] if place else None, events) for place, call in enumerate(calls)]
+    whole = (await store.info(conversation)).first_version
+    return [_decisions(call, _call_before(calls, place), events, whole) for place, call in enumerate(calls)]
 
 
 def find_call(conversation: str, calls: Sequence[RecordedCall], number: int) -> int:
     """Return the place of the call with a number.
 
     Raises:
-        CallNotFound: there is none; the error names the nearest ones.
+        CallNotFound: there is none, or it was scavenged; the error names the nearest ones.
     """
     numbers = [call.number for call in calls]
     if number in numbers:
@@ -273,8 +277,9 @@ async def _built(
     first = max(0, places.start - 1)
     contexts = _Contexts(store, conversation)
     await contexts.find(calls[first : places.stop])
+    whole = (await store.info(conversation)).first_version
     for place in places:
-        call, before = calls[place], calls[place - 1] if place else None
+        call, before = calls[place], _call_before(calls, place)
         after = calls[place + 1].version if place + 1 < len(calls) else None
         since = 0 if before is None else min(before.called.answers or before.version, before.version)
         until = None if after is None else after - 1
@@ -286,9 +291,15 @@ async def _built(
             call,
             context,
             reply=_reply(call, 0 if before is None else before.version, after, events),
-            decisions=_decisions(call, before, events),
+            decisions=_decisions(call, before, events, whole),
             cause=_cause(before, earlier, call, context),
         )
+
+
+def _call_before(calls: Sequence[RecordedCall], place: int) -> RecordedCall | None:
+    """Return the call right before the one at a place; None for the first one, and where it was scavenged."""
+    earlier = calls[place - 1] if place else None
+    return earlier if earlier is not None and earlier.number == calls[place].number - 1 else None
 
 
 class _Contexts:
@@ -439,9 +450,15 @@ def _run(blocks: Iterable[Block | None]) -> list[Block]:
     return found
 
 
-def _decisions(call: RecordedCall, before: RecordedCall | None, events: Sequence[Event]) -> tuple[CallDecision, ...]:
-    """Return the decisions between the context of the call before and this call's context."""
-    since = 0 if before is None else before.called.answers or before.version
+def _decisions(
+    call: RecordedCall, before: RecordedCall | None, events: Sequence[Event], whole: int
+) -> tuple[CallDecision, ...]:
+    """Return the decisions between the context of the call before and this call's context.
+
+    Where the call before was scavenged, they begin with ``whole``, the version from which on all events are there:
+    what the log still has from before that was decided for one of the calls that it has no more.
+    """
+    since = before.called.answers or before.version if before is not None else whole - 1 if call.number > 1 else 0
     until = call.called.answers or call.version
     return tuple(
         decision_of(event) for event in events if since < event.version < until and isinstance(event.payload, DECISIONS)
@@ -456,7 +473,7 @@ def _cause(
 ) -> Cause | None:
     """Return why the prefix that the provider cached for the call before does not begin this call."""
     if before is None or earlier is None:
-        return None
+        return SCAVENGED if call.number > 1 else None
     if isinstance(earlier, str) or isinstance(context, str):
         return Cause("unavailable", "not known: one of the two contexts cannot be built again")
     was, now = before.called.request, call.called.request

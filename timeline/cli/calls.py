@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.calls import decisions_before, find_contexts, read_call, recorded_calls
+from timeline.audit.calls import SCAVENGED, decisions_before, find_contexts, read_call, recorded_calls
 from timeline.audit.replay import rebuild_contexts
 from timeline.blocks import instant_text
 from timeline.cli import output
@@ -142,7 +142,8 @@ def _print_call(conversation: str, call: Call) -> None:
     for number, decision in enumerate(call.decisions):
         say(f"{'' if number else 'before it':<9} @{decision.version} {decision.text}", hang=10)
     if not call.decisions:
-        write("before it nothing was decided since the call before")
+        since = "that is still in the log" if call.cause == SCAVENGED else "since the call before"
+        write(f"before it nothing was decided {since}")
     say(f"cache     {call.cause.text if call.cause is not None else 'nothing broke the prefix'}", hang=10)
     if call.text is not None:
         write()

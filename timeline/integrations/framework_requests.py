@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.wire import given_keys
+from timeline.wire.request import is_credential
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,12 +88,16 @@ def framework_request(context: RenderedContext, wire: str, model: str, settings:
         context: what it was given.
         wire: as `wire_of` gives it.
         model: id of the model.
-        settings: what the framework calls the model's settings; those that are a number, a text or a flag are kept.
+        settings: what the framework calls the model's settings; those that are a number, a text or a flag are kept,
+            but for the client's credentials.
     """
     told = {
         name: value
         for name, value in (settings or {}).items()
-        if isinstance(value, str | int | float) and name not in _OF_THE_CLIENT and name not in given_keys(wire)
+        if isinstance(value, str | int | float)
+        and name not in _OF_THE_CLIENT
+        and name not in given_keys(wire)
+        and not is_credential(name)
     }
     parameters: dict[str, Any] = told if wire != "gemini" else {"config": told} if told else {}
     return context.request(wire, model=model.strip() or "unknown", **parameters).by_framework()

@@ -135,7 +135,8 @@ class RenderedContext(Frozen):
 
         Raises:
             InvalidPolicy: there is no such wire format.
-            InvalidArgument: a parameter is one that the context gives, such as ``messages``, or has no form in JSON.
+            InvalidArgument: a parameter is one that the context gives, such as ``messages``, is a client's credential,
+                or has no form in JSON.
 
         Example:
             ```python

@@ -10,6 +10,7 @@ Google's body has an order of its own, see `timeline.wire.gemini_body`.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +29,11 @@ EXTRA_BODY: Final = "extra_body"
 """The argument of Anthropic's and OpenAI's SDKs whose keys go into the body as they are."""
 _SDK_ONLY: Final = frozenset({"extra_headers", "extra_query", "timeout"})
 """Arguments of those SDKs that are no part of the body."""
+_CREDENTIAL: Final = re.compile(
+    r".*apikey|.*apitoken|.*authtoken|.*accesstoken|azureadtoken|bearertoken|(proxy)?authorization|(default)?headers"
+    r"|clientsecret|password|.*credentials|aws(accesskey|accesskeyid|secretkey|secretaccesskey|sessiontoken)"
+)
+"""Names of what only a client sends, in headers, in small letters and digits alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,11 @@ class Request:
         )
 
 
+def is_credential(name: str) -> bool:
+    """Return whether a parameter of this name is a client's credential, or holds its headers, and no part of a body."""
+    return _CREDENTIAL.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
+
+
 def make_request(
     neutral: NeutralContext,
     wire: str,
@@ -108,7 +119,8 @@ def make_request(
 
     Raises:
         InvalidPolicy: there is no such wire format.
-        InvalidArgument: there is no model, or a parameter is one that the context gives, or has no form in JSON.
+        InvalidArgument: there is no model, or a parameter is one that the context gives, is a credential, or has no
+            form in JSON.
     """
     checked = _checked(wire, model, parameters)
     encoded = _encoded(neutral, wire, model)
@@ -176,11 +188,30 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
     if not isinstance(extra := checked.get(inner, {}), dict):
         raise InvalidArgument(inner, "is a dict of parameters")
     _refuse_given(wire, extra.keys(), within=inner)
+    _refuse_credentials(checked)
+    _refuse_credentials(extra, within=inner)
     if wire == "gemini":
         _refuse_rewritten(extra)
     if wire == "gemini" and (others := sorted(checked.keys() - {inner})):
         raise InvalidArgument(others[0], f"belongs into config={{…}}, as in the SDK: config={{{others[0]!r}: …}}")
     return checked
+
+
+def _refuse_credentials(given: Mapping[str, Any], *, within: str = "") -> None:
+    """Refuse what only a client sends: the log keeps parameters as they are, and whoever reads the log reads them.
+
+    Only the names of parameters are looked at. Inside of one, a schema may have a field of such a name, and a server
+    that the provider calls may need a key of its own.
+
+    Raises:
+        InvalidArgument: one of the parameters is a credential, or holds headers.
+    """
+    for name, value in given.items():
+        place = f"{within}.{name}" if within else name
+        if is_credential(name):
+            raise InvalidArgument(place, "is the client's; give it to the client, because the log keeps parameters")
+        if name in {"http_options", "httpOptions"} and isinstance(value, dict):  # Google's SDK takes them in `config`
+            _refuse_credentials(value, within=place)
 
 
 def _refuse_rewritten(config: Mapping[str, Any]) -> None:
