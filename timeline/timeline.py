@@ -26,6 +26,7 @@ from timeline.agent.step_hook import StepHook
 from timeline.agent.streaming import StreamRecording
 from timeline.audit.before_call import version_before_call
 from timeline.audit.calls import find_contexts, read_call, read_calls
+from timeline.audit.redacting import Erasures
 from timeline.audit.replay import rebuild_contexts
 from timeline.audit.summaries import diff_summaries
 from timeline.audit.verify import verify
@@ -366,7 +367,8 @@ class Timeline(TimelineView):
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
         The fork's own events continue the version numbers, and its past is read from this conversation: paths and
-        summaries stay valid, and the fork never shows what happens here later. Its policy is the one in force at the
+        summaries stay valid, and the fork never shows what happens here later, nor a block that is redacted here by
+        now. Its policy is the one in force at the
         shared version; if the log named none then, it records this handle's.
 
         Args:
@@ -415,11 +417,14 @@ class Timeline(TimelineView):
         past = await policy_in_force(self._store, fold.window)
         unnamed = self.policy if past is None else None
         opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
+        redacted = (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
         at_ = given(now)
         while True:
             id_ = conversation or await free_id(self._store, f"{self.id}.fork-{version}")
             try:
-                log = await StoredLog.begin_fork(self._store, fold, id_, self._clock, opened, values=values, at=at_)
+                log = await StoredLog.begin_fork(
+                    self._store, fold, id_, self._clock, opened, redacted=redacted, values=values, at=at_
+                )
             except VersionConflict:
                 if conversation is not None:
                     raise

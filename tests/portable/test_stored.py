@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.portable.recordings import TALK, recording
-from tests.scenes import answer, call, prompt, result, small_policy
-from timeline import Timeline
+from tests.scenes import after, answer, call, prompt, result, small_policy
+from timeline import Timeline, policies
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
-from timeline.events import BlockAppended, ModelCalled
+from timeline.events import BlockAppended, BlockRedacted, ModelCalled, event_ids
 from timeline.importers import ImportedCompaction
-from timeline.lab.simulate import simulate
+from timeline.lab.simulate import simulate, simulate_from
 from timeline.portable import export_log, read_copies
 from timeline.portable.copying import copy_conversation
 from timeline.portable.recordings import import_recording
@@ -155,3 +156,77 @@ async def test_a_copy_in_another_store_is_the_same_log_with_its_parents() -> Non
     ]
     report = await (await Timeline.open(other, branch.id)).verify()
     assert (report.ok, report.unverifiable) == (True, {})
+
+
+REDACTED = "sesame-4711"
+
+
+async def redacted_session(store: EventStore) -> Timeline:
+    """Store a session with a secret in a prompt, a call and a result, which it redacts later."""
+    timeline = await Timeline.open(store, "p", policy=policies.balanced(max_tokens=20_000), title=f"go {REDACTED}")
+    await timeline.append(prompt(text=f"go {REDACTED}"))
+    for n in range(6):
+        request = (await timeline.render(system="S")).request("anthropic", model="m", max_tokens=9)
+        secret = REDACTED if n == 1 else "open"
+        content = [{"type": "tool_use", "id": f"c{n}", "name": "run", "input": {"command": f"curl {secret}"}}]
+        usage = {"input_tokens": 9, "output_tokens": 2}
+        said = {"id": f"m{n}", "type": "message", "role": "assistant", "model": "m", "content": content}
+        await timeline.record({**said, "usage": usage, "stop_reason": "tool_use"}, request=request)
+        await timeline.append(result(f"c{n}", text=f"boom {secret}"))
+    shown = [
+        e.version async for e in store.read("p", types=["block.appended"]) if REDACTED in e.payload.model_dump_json()
+    ]
+    assert len(shown) == 3
+    at = after(9)
+    await timeline.decide(
+        [BlockRedacted(version=version, reason="secret") for version in shown], at=at, ids=event_ids(at, len(shown))
+    )
+    return timeline
+
+
+async def shown_by(store: EventStore, id_: str) -> str:
+    """Return what a conversation shows now, and what its own log holds."""
+    timeline = await Timeline.open(store, id_)
+    context = (await timeline.render(record=False)).to_anthropic()
+    info = await store.info(id_)
+    own = [event.payload.model_dump_json() async for event in store.read(id_, after=info.base)]
+    return json.dumps([context, own, info.title])
+
+
+@pytest.mark.parametrize("number", [None, 1, 4])
+async def test_a_run_of_a_log_does_not_bring_back_what_was_redacted(number: int | None) -> None:
+    """Neither in the new conversation's own events nor in its contexts, from the beginning or from a call on."""
+    store = MemoryStore()
+    await redacted_session(store)
+    stored = await stored_conversation(store, "p")
+    if number is None:
+        run = await simulate(store, stored.recording, POLICY)
+    else:
+        run = await simulate_from(store, stored, POLICY, call=number)
+    assert REDACTED not in await shown_by(store, run.id)
+    assert (await (await Timeline.open(store, run.id)).verify()).ok
+
+
+@pytest.mark.parametrize(("at", "number"), [(None, 4), (9, None), (None, None)])
+async def test_a_fork_does_not_bring_back_what_was_redacted(at: int | None, number: int | None) -> None:
+    """It redacts in the append that opens it what its parent redacted behind the shared part."""
+    store = MemoryStore()
+    timeline = await redacted_session(store)
+    branch = await timeline.fork(conversation="b", at=at, call=number)
+    assert REDACTED not in json.dumps((await branch.render(record=False)).to_anthropic())
+    assert REDACTED not in await shown_by(store, "b")
+    assert REDACTED not in await shown_by(store, (await branch.fork(conversation="again")).id)
+    assert (await branch.verify()).ok
+
+
+async def test_a_call_gives_nothing_of_what_was_redacted() -> None:
+    """Its body is not proved, and its reply has tombstones."""
+    store = MemoryStore()
+    timeline = await redacted_session(store)
+    calls = [call async for call in timeline.calls()]
+    assert REDACTED not in json.dumps([call.dump() for call in calls])
+    assert {(call.request is None, call.unproved, call.sha256) for call in calls} == {(True, "redacted", "")}
+    assert [block.text for block in calls[1].reply] == ["[redacted]"]
+    request = (await timeline.render(system="S")).request("anthropic", model="m", max_tokens=9)
+    await timeline.record({"id": "x", "choices": [{"message": {"content": "Yes."}}]}, request=request)
+    assert (await timeline.call(7)).unproved is None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from timeline.audit.decisions import DECISIONS, CallDecision, decision_of
+from timeline.audit.redacting import erased_events
 from timeline.audit.replay import RecordedContext, find_context, rebuilt, recorded_contexts, sound_values
 from timeline.blocks import instant_text
 from timeline.errors import CallNotFound, CallUnavailable, ContextUnavailable
@@ -27,7 +28,7 @@ from timeline.wire import WIRES, encoder_number
 from timeline.wire.request import body_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -260,7 +261,7 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
     Raises:
         CallUnavailable: the wire's encoder has another number, the hash was erased, or the body has another one.
     """
-    if not request.sha256:  # exported without what is redacted, see `timeline.portable.redacting`
+    if not request.sha256:  # exported without what is redacted, see `timeline.audit.redacting`
         raise CallUnavailable(number, "redacted")
     if request.wire not in WIRES or encoder_number(request.wire) != request.encoder:
         raise CallUnavailable(number, "wire")
@@ -274,8 +275,10 @@ async def _built(
     store: EventStore, conversation: str, calls: Sequence[RecordedCall], places: range
 ) -> AsyncIterator[Call]:
     """Build the calls at some places, which follow one another, each with what led to it since the call before."""
+    erased = await erased_events(store, conversation)
+    calls = [_without_redacted(call, erased) for call in calls]
     first = max(0, places.start - 1)
-    contexts = _Contexts(store, conversation)
+    contexts = _Contexts(store, conversation, erased)
     await contexts.find(calls[first : places.stop])
     whole = (await store.info(conversation)).first_version
     for place in places:
@@ -283,7 +286,7 @@ async def _built(
         after = calls[place + 1].version if place + 1 < len(calls) else None
         since = 0 if before is None else min(before.called.answers or before.version, before.version)
         until = None if after is None else after - 1
-        events = [event async for event in store.read(conversation, after=since, until=until)]
+        events = [erased.get(e.version, e) async for e in store.read(conversation, after=since, until=until)]
         context = await contexts.of(call)
         earlier = None if before is None else await contexts.of(before)
         contexts.forget(before)
@@ -302,11 +305,18 @@ def _call_before(calls: Sequence[RecordedCall], place: int) -> RecordedCall | No
     return earlier if earlier is not None and earlier.number == calls[place].number - 1 else None
 
 
+def _without_redacted(call: RecordedCall, erased: Mapping[int, Event]) -> RecordedCall:
+    """Return a call without the hash of a body that redacted content was in, and without the words of its error."""
+    told = erased.get(call.version)
+    return call._replace(called=told.payload) if told is not None and isinstance(told.payload, ModelCalled) else call
+
+
 class _Contexts:
     """The recorded contexts of some calls, built in one pass over the log; each is kept until it was asked for last."""
 
-    def __init__(self, store: EventStore, conversation: str) -> None:
+    def __init__(self, store: EventStore, conversation: str, erased: Mapping[int, Event]) -> None:
         self._store = store
+        self._erased = erased
         self._conversation = conversation
         self._there: dict[int, RecordedContext] = {}
         self._wanted: dict[int, int] = {}
@@ -319,7 +329,7 @@ class _Contexts:
             if call.called.answers is not None:
                 self._wanted[call.called.answers] = call.number
         events = await self._store.read_versions(self._conversation, self._wanted)
-        for event in events:
+        for event in [self._erased.get(event.version, event) for event in events]:
             if isinstance(event.payload, ContextRendered):
                 self._there[event.version] = RecordedContext(0, event.version, event.at, event.payload)
         self._pass = _rebuilding(self._store, self._conversation, list(self._there.values()))

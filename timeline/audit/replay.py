@@ -111,7 +111,7 @@ def rebuild(
     Raises:
         ContextUnavailable: a part is missing; ``reason`` names it.
     """
-    if not rendered.fingerprint:  # exported without its redacted parts, see `timeline.portable.redacting`
+    if not rendered.fingerprint:  # exported without its redacted parts, see `timeline.audit.redacting`
         raise ContextUnavailable(rendered.version, "redacted")
     policy = _policy(values.get(rendered.policy))
     wanted = (rendered.system, rendered.tools, rendered.ephemeral)

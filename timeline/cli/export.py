@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline import __version__
+from timeline.audit.redacting import Erasures
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
@@ -19,7 +20,6 @@ from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.log.history import restored, reverted_versions
 from timeline.portable import Exported, export_log
-from timeline.portable.redacting import Erasures
 from timeline.projection.project import Projector
 from timeline.wire import encoder
 from timeline.wire.neutral import NeutralContext
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from timeline.audit.redacting import Eraser
     from timeline.events import Event
-    from timeline.portable.redacting import Eraser
     from timeline.ports import EventStore
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from timeline.audit.redacting import Erasures
 from timeline.blocks import ToolCall
 from timeline.cli.listing import text_of
 from timeline.cli.rows import read_rows
@@ -12,15 +13,14 @@ from timeline.display.controls import show_controls
 from timeline.events import appended_block
 from timeline.events.addresses import Address
 from timeline.frozen import canonical_json
-from timeline.portable.redacting import Erasures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from timeline.audit.redacting import Eraser
     from timeline.blocks import Block
     from timeline.events import Payload
     from timeline.fold.window import Item, Window
-    from timeline.portable.redacting import Eraser
     from timeline.ports import EventStore
 
 _TICKS: Final = re.compile(r"`{3,}")

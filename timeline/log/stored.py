@@ -13,7 +13,7 @@ import anyio
 
 from timeline.blocks import stem
 from timeline.errors import ConversationNotFound, PathTaken, StoreLocked, VersionConflict
-from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, new_event
+from timeline.events import CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
 from timeline.facts.record import MOST_ENTRIES
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.blocks import Block
-    from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
+    from timeline.events import BlockRedacted, ConversationOpened, Covers, Event, Payload, PolicyChanged
     from timeline.fold.fold import Fold
     from timeline.log.protocol import Decision, Draft, Log
     from timeline.ports import Clock, EventStore, Snapshot, TokenCounter
@@ -93,20 +93,26 @@ class StoredLog:
         clock: Clock,
         opened: ConversationOpened,
         *,
+        redacted: Sequence[BlockRedacted] = (),
         values: Mapping[str, str],
         at: datetime | None,
     ) -> StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
+
+        What its parent redacts later is redacted in the append that opens it: it is never shown again.
 
         Raises:
             VersionConflict: the id is in use.
         """
         at = time_of_append(clock, at, fold.at)
         twin = fold.copy(conversation)
-        twin.apply(fold.version + 1, at, opened)
-        event = NewEvent(id=event_id(at), at=at, payload=opened)
+        payloads = (opened, *redacted)
+        for version, payload in enumerate(payloads, start=fold.version + 1):
+            twin.apply(version, at, payload)
+        ids = event_ids(at, len(payloads))
+        events = [NewEvent(id=id_, at=at, payload=payload) for id_, payload in zip(ids, payloads, strict=True)]
         await store.append(
-            conversation, [event], expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
+            conversation, events, expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
         )
         return cls(store, twin, clock)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt
 from timeline.portable.lines import event_line, log_line, value_line, values_of
-from timeline.portable.redacting import Erasures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
+    from timeline.audit.redacting import Eraser
     from timeline.events import Event
-    from timeline.portable.redacting import Eraser
     from timeline.ports import ConversationInfo, EventStore
 
 _MOST_DAMAGED: Final = 1_000

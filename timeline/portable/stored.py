@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.before_call import HAPPENED, what_was_asked
+from timeline.audit.redacting import Erasures
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
 from timeline.events import (
     BlockAppended,
@@ -123,14 +124,16 @@ def _recorded(event: Event) -> RecordedEvent | None:
 
 
 async def stored_conversation(store: EventStore, conversation: str) -> StoredConversation:
-    """Read a stored conversation.
+    """Read a stored conversation, without what it redacts, as an export of it is.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: `timeline scavenge` removed a part of it.
     """
     info = await store.info(conversation)
-    return as_recording(conversation, [event async for event in store.read(conversation)], info.title)
+    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    events = [eraser.told(event) async for event in store.read(conversation)]
+    return as_recording(conversation, events, eraser.title(info.title))
 
 
 def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[StoredConversation]:

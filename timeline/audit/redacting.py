@@ -1,4 +1,4 @@
-"""Take redacted content out of a log when it leaves its store.
+"""Take redacted content out of a log when it leaves its store, runs again, or goes on in a fork.
 
 A store keeps the content of every block: a redaction is an event, and the fold shows a tombstone from then on. In an
 export the block's own event has the tombstone, and everything made from the block before its redaction is erased:
@@ -31,7 +31,7 @@ from timeline.fold.window import TOMBSTONE, tombstone
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from timeline.events import Payload
+    from timeline.events import Event, Payload
     from timeline.ports import ConversationInfo, EventStore
 
 _TOLD_OF_SUMMARIES: Final = ("compaction_digest", "parts")
@@ -49,7 +49,8 @@ class Erasures:
         self._infos: dict[str, ConversationInfo] = {}
         self._redacted: dict[str, dict[int, dict[int, str]]] = {}
         """By conversation: each redacted version, with the versions of the redacting events and their reasons."""
-        self._owned: dict[str, set[int]] = {}
+        self._owned: dict[str, dict[int, str]] = {}
+        """By the conversation that they belong to: the redacted versions with their reasons."""
 
     @classmethod
     async def of(cls, store: EventStore, conversations: Iterable[str]) -> Erasures:
@@ -66,8 +67,9 @@ class Erasures:
                 await erasures._read(store, next_)
                 next_ = info.parent.conversation if info.base and info.parent is not None else None
         for conversation in erasures._infos:
-            for version in erasures._redacted[conversation]:
-                erasures._owned.setdefault(erasures._owner(conversation, version), set()).add(version)
+            for version, by in erasures._redacted[conversation].items():
+                owned = erasures._owned.setdefault(erasures._owner(conversation, version), {})
+                owned.setdefault(version, next(iter(by.values())))
         return erasures
 
     async def eraser(self, store: EventStore, conversation: str) -> Eraser:
@@ -83,6 +85,16 @@ class Erasures:
         blocks = await store.read_versions(conversation, versions)
         texts = [block.text for event in blocks if (block := appended_block(event.payload)) is not None]
         return Eraser(versions, reasons, texts)
+
+    def still_shown(self, conversation: str, version: int) -> list[BlockRedacted]:
+        """Return the redactions, made behind a version, of blocks up to it: the log up to there shows them."""
+        return [
+            BlockRedacted(version=block, reason=reason)
+            for owner, after, until in self._lineage(conversation)
+            for block, reason in self._owned.get(owner, {}).items()
+            if after < block <= min(until, version)
+            and min(self._redacted[conversation].get(block, ()), default=inf) > version
+        ]
 
     async def _read(self, store: EventStore, conversation: str) -> None:
         found = self._redacted.setdefault(conversation, {})
@@ -103,6 +115,19 @@ class Erasures:
 
     def _owner(self, conversation: str, version: int) -> str:
         return next((o for o, after, until in self._lineage(conversation) if after < version <= until), conversation)
+
+
+async def erased_events(store: EventStore, conversation: str) -> dict[int, Event]:
+    """Return, by version, the events of a conversation that have redacted content, as an export of it has them.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    if not eraser.is_busy:
+        return {}
+    events = [event async for event in store.read(conversation)]
+    return {event.version: told for event in events if (told := eraser.told(event)) is not event}
 
 
 class Eraser:
@@ -132,6 +157,11 @@ class Eraser:
         """Return a title, or the tombstone if a redacted block contains it."""
         said = title.removesuffix("…").strip()
         return TOMBSTONE if said and any(said in text for text in self._texts) else title
+
+    def told(self, event: Event) -> Event:
+        """Return an event without erased content."""
+        payload = self.erase(event.version, event.payload)
+        return event if payload is None else event.model_copy(update={"payload": payload})
 
     def erase(self, version: int, payload: Payload) -> Payload | None:
         """Return the payload of an event without erased content, or None if nothing has to be erased."""
