@@ -19,7 +19,7 @@ from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.queries import FactKind, StoredFact
 
-from .digests import EARLIEST, LATEST, moment, within
+from .digests import EARLIEST, LATEST, moment
 from .globs import parse_glob
 from .search.words import Query, Words
 
@@ -155,14 +155,13 @@ def rows_of_facts(  # noqa: PLR0917 - the parts of a key
     for kind, subject, block, version, _, tool, status, failed, detail in facts:
         number += 1
         kept = None if block == path else BESIDE if block == beside else block
-        held = status if status is None else within(status)
         row = (
             position,
             number,
             key,
             NUMBERS[kind],
             int(failed),
-            held,
+            status,
             version + shift,
             call,
             subject,
@@ -307,7 +306,7 @@ class FactFilter:
             subject=subject,
             glob=None if glob is None else parse_glob(glob, "glob"),
             tool=tool,
-            status=None if status is None else within(status),
+            status=status,
             failed=failed,
             since=moment("since", since) or EARLIEST,
             until=moment("until", until) or LATEST,

@@ -27,6 +27,7 @@ from timeline.facts.extracting import FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.queries import FactEntry
 
+from ..digests import within
 from ..facts import (
     KINDS,
     NAMED,
@@ -535,7 +536,8 @@ def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | Non
 
 def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:
     """Return the names of the given conditions, which choose the statement, and its parameters."""
-    texts = {"conversation": key, "tool": wanted.tool, "status": wanted.status, "subject": wanted.subject}
+    status = None if wanted.status is None else within(wanted.status)
+    texts = {"conversation": key, "tool": wanted.tool, "status": status, "subject": wanted.subject}
     given = {name for name, value in {**texts, "failed": wanted.failed}.items() if value is not None}
     given |= {"time"} if wanted.bounded else set()
     given |= set() if wanted.every_kind else {"kinds"}

@@ -148,6 +148,18 @@ class FactContract(ContractBase):
         assert [(f.subject, f.status) for f in await found(store, status=3)] == [("exit 3", 3)]
         assert await _subjects(store, status=-(2**70)) == []
 
+    async def test_a_number_that_no_process_ends_with_is_no_exit_status(self, store: EventStore) -> None:
+        """The command failed, and which number was recorded is in its result: no other is shown, and none is found."""
+        for id_, status in (("1", 2**70), ("2", -(2**70)), ("3", 2**63 - 1), ("4", 2**32 - 1)):
+            shown = ToolResult(
+                call_id=id_, text="x", exit_status=status, path=f"tc:turn_1.{id_}.result", turn_id="turn_1"
+            )
+            await store.append("a", [call(id_, "Bash", {"command": id_}), appended(shown)])
+        facts = [(f.subject, f.status, f.failed) for f in await found(store)]
+        assert facts == [("1", None, True), ("2", None, True), ("3", 2**63 - 1, True), ("4", 2**32 - 1, True)]
+        assert await _subjects(store, status=2**63 - 1) == ["3"]
+        assert await _subjects(store, status=2**70) == []
+
     async def test_bounds_of_time_are_part_of_it(self, store: EventStore) -> None:
         """``since`` and ``until`` compare with the time of the work."""
         await _filled(store)

@@ -38,6 +38,8 @@ _new: Final = tuple.__new__
 _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
+_STATUSES: Final = range(-(2**63) + 1, 2**63)
+"""What a column of a database holds; no process ends with another number."""
 _WORDED: Final = r"(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})[ \t\r.]*(?:\n|\Z)"
 """How clients word it. ``exit status 1`` is what programs print about others: a test runner behind a pipe, say."""
 _FIRST_STATUS: Final = re.compile(rf"\s*(?:(?:Chunk ID|Wall time): [^\n]*\n)*{_WORDED}", re.IGNORECASE)
@@ -67,6 +69,8 @@ def facts_of_result(
         at: time of the work, which is that of the result.
     """
     status, failed, detail = result.exit_status, result.is_error, ""
+    if status is not None and status not in _STATUSES:
+        status, failed = None, True
     facts: list[Fact] = []
     ran = False
     for kind, subjects in tool_uses(call):
