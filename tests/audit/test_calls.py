@@ -232,6 +232,20 @@ async def test_decisions_are_those_between_the_contexts_of_two_calls(store: Even
     assert [decision.text for decision in hidden] == ["hidden (manual): version 2"]
 
 
+async def test_a_call_has_the_same_cause_among_others_as_by_itself(store: EventStore) -> None:
+    """In one pass each context is written once for both of its comparisons, whichever wire and model come next."""
+    timeline = await opened(store, policy=small_policy(max_tokens=2_000))
+    wires = ["anthropic", "anthropic", "openai_chat", "openai_chat", "gemini", "anthropic", "anthropic", "anthropic"]
+    for number, wire in enumerate(wires * 3, start=1):
+        await timeline.append(*turn(500))
+        context = await timeline.render(ephemeral=[f"It is {number}."])
+        request = context.request(wire, model="a" if number < 9 else "b")
+        await timeline.record_model_call(request=None if number == 7 else request)
+    together = [call.cause async for call in timeline.calls()]
+    assert together == [(await timeline.call(number)).cause for number in range(1, 25)]
+    assert {"wire", "model", "compaction"} <= {cause.kind for cause in together if cause is not None}
+
+
 async def test_a_scavenged_context_proves_no_call_and_numbers_stay(store: EventStore) -> None:
     """What is removed takes its numbers with it."""
     timeline = await opened(store, policy=small_policy(max_tokens=4_000))

@@ -22,7 +22,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import CALLED, base_fold, fold_history
 from timeline.projection.cache_break import Cause
-from timeline.projection.diff import break_between
+from timeline.projection.diff import PrefixBreaks
 from timeline.projection.project import Projector
 from timeline.wire import WIRES, encoder_number
 from timeline.wire.request import body_text
@@ -281,22 +281,26 @@ async def _built(
     contexts = _Contexts(store, conversation, erased)
     await contexts.find(calls[first : places.stop])
     whole = (await store.info(conversation)).first_version
+    breaks = PrefixBreaks()
+    earlier: RenderedContext | str | None = None
     for place in places:
         call, before = calls[place], _call_before(calls, place)
         after = calls[place + 1].version if place + 1 < len(calls) else None
         since = 0 if before is None else min(before.called.answers or before.version, before.version)
         until = None if after is None else after - 1
         events = [erased.get(e.version, e) async for e in store.read(conversation, after=since, until=until)]
-        context = await contexts.of(call)
-        earlier = None if before is None else await contexts.of(before)
+        context = _for_model(await contexts.of(call), call)
+        if before is not None and place == places.start:
+            earlier = _for_model(await contexts.of(before), before)
         contexts.forget(before)
         yield _call(
             call,
             context,
             reply=_reply(call, 0 if before is None else before.version, after, events),
             decisions=_decisions(call, before, events, whole),
-            cause=_cause(before, earlier, call, context),
+            cause=_cause(before, earlier, call, context, breaks),
         )
+        earlier = context
 
 
 def _call_before(calls: Sequence[RecordedCall], place: int) -> RecordedCall | None:
@@ -480,6 +484,7 @@ def _cause(
     earlier: RenderedContext | str | None,
     call: RecordedCall,
     context: RenderedContext | str,
+    breaks: PrefixBreaks,
 ) -> Cause | None:
     """Return why the prefix that the provider cached for the call before does not begin this call."""
     if before is None or earlier is None:
@@ -492,10 +497,11 @@ def _cause(
             return Cause("wire", f"the wire changed from {was.wire} to {now.wire}")
         if was.model != now.model:
             return Cause("model", f"the model changed from {was.model} to {now.model}")
-    return break_between(_for_model(earlier, was), _for_model(context, now), "" if now is None else now.wire)
+    return breaks.between(earlier, context, "" if now is None else now.wire)
 
 
-def _for_model(context: RenderedContext, request: CallRequest | None) -> RenderedContext:
-    if request is None:
+def _for_model(context: RenderedContext | str, call: RecordedCall) -> RenderedContext | str:
+    """Return a context as it was sent to the model of a call, whose rules its wire looks up."""
+    if isinstance(context, str) or (request := call.called.request) is None:
         return context
     return context.model_copy(update={"neutral": context.neutral.model_copy(update={"model": request.model})})

@@ -231,17 +231,33 @@ def _number(window: Window, summary: Item) -> int:
     return next(made.round for made in window.summaries if made.block.path == summary.block.path)
 
 
-def break_between(before: RenderedContext, after: RenderedContext, wire: str) -> Cause | None:
-    """Return why a context is no prefix of a later one on a wire, in neutral form where no provider gets its bytes.
+class PrefixBreaks:
+    """Finds why contexts are no prefixes of those right behind them, and writes each of a run of contexts only once."""
 
-    None where it is one, which is looked at first: the cause of a difference takes several times as long to find.
+    def __init__(self) -> None:
+        self._written: tuple[str, RenderedContext, list[Piece]] | None = None
 
-    Raises:
-        InvalidPolicy: there is no such wire format.
-    """
-    pieces_of = _wire_pieces(wire) if wire in SENT else _neutral_pieces
-    old, new = ([piece.text for piece in pieces_of(context.neutral)] for context in (before, after))
-    return None if new[: len(old)] == old else _prefix(wire, before, after, pieces_of).cause
+    def between(self, before: RenderedContext, after: RenderedContext, wire: str) -> Cause | None:
+        """Return why a context is no prefix of a later one on a wire, in neutral form where no provider gets its bytes.
+
+        None where it is one, which is looked at first: the cause of a difference takes several times as long to find.
+
+        Raises:
+            InvalidPolicy: there is no such wire format.
+        """
+        pieces_of = _wire_pieces(wire) if wire in SENT else _neutral_pieces
+        match self._written:
+            case (written, context, pieces) if written == wire and context is before:
+                old = pieces
+            case _:
+                old = pieces_of(before.neutral)
+        new = pieces_of(after.neutral)
+        self._written = wire, after, new
+        same = _common([piece.text for piece in old], [piece.text for piece in new])
+        if same == len(old):
+            return None
+        was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
+        return cause_of(before, after, was, now)
 
 
 def _blocks(
