@@ -32,13 +32,15 @@ ROOM: Final = {"keep_ratio": 18_000, "prune_then_summarize": 11_000}
 def chosen() -> list[tuple[str, str, int]]:
     """Return what is replayed: some files under one preset; each file in turns; at night everything."""
     ways = list(product(COMPACTING, LIMITS))
+    some = [(name, "balanced", LIMITS[0]) for name in sorted(FILES)[:: 2 * Depth.QUICK.step]]
     match DEPTH:
         case Depth.NIGHT:
             return [(name, *way) for name, way in product(FILES, ways)]
         case Depth.FULL:
-            return [(name, *ways[4 * n % len(ways)]) for n, name in enumerate(FILES)]
+            in_turns = [(name, *ways[4 * n % len(ways)]) for n, name in enumerate(FILES)]
+            return list(dict.fromkeys([*in_turns, *some]))
         case _:
-            return [(name, "balanced", LIMITS[0]) for name in sorted(FILES)[:: 2 * DEPTH.step]]
+            return some
 
 
 @sampled
