@@ -47,7 +47,7 @@ class BlockScript:
 
     def entries(self, blocks: Sequence[Block]) -> Iterator[str]:
         """Write each block out."""
-        return (f"[{number}] {_told(block)}" for number, block in enumerate(blocks, start=1))
+        return (f"[{number}] {_told(block)}" for number, block in enumerate(_named(blocks), start=1))
 
 
 def _told(block: Block) -> str:
@@ -89,7 +89,7 @@ class MessageScript:
 
         Reasoning is left out of a message, unless the message has nothing else.
         """
-        said = [block for block in blocks if not isinstance(block, Reasoning)] or blocks
+        said = [block for block in _named(blocks) if not isinstance(block, Reasoning)] or blocks
         for number, (key, parts) in enumerate(groupby(enumerate(said), lambda numbered: _message(*numbered))):
             heading = self.heading.format(number=number, role=key[0].upper())
             content = "\n".join(filter(None, (self._part(block) for _, block in parts)))
@@ -103,6 +103,17 @@ class MessageScript:
         if HIDDEN_KEY in block.meta:
             return self.cleared.format(name=block.name)
         return self.result.format(name=block.name, text=_cut(block.text, self.result_characters, "..."))
+
+
+def _named(blocks: Sequence[Block]) -> list[Block]:
+    """Return blocks whose results have their call's name where they have none of their own, as in most providers'."""
+    names = {block.call_id: block.name for block in blocks if isinstance(block, ToolCall)}
+    return [
+        block.model_copy(update={"name": names.get(block.call_id, "")})
+        if isinstance(block, ToolResult) and not block.name
+        else block
+        for block in blocks
+    ]
 
 
 def _cut(text: str, most: int | None, ending: str) -> str:

@@ -530,9 +530,9 @@ async def test_the_whole_request_for_a_summary() -> None:
         UserPrompt(text="Build page_42"),
         AssistantCompletion(text="On it", response_id="m"),
         ToolCall(call_id="c", name="Read", arguments={"path": "a.ts"}, response_id="m"),
-        ToolResult(call_id="c", name="Read", text="x" * 501),
+        ToolResult(call_id="c", text="x" * 501),
         ToolCall(call_id="d", name="bash", arguments={}, response_id="n"),
-        ToolResult(call_id="d", name="bash", text="y" * 40_000),
+        ToolResult(call_id="d", text="y" * 40_000),
         *turn(9_000),
         *turn(),
     ]
@@ -735,6 +735,16 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     question, told = (await timeline.render()).neutral.entries[:2]
     assert (question.role, question.text, question.type) == ("user", QUESTION, "conv.range.summary")
     assert (told.role, told.text, told.type) == ("assistant", "abcd" * 60, "conv.range.summary")
+
+
+@pytest.mark.shows("004-87", "004-114", "R-004-20", "R-004-21")
+async def test_the_question_can_be_set_and_the_rest_of_the_form_stays() -> None:
+    """A table of a single field: the user asks that, and the assistant answers with the summary, without a heading."""
+    policy = quarters(keep_turns=1, form={"question": "Where are we?"})
+    timeline = await talking(policy, *turn(900), *turn(900), *turn())
+    await timeline.compact()
+    entries = (await timeline.render()).neutral.entries[:2]
+    assert [(entry.role, entry.text) for entry in entries] == [("user", "Where are we?"), ("assistant", "history 1")]
 
 
 @pytest.mark.shows("004-12", "004-13", "004-16", "004-56")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 
 from timeline import policies
+from timeline.policy.model import OverThreshold
 
 if TYPE_CHECKING:
     from timeline.policy.model import Policy
@@ -22,7 +23,7 @@ def _few(**changes: Any) -> dict[str, Any]:
 _PUBLISHED: Final[st.SearchStrategy[Policy]] = st.one_of(
     st.builds(
         lambda limit, n: policies.keep_last(
-            messages=n, **_few(max_tokens=limit, trigger={"kind": "over_threshold", "system_reserve": 50})
+            messages=n, **_few(max_tokens=limit, trigger=OverThreshold(system_reserve=50))
         ),
         _LIMITS,
         st.integers(1, 6),

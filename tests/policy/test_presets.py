@@ -10,6 +10,7 @@ from tests.scenes import COUNTER, call, prompt, result, turn, window_of, words
 from timeline import policies
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.planning.account import FixedPart, account_of, costs, fixed_part, limits_of_policy
+from timeline.policy.files import parse_policy
 from timeline.policy.model import Hiding, Overdrawn, OverShare, OverThreshold, OverUtilization, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import (
@@ -234,6 +235,23 @@ def test_every_figure_of_a_preset_can_be_changed() -> None:
     assert policy.steps[0] == ClearToolOutputs(protect=1, minimum=2, keep_turns=3)
     assert summarize(policy).cut == KeepTurns(turns=3)
     assert policy.form.question == "Where are we?"
+
+
+def test_a_table_changes_single_fields_of_a_presets_part() -> None:
+    """As it does in a file: a form, a trigger, and a part that is the library's default; a value replaces the part."""
+    policy = policies.prune_then_summarize(form={"question": "Where are we?"})
+    assert policy.form == policies.prune_then_summarize().form.model_copy(update={"question": "Where are we?"})
+    assert policy == parse_policy('preset = "prune_then_summarize"\nform = { question = "Where are we?" }')
+    assert policies.keep_last(trigger={"share": 0.7}).trigger == OverThreshold(
+        share=0.7, output_reserve=4_000, safety_buffer=5_000
+    )
+    assert policies.keep_last(trigger={"kind": "over_share", "share": 0.7}).trigger == OverShare(share=0.7)
+    assert policies.keep_last(form=SummaryForm(heading="x")).form == SummaryForm(heading="x")
+    assert policies.cut_point(hiding={"ttl": 60}).hiding == Hiding(ttl=60)
+    design, warmer = (policies.by_name("clear-tool-uses", **changes) for changes in ({}, {"hiding": {"grace": 5}}))
+    assert design.hiding is not None
+    assert warmer.hiding == design.hiding.model_copy(update={"grace": 5}) != Hiding(grace=5)
+    assert Policy.parse(policy.canonical()) == policy
 
 
 @pytest.mark.parametrize("name", LITERAL)

@@ -22,14 +22,13 @@ from pydantic import ValidationError
 from timeline.databases import read_text
 from timeline.errors import InvalidPolicy
 from timeline.policy.library import RELEASE, designs
-from timeline.policy.making import COUNTED, keywords_of, made_by, of_model
+from timeline.policy.making import COUNTED, keywords_of, made_by, merged, of_model
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.reading import InvalidToml, read_toml
 from timeline.policy.text import invalid_policy, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from os import PathLike
 
     from timeline.events import PolicyOrigin
@@ -103,7 +102,7 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
         raise InvalidPolicy("", str(error), file=file) from None
     if "model" in changes:
         fields.pop("max_tokens", None)
-    fields |= changes
+    fields = merged(fields, changes)
     fields |= {name: None for name in _MAY_BE_ABSENT if fields.get(name) is False}
     preset = fields.pop("preset", None)
     try:
@@ -130,25 +129,10 @@ def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
     policy = by_name(preset, **{name: value for name, value in fields.items() if name not in tables})
     if not tables:
         return policy
-    merged = Policy.model_validate(_merged(policy.model_dump(), tables))
-    return merged.made_from(_with_tables(merged, policy.origin, tables))
+    changed = Policy.model_validate(merged(policy.model_dump(), tables))
+    return changed.made_from(_with_tables(changed, policy.origin, tables))
 
 
-def _with_tables(merged: Policy, made: PolicyOrigin, tables: dict[str, Any]) -> PolicyOrigin:
+def _with_tables(changed: Policy, made: PolicyOrigin, tables: dict[str, Any]) -> PolicyOrigin:
     """Return the origin of a file's preset: its tables, which change single fields of a part, are arguments too."""
-    return made.model_copy(update={"name": merged.name, "arguments": {**made.arguments, "tables": tables}})
-
-
-def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(fields)
-    for name, change in changes.items():
-        merged[name] = _merged_part(fields.get(name), change)
-    return merged
-
-
-def _merged_part(held: Any, change: Any) -> Any:
-    """Change a part field by field where old and new are tables of one kind; otherwise replace it."""
-    if not isinstance(held, dict) or not isinstance(change, dict):
-        return change
-    kind = held.get("kind")
-    return _merged(held, change) if change.get("kind", kind) == kind else change
+    return made.model_copy(update={"name": changed.name, "arguments": {**made.arguments, "tables": tables}})

@@ -75,11 +75,17 @@ def make(
 ) -> Policy:
     """Build the policy of a preset and name it after the preset.
 
+    A change that is a table changes single fields of the preset's part, as it does in a file.
+
     Raises:
         InvalidPolicy: a field does not exist or does not hold.
     """
     named = {"name": build.__name__, **fields}
     try:
+        tables = {name: change for name, change in changes.items() if isinstance(change, dict)}
+        if tables:
+            parts = Policy.model_validate(named).model_dump(include=set(tables))
+            changes = {**changes, **merged(parts, tables)}
         # First without the model: an unknown model takes this policy's limit, the caller's changes included.
         policy = Policy.model_validate({**named, **changes})
         if model is None:
@@ -88,6 +94,19 @@ def make(
         return Policy.model_validate({**named, **taken, **changes})
     except ValidationError as error:
         raise invalid_policy(error, Policy, keywords=keywords_of(build)) from None
+
+
+def merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with changes, where a table changes single fields of a part of its kind."""
+    return {**fields, **{name: _merged_part(fields.get(name), change) for name, change in changes.items()}}
+
+
+def _merged_part(held: Any, change: Any) -> Any:
+    """Change a part field by field where old and new are tables of one kind; otherwise replace it."""
+    if not isinstance(held, dict) or not isinstance(change, dict):
+        return change
+    kind = held.get("kind")
+    return merged(held, change) if change.get("kind", kind) == kind else change
 
 
 def with_limit(policy: Policy, *, max_tokens: int | None = None, model: Model = None) -> Policy:

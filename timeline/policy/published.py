@@ -1,5 +1,6 @@
 """The five published designs as policies; keyword arguments change single fields.
 
+A dict changes single fields of a part, such as ``form={"question": "..."}``; a value of its type replaces the part.
 ``model=`` takes a model's name, or its `ModelLimits`, and fills in the context limit; each preset documents what else
 it takes from a model. A field that is given overrides the model's.
 """
