@@ -13,11 +13,11 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, FULL, Mute, Scribe, exchange, log_of, opened, payloads_of, prompt, small_policy, turn
 from tests.sdks import ANTHROPIC_EVENTS, anthropic_client, anthropic_message, chat_completion, openai_response
 from timeline import policies
-from timeline.agent.length_stop import CUT_OFF
 from timeline.blocks import ToolResult
 from timeline.errors import InvalidArgument, UnknownResponse
 from timeline.store.memory import MemoryStore
 
+CUT_OFF = "Your last answer was cut off for want of room. Go on where it ended."
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 
 
@@ -74,7 +74,8 @@ async def test_with_a_full_context_it_is_compacted_and_the_loop_goes_on(reply: A
     check_anthropic(context.to_anthropic())
     check_openai_chat(context.to_openai_chat())
     assert context.to_anthropic()["messages"][-1]["role"] == "user"
-    assert (CUT_OFF in str(context.to_openai_chat())) is (whole == 0)
+    ends = context.to_openai_chat()["messages"][-1]
+    assert ((ends["role"], ends["content"]) == ("user", CUT_OFF)) is (whole == 0)
     sent = [entry.call_id for entry in context.neutral.entries if entry.type == "react.tool.call"]
     assert not {*sent} & {*cut}
     assert (await timeline.verify()).ok
@@ -119,6 +120,17 @@ async def test_a_stream_that_ran_out_of_room_is_handled_by_its_blocks() -> None:
         blocks = await timeline.record_stream(stream)
     stop = await timeline.after_length_stop(blocks)
     assert (stop.exit, [call["call_id"] for call in stop.discarded]) == ("max_tokens", ["toolu_1"])
+
+
+@pytest.mark.shows("003-6", "R-003-7")
+async def test_a_call_behind_which_the_reply_went_on_came_whole() -> None:
+    """Only a call that ends the reply may be half of what was meant: this one is run, and the text is half."""
+    timeline = await opened(MemoryStore(), policy=POLICY)
+    await timeline.append(prompt())
+    made = {"type": "tool_use", "id": "toolu_9", "name": "cat", "input": {"path": "a"}}
+    stop = await timeline.after_length_stop(anthropic_reply(content=[made, {"type": "text", "text": "Then I"}]))
+    assert ([call.call_id for call in stop.calls], stop.discarded) == (["toolu_9"], ())
+    assert [block.text for block in stop.blocks][-1] == "Then I"
 
 
 @pytest.mark.shows("003-32")

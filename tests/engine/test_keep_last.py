@@ -158,6 +158,26 @@ async def test_what_is_sent_beside_texts_calls_and_results_counts_too() -> None:
     assert open_call == answered - (1 + 2) + 15
 
 
+PICTURE: Final[dict[str, Any]] = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}},
+    ],
+}
+"""A message of the user's with a picture that says nothing of its size."""
+
+
+@pytest.mark.shows("001-4")
+async def test_a_picture_counts_and_is_sent() -> None:
+    """One token of text, two of the message, and 1,600 of a picture whose size is not known; the design counts none."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last())
+    await timeline.append_messages([PICTURE], wire="openai_chat")
+    context = await timeline.render()
+    assert context.account.by_category == {"prompts": 1 + 2 + 1_600}
+    assert context.to_openai_chat()["messages"] == [PICTURE]
+
+
 @pytest.mark.shows("001-4")
 async def test_every_kind_of_content_is_in_the_account() -> None:
     """Prompts, completions, calls and results, each with its message's two tokens."""
@@ -197,6 +217,42 @@ async def test_a_message_of_two_parts_is_one_message(wire: Any) -> None:
 
 
 # When it is due
+
+
+@pytest.mark.shows("001-8", "R-001-5")
+@pytest.mark.parametrize(("more", "due"), [(0, False), (1, True)])
+async def test_tools_do_not_count_towards_the_threshold(more: int, *, due: bool) -> None:
+    """Tools of more than 20,000 tokens beside 93,599 of messages: all is sent, and the limit of 128,000 holds."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    left = 93_599 - (5 + 2) - 12 * 2 - 11 * 7_000
+    await timeline.append(*talk(11, 28_000), UserPrompt(text="q" * 4 * (left + more)))
+    context = await timeline.render(system=SYSTEM, tools=[{"name": "x" * 80_000}])
+    assert context.account.fixed.tools > 20_000
+    assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])
+
+
+@pytest.mark.shows("001-69")
+@pytest.mark.parametrize(
+    ("changes", "line", "kept"),
+    [
+        ({"max_tokens": 50_000}, 31_200, 10),
+        ({"trigger": {"system_reserve": 12_000}}, 85_600, 10),
+        ({"trigger": {"output_reserve": 14_000}}, 85_600, 10),
+        ({"trigger": {"safety_buffer": 15_000}}, 85_600, 10),
+        ({"trigger": {"share": 0.5}}, 58_500, 10),
+        ({"messages": 4}, 93_600, 4),
+    ],
+)
+async def test_each_of_the_six_figures_can_be_set(changes: dict[str, Any], line: int, kept: int) -> None:
+    """The limit, three reserves and the share make the line, one at a time; the last is the messages that stay."""
+    for total, due in ((line - 1, False), (line, True)):
+        timeline = await opened(MemoryStore(), policy=policies.keep_last(**changes), summarizer=Scribe())
+        each = line // 15
+        last = total - (5 + 2) - 14 * 2 - 13 * each
+        await timeline.append(*talk(13, 4 * each), UserPrompt(text="q" * 4 * last))
+        context = await timeline.render(system=SYSTEM)
+        assert [taken.kind for taken in context.decisions] == (["compacted"] if due else [])
+        assert len(context.neutral.entries) == (1 + kept if due else 14)
 
 
 @pytest.mark.shows("001-8", "001-13", "R-001-5")
@@ -498,6 +554,35 @@ async def test_a_record_has_an_entry_for_each_message_and_arguments_as_they_were
     )
 
 
+@pytest.mark.shows("001-31")
+async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_messages() -> None:
+    """The design gives a picture an empty line, and a message of nothing but thoughts, or without text, an entry."""
+    prompts: list[str] = []
+
+    async def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "### Original Task\nx"
+
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=CallableSummarizer(model))
+    await timeline.append_messages([PICTURE], wire="openai_chat")
+    await timeline.render(system=SYSTEM)
+    await timeline.append(
+        Reasoning(text="hm", response_id="m"),
+        AssistantCompletion(text="I see", response_id="m"),
+        Reasoning(text="alone", response_id="n"),
+        AssistantCompletion(text="", response_id="o"),
+        UserPrompt(text=""),
+        AssistantCompletion(text="Done", response_id="p"),
+        *turn(2_000),
+        *turn(),
+    )
+    await timeline.compact()
+    record = prompts[0].split("## Messages to Summarize\n")[1]
+    assert record.startswith(
+        "[0] USER:\nlook\n(image/png)\n\n---\n\n[1] ASSISTANT:\nI see\n\n---\n\n[2] ASSISTANT:\nDone\n\n---\n\n[3] USER:\n"
+    )
+
+
 @pytest.mark.shows(
     "001-22", "001-23", "001-24", "001-25", "001-26", "001-29", "001-35", "001-36", "R-001-11", "R-001-15"
 )
@@ -605,6 +690,28 @@ async def test_a_temperature_of_the_applications_own_goes_before_the_policys(wir
         await timeline.compact()
     [asked] = provider.asked
     assert {**asked.body, **asked.body.get("generationConfig", {})}["temperature"] == 0.0
+
+
+@pytest.mark.shows("001-68", "004-144")
+@pytest.mark.parametrize("wire", list(SUMMARIZERS))
+@pytest.mark.parametrize(
+    ("policy", "beginning"),
+    [
+        (policies.keep_last(), "You summarise the history of a coding agent's conversation."),
+        (policies.prune_then_summarize(max_tokens=100_000), "You summarise an agent's conversation so that"),
+    ],
+)
+async def test_the_designs_instructions_are_the_system_prompt(wire: str, policy: Policy, beginning: str) -> None:
+    """And the messages are the one user prompt, whichever provider is asked."""
+    with FakeProvider("### Original Task\nBuild it") as provider:
+        summarizer = SUMMARIZERS[wire](provider, window_tokens=200_000)
+        timeline = await opened(MemoryStore(), policy=policy, summarizer=summarizer)
+        await timeline.append(UserPrompt(text=TASK), *talk(30))
+        await timeline.compact()
+    [asked] = provider.asked
+    assert (asked.system.startswith(beginning), TASK in asked.system) == (True, False)
+    assert [role for role, _ in asked.said] == ["user"]
+    assert (TASK in asked.text, beginning in asked.text) == (True, False)
 
 
 @pytest.mark.shows("001-67")
@@ -852,3 +959,13 @@ async def test_of_few_messages_fewer_than_800_tokens_are_asked_for() -> None:
     [request] = scribe.asked
     assert (len(request.blocks), request.max_tokens) == (8, 8 * (150 + 2) // 2) == (8, 608)
     assert "At most 486 tokens." in prompts[0]
+
+
+@pytest.mark.shows("001-27", "R-001-12")
+async def test_a_summary_takes_no_more_than_an_eighth_of_a_small_limit() -> None:
+    """500 tokens of 4,000, however much is summarised."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2, max_tokens=4_000), summarizer=scribe)
+    await timeline.append(*talk(12, 1_600))
+    await timeline.compact()
+    assert [request.max_tokens for request in scribe.asked] == [500]

@@ -16,7 +16,7 @@ from tests.invariants.wires import check_anthropic, check_openai_chat
 from tests.scenes import AT, Mute, Scribe, answer, call, log_of, opened, prompt, result, turn, words
 from timeline import Hooks, compact_messages, policies
 from timeline.blocks import ToolResult, UserPrompt
-from timeline.errors import BudgetImpossible, CompactionRefused, ContextOverflow
+from timeline.errors import BudgetImpossible, CompactionRefused, ContextOverflow, SummarizerFailed
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -290,13 +290,17 @@ async def test_a_long_summary_is_cut_and_is_no_failure(tokens: int, *, own: bool
 
 
 @pytest.mark.shows("003-3", "003-4", "003-5", "003-18", "003-25", "R-003-8")
-async def test_everything_comes_in_the_order_of_the_design() -> None:
-    """Hook, split, summary, build, session start with its source, boundary message, return."""
+@pytest.mark.parametrize("reactive", [False, True], ids=["proactive", "reactive"])
+@pytest.mark.parametrize("fails", [False, True], ids=["summary", "notice"])
+async def test_everything_comes_in_the_order_of_the_design(*, reactive: bool, fails: bool) -> None:
+    """Hook, split, summary, build, session start with its source, boundary message, return; where it fails as well."""
     order: list[str] = []
 
     class Watched(Scribe):
         async def summarize(self, request: Any) -> Any:
             order.append(f"summarise {len(request.blocks)}")
+            if fails:
+                raise SummarizerFailed(["out of service"])
             return await super().summarize(request)
 
     async def before(_: dict[str, Any]) -> None:
@@ -307,12 +311,21 @@ async def test_everything_comes_in_the_order_of_the_design() -> None:
 
     hooks = Hooks(on_before_compaction=before, on_session_start=started)
     timeline = await talking(*ten_messages(150_000), summarizer=Watched(), hooks=hooks)
+    if reactive:
+        await timeline.after_length_stop(anthropic_reply(), system=SYSTEM, now=AT)
+        order.append("return")
     context = await timeline.render(system=SYSTEM)
     order.append("return")
-    assert order == ["before", "summarise 6", "session start: compact", "return"]
+    number = 7 if reactive else 6  # of eleven messages, the half answer among them
+    assert order[:4] == ["before", f"summarise {number}", "session start: compact", "return"]
+    assert order[4:] == ["return"] * reactive
     written = [event.type for event in await log_of(timeline._store)]
-    assert written[-3:] == ["compaction.completed", "compaction.boundary", "context.rendered"]
-    assert shown(context)[:3] == [SYSTEM, "[COMPACT SUMMARY]\nhistory 1", "Understood."]
+    told = ("compaction.completed", "compaction.boundary", "context.rendered")
+    assert [each for each in written if each in told] == list(told)
+    text = NOTICE if fails else "[COMPACT SUMMARY]\nhistory 1"
+    assert shown(context)[0] == SYSTEM
+    assert shown(context)[1].startswith(text.replace("6 messages", f"{number} messages"))
+    assert shown(context)[2] == "Understood."
 
 
 @pytest.mark.shows("003-23", "003-28", "003-29", "003-30", "R-003-9", "R-003-10")
@@ -341,6 +354,29 @@ async def test_after_two_failures_both_notices_stay() -> None:
         "[Context truncated. Earlier conversation contained 6 messages",
         "[Context truncated. Earlier conversation contained 8 messages",
     ]
+
+
+@pytest.mark.shows("003-23")
+@pytest.mark.parametrize(("tokens", "stays"), [(700, True), (736, True), (737, False), (760, False)])
+async def test_an_earlier_text_stays_beside_the_notice_as_far_as_both_fit_800_tokens(
+    tokens: int, *, stays: bool
+) -> None:
+    """The notice takes at least 64 of them."""
+
+    class Once(Scribe):
+        async def summarize(self, request: Any) -> Any:
+            if self.asked:
+                raise SummarizerFailed(["out of service"])
+            return await super().summarize(request)
+
+    timeline = await talking(*ten_messages(150_000), summarizer=Once(answers=[words(tokens).strip()]))
+    await timeline.render(system=SYSTEM)
+    await timeline.append(*ten_messages(150_000))
+    context = await timeline.render(system=SYSTEM)
+    text = shown(context)[1].removeprefix("[COMPACT SUMMARY]\n")
+    assert text.startswith(words(tokens).strip()) is stays
+    assert "[Context truncated. Earlier conversation contained 8 messages about: " in text
+    assert -(-len(text) // 4) <= 800
 
 
 @pytest.mark.shows("003-30", "R-003-10")
@@ -379,3 +415,14 @@ async def test_at_a_length_stop_the_budget_decides(system: str, ends: str | None
     sent = (await timeline.render(system=system)).neutral.entries
     assert not any(entry.call_id == "toolu_1" for entry in sent)
     assert stop.account.utilization < 0.8
+
+
+@pytest.mark.shows("003-6", "003-7", "R-003-7")
+async def test_the_budget_is_worked_out_without_the_call_that_was_cut() -> None:
+    """At 140,000 of the 144,000 tokens that are not due, a call of 20,000 would be over; it is discarded first."""
+    timeline = await talking(*ten_messages(140_000))
+    made = {"type": "tool_use", "id": "toolu_9", "name": "write", "input": {"text": "x" * 80_000}}
+    stop = await timeline.after_length_stop(anthropic_reply(content=[made]), system=SYSTEM, now=AT)
+    assert (stop.exit, stop.decisions, stop.calls) == ("max_tokens", (), ())
+    assert [call["call_id"] for call in stop.discarded] == ["toolu_9"]
+    assert stop.account.messages < 144_000

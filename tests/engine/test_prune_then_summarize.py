@@ -26,7 +26,7 @@ from tests.scenes import (
     turn,
 )
 from timeline import Timeline, policies
-from timeline.blocks import AssistantCompletion, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow
 from timeline.lifecycle import CompactionCompleteEvent, CompactionStartEvent, ContextUsageEvent, recorded
 from timeline.store.memory import MemoryStore
@@ -62,7 +62,7 @@ async def account_of(policy: Policy, *blocks: Block) -> dict[str, int]:
 # What counts
 
 
-@pytest.mark.shows("004-25", "004-26", "004-28", "004-29", "004-31", "004-32", "004-38", "R-004-3")
+@pytest.mark.shows("004-12", "004-25", "004-26", "004-28", "004-29", "004-31", "004-32", "004-38", "R-004-3")
 async def test_each_part_counts_and_a_message_and_a_step_four_more() -> None:
     """Text, thoughts, a call's name with its JSON input, a result's text; every message 4, every response 4 more."""
     blocks = [
@@ -273,7 +273,7 @@ async def test_usage_has_a_mark_above_80_and_one_above_95_per_cent(tokens: int, 
     assert (usage.is_warning, usage.is_critical) == (tokens > 800, tokens > 950)
 
 
-@pytest.mark.shows("004-34", "004-126")
+@pytest.mark.shows("004-34", "004-95", "004-126")
 async def test_what_is_reserved_for_the_answer_counts_as_used() -> None:
     """Else a model that reserves a third of its window would compact before the first warning."""
     policy = quarters(max_tokens=10_000, output_reserve=3_000)
@@ -605,6 +605,44 @@ async def test_a_message_is_whole_in_the_record() -> None:
     assert "[...truncated...]" not in told
 
 
+PICTURE: Final[dict[str, Any]] = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}},
+    ],
+}
+"""A message of the user's with a picture that says nothing of its size."""
+
+
+@pytest.mark.shows("004-143")
+async def test_a_picture_counts_and_is_sent() -> None:
+    """One token of text, four of the message, and 1,600 of a picture whose size is not known."""
+    timeline = await talking(quarters())
+    await timeline.append_messages([PICTURE], wire="openai_chat")
+    context = await timeline.render()
+    assert context.account.by_category == {"prompts": 1 + 4 + 1_600}
+    assert context.to_openai_chat()["messages"] == [PICTURE]
+
+
+@pytest.mark.shows("004-72")
+async def test_a_record_names_attachments_and_leaves_out_thoughts_and_empty_messages() -> None:
+    """The design writes nothing for a picture, and only the role of a message without text or call."""
+    told = await asked_of_a_model(
+        UserPrompt(text="look"),
+        Attachment(mime="image/png", data={"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}),
+        Reasoning(text="hm", response_id="m"),
+        AssistantCompletion(text="I see", response_id="m"),
+        Reasoning(text="alone", response_id="n"),
+        AssistantCompletion(text="", response_id="o"),
+        AssistantCompletion(text="Done", response_id="p"),
+    )
+    record = told.split("The conversation:\n")[1]
+    assert record.startswith(
+        "USER:\nlook\n(image/png)\n\n---\n\nASSISTANT:\nI see\n\n---\n\nASSISTANT:\nDone\n\n---\n\nUSER:\n"
+    )
+
+
 async def asked_of_a_model(*blocks: Block) -> str:
     """Return the prompt that a model gets for the summary of a conversation that keeps one turn."""
     prompts: list[str] = []
@@ -710,7 +748,7 @@ async def test_the_newest_turns_stay_whole_from_their_prompt_on(keep: int, kept:
 
 
 @pytest.mark.shows(
-    "004-13", "004-15", "004-16", "004-17", "004-21", "004-71", "004-99", "004-105", "004-114", "004-115"
+    "004-12", "004-13", "004-15", "004-16", "004-17", "004-21", "004-71", "004-99", "004-105", "004-114", "004-115"
 )
 async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> None:
     """Its summary is told apart by its type, has a time, and names the summary that it takes in."""
