@@ -41,6 +41,8 @@ def test_lab_compares_policies_in_one_table(run: Callable[..., Done], session: P
         ("openai/gpt-4o", (2.5, 0.5, 1.0)),
         ("anthropic/claude-3.5-sonnet", (3.0, 0.1, 1.25)),
         ("deepseek/deepseek-chat", (0.27, 0.07 / 0.27, 1.0)),
+        ("deepseek/deepseek-v4-pro", (1.32, 1 / 30, 1.0)),
+        ("deepseek/deepseek-v4-flash", (0.3, 1 / 50, 1.0)),
         ("google/gemini-2.5-flash", (0.3, 0.1, 1.0)),
     ],
 )

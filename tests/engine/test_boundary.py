@@ -69,6 +69,7 @@ async def test_the_session_start_says_where_it_comes_from() -> None:
     assert (await timeline.read(facts["summary"])).type == "conv.range.summary"
 
 
+@pytest.mark.shows("003-30", "R-003-10")
 async def test_an_error_in_the_session_start_is_recorded_and_not_fatal() -> None:
     """The boundary follows all the same."""
     store = MemoryStore()

@@ -184,6 +184,7 @@ async def test_no_hook_is_called_where_nothing_is_compacted() -> None:
     assert journal.entries == []
 
 
+@pytest.mark.shows("003-30", "R-003-10")
 async def test_an_error_in_a_hook_is_recorded_and_not_fatal() -> None:
     """The compaction goes on; the log says which hook failed and how."""
     store, journal = MemoryStore(), Journal(problem=RuntimeError("no disk"))

@@ -169,6 +169,10 @@ async def test_the_five_priorities_run_one_after_another() -> None:
         ("exactly fifteen", True),
         ("why?", True),
         ("go!", True),
+        ("\N{CJK UNIFIED IDEOGRAPH-597D}\N{FULLWIDTH QUESTION MARK}", True),
+        ("\N{CJK UNIFIED IDEOGRAPH-597D}\N{FULLWIDTH EXCLAMATION MARK}", True),
+        ("\N{ARABIC LETTER LAM}\N{ARABIC QUESTION MARK}", True),
+        ("\N{CJK UNIFIED IDEOGRAPH-597D}", False),
         ("ok" + " " * 48, False),  # 50 characters as written
         ("ok" + " " * 49, True),
         ("\N{THUMBS UP SIGN}" * 7, False),  # 14 UTF-16 units
@@ -306,6 +310,27 @@ async def test_without_messages_to_take_from_a_recent_stage_its_data_stays_in_de
     assert {name: len(lines[0]) for name, lines in sections(context).items()} == dict.fromkeys("ABC", 1_000)
 
 
+@pytest.mark.shows("000-25", "000-35", "000-36", "R-000-12")
+@pytest.mark.parametrize("names", ["ABCDE", "CDE"], ids=["P2", "P4"])
+@pytest.mark.parametrize(("tokens", "collapsed"), [(3, False), (100, True)])
+async def test_stages_whose_messages_cost_less_than_the_line_that_names_them_stay(
+    names: str, tokens: int, *, collapsed: bool
+) -> None:
+    """Two messages of three tokens each; collapsed, a context above the line would only grow."""
+    timeline = await talking(policies.priority_chain(max_tokens=8_000), summarizer=Mute())
+    for name in names:
+        await through(timeline, name, tokens, number=2, short=name * 280, detailed=name * 1_000)
+    await timeline.enter_stage("g", "G")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(prompt(20), answer(6_801 - before - 40), prompt(20))
+    context = await timeline.render()
+    assert [done.kind for done in context.decisions] == (["compacted"] if collapsed else ["refused"])
+    assert (len(context.window.summaries), context.account.total <= 6_800) == (collapsed, collapsed)
+    if not collapsed:
+        assert said(context).count("m000") == said(context).count("m001") == len(names)
+        assert {len(lines[0]) for lines in sections(context).values()} == ({280, 1_000} if len(names) > 3 else {1_000})
+
+
 @pytest.mark.shows("000-2", "000-36")
 async def test_stages_that_p2_took_stay_in_detail_when_a_rewind_makes_them_the_newest() -> None:
     """P4 never ran: the newest three show their detailed text, though their messages are out of view."""
@@ -412,6 +437,24 @@ async def test_one_message_fewer_is_summarised_where_a_pair_would_be_divided() -
     assert [entry.type for entry in context.neutral.entries[1:3]] == ["react.tool.call", "react.tool.result"]
 
 
+@pytest.mark.shows("000-28", "000-29", "R-000-14")
+@pytest.mark.parametrize("staged", [False, True])
+async def test_the_summary_before_is_one_of_the_twenty(*, staged: bool) -> None:
+    """The second summary is given the first one and the nineteen messages behind it, and takes their place."""
+    scribe = Scribe(answers=[BULLETS, BULLETS])
+    timeline = await talking(policies.priority_chain(), summarizer=scribe)
+    if staged:
+        await timeline.enter_stage("gagasan", "Gagasan")
+    await timeline.append(*messages_of(60, 1_900))
+    await timeline.render()
+    await timeline.append(*messages_of(20, 1_900))
+    context = await timeline.render()
+    _, request = scribe.asked
+    assert (request.previous, len(context.window.summaries)) == (BULLETS, 1)
+    assert [block.text[:4] for block in request.blocks] == [f"m{n:03}" for n in range(20, 39)]
+    assert said(context) == [f"m{n:03}" for n in (*range(39, 60), *range(20))]
+
+
 @pytest.mark.shows("000-29")
 async def test_the_model_sees_the_twenty_messages_whole() -> None:
     """A long message and a long result are in the request from end to end."""
@@ -514,6 +557,19 @@ async def test_one_message_more_is_kept_where_a_pair_would_be_divided() -> None:
     assert taken(context) == ["notice"]
     assert [entry.type for entry in context.neutral.entries[1:3]] == ["react.tool.call", "react.tool.result"]
     assert len(context.neutral.entries) == 1 + 51
+
+
+@pytest.mark.shows("000-38")
+async def test_a_second_notice_takes_the_place_of_the_first() -> None:
+    """It counts the messages that it drops itself; the newest 50 stay again."""
+    timeline = await talking(policies.priority_chain(), *messages_of(60, 1_900), summarizer=Mute())
+    await timeline.render()
+    await timeline.append(*messages_of(20, 1_900))
+    context = await timeline.render()
+    [summary] = context.window.summaries
+    assert summary.block.text.startswith("[Context truncated. Earlier conversation contained 20 messages about: m014 ")
+    assert summary.block.text.count("[Context truncated.") == 1
+    assert said(context) == [f"m{n:03}" for n in (*range(30, 60), *range(20))]
 
 
 @pytest.mark.shows("000-37", "R-000-20")

@@ -125,6 +125,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("anthropic/claude-3.5-sonnet", 0.008625, 0.043125, 0.1, 1.25),
         ("deepseek/deepseek-chat", 0.001105, 0.003105, 0.07 / 0.27, 1.0),
         ("deepseek/deepseek-v4-pro", 0.00242, 0.01518, 1 / 30, 1.0),
+        ("deepseek/deepseek-v4-flash", 0.00051, 0.00345, 1 / 50, 1.0),
         ("groq/moonshotai/kimi-k2-instruct", 0.0065, 0.0115, 0.5, 1.0),
         ("google/gemini-2.5-flash", 0.00075, 0.00345, 0.1, 1.0),
     ],

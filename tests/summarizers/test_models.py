@@ -47,6 +47,7 @@ def request_of(*texts: str, **fields: Any) -> SummaryRequest:
     )
 
 
+@pytest.mark.shows("001-68", "004-144")
 @pytest.mark.parametrize("wire", WIRES)
 async def test_the_instructions_are_the_systems_and_the_record_is_the_users(wire: str) -> None:
     """Nothing of the conversation stands where only the application speaks."""
