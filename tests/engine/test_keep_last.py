@@ -578,9 +578,11 @@ async def test_a_record_names_pictures_and_leaves_out_thoughts_and_empty_message
     )
     await timeline.compact()
     record = prompts[0].split("## Messages to Summarize\n")[1]
-    assert record.startswith(
-        "[0] USER:\nlook\n(image/png)\n\n---\n\n[1] ASSISTANT:\nI see\n\n---\n\n[2] ASSISTANT:\nDone\n\n---\n\n[3] USER:\n"
-    )
+    assert record.split("\n\n---\n\n")[:3] == [
+        "[0] USER:\nlook\n(image/png)",
+        "[1] ASSISTANT:\nI see",
+        "[2] ASSISTANT:\nDone",
+    ]
 
 
 @pytest.mark.shows(
