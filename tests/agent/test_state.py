@@ -32,8 +32,13 @@ async def test_the_state_counts_the_compactions_and_says_when_the_newest_was() -
     await timeline.render(now=after(9))
     state = timeline.compaction_state()
     assert (state.count, state.last_at, state.compacting, state.until) == (1, after(9), False, None)
-    await timeline.undo_compaction()
-    assert timeline.compaction_state().count == 0
+    await timeline.append(*FULL)
+    await timeline.render(now=after(20))
+    state = timeline.compaction_state()
+    assert (state.count, state.last_at, len(timeline.window.summaries)) == (2, after(20), 1)
+    for left in (1, 0):
+        await timeline.undo_compaction()
+        assert timeline.compaction_state().count == left
 
 
 @pytest.mark.shows("004-76", "004-104", "004-106", "R-004-28")
@@ -68,6 +73,8 @@ async def test_tools_are_in_use_while_the_window_shows_a_call_of_them() -> None:
     assert timeline.tools_in_use() == ("read",)
     schemas: list[Any] = [{"name": "find"}, {"type": "function", "function": {"name": "read"}}, "read", "bash", 3]
     assert timeline.still_used(schemas) == [schemas[1], "read"]
+    await timeline.hide("tc:turn_3.c.result", mode="omit")
+    assert (timeline.tools_in_use(), timeline.still_used(schemas)) == ((), [])
 
 
 async def long_run(store: MemoryStore, policy: Any) -> Timeline:

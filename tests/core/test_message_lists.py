@@ -78,6 +78,7 @@ async def test_the_newest_messages_stay_as_they_were_given() -> None:
     assert result.after_tokens < result.before_tokens
 
 
+@pytest.mark.shows("001-40", "001-44", "R-001-19")
 async def test_three_chained_rounds_integrate_each_other() -> None:
     """Each round is told the summary before it, and counts on (seed 001, chaining)."""
     scribe = Scribe(answers=["First.", "First, second.", "First, second, third."])

@@ -85,20 +85,23 @@ async def test_an_error_in_the_session_start_is_recorded_and_not_fatal() -> None
 
 
 @pytest.mark.shows("003-18", "R-003-8")
-async def test_the_split_comes_after_the_hook() -> None:
-    """What the hook pins is not covered, and what it appends is in view."""
+@pytest.mark.parametrize("own", [True, False], ids=["its handle", "another"])
+async def test_the_split_comes_after_the_hook(*, own: bool) -> None:
+    """What the hook pins is not covered, by whichever handle it pins; one summary is paid for, of what is left."""
     store = MemoryStore()
     scribe = Scribe()
     timeline = await opened(store, policy=POLICY, summarizer=scribe)
     await timeline.append(*FULL)
 
     async def before(_: dict[str, Any]) -> None:
-        await timeline.pin("ar:turn_2.user.prompt")
+        await (hooked if own else timeline).pin("ar:turn_2.user.prompt")
 
     hooked = await opened(store, policy=POLICY, summarizer=scribe, hooks=Hooks(on_before_compaction=before))
     await hooked.render(now=AT)
     states = {block.path: block.state for block in (await hooked.render(now=AT)).blocks}
     assert states["ar:turn_2.user.prompt"] == "carried"
+    [request] = scribe.asked
+    assert "user.prompt" not in [block.type for block in request.blocks if block.turn_id == "turn_2"]
     assert (await hooked.verify()).ok
 
 

@@ -148,7 +148,7 @@ async def test_tools_and_the_callers_tail_leave_less_room() -> None:
     assert (account.available, account.utilization) == (room - 1_108, 1_108 / room)
 
 
-@pytest.mark.shows("003-15", "R-003-3")
+@pytest.mark.shows("003-15", "003-16", "R-003-3")
 async def test_available_may_be_negative() -> None:
     """Where nothing makes room, the account of the refusal says how much is missing."""
     timeline = await talking(prompt(200_000))

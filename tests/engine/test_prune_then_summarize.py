@@ -28,7 +28,13 @@ from tests.scenes import (
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow
-from timeline.lifecycle import CompactionCompleteEvent, CompactionStartEvent, ContextUsageEvent, recorded
+from timeline.lifecycle import (
+    CompactionCompleteEvent,
+    CompactionStartEvent,
+    CompactionSummarizeEvent,
+    ContextUsageEvent,
+    recorded,
+)
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
 
@@ -144,7 +150,7 @@ async def test_a_cleared_result_counts_its_placeholder() -> None:
     assert context.account.by_category["hidden"] == -(-len(told) // 4) + 4
 
 
-@pytest.mark.shows("004-30")
+@pytest.mark.shows("004-30", "004-31")
 async def test_a_marker_counts_its_question_and_its_summary() -> None:
     """A summary of 100 tokens, the fixed question of 27, and what two messages cost."""
     timeline = await talking(
@@ -773,6 +779,29 @@ async def test_a_compaction_records_how_many_messages_and_tokens_it_took() -> No
     question, told = (await timeline.render()).neutral.entries[:2]
     assert (question.role, question.text, question.type) == ("user", QUESTION, "conv.range.summary")
     assert (told.role, told.text, told.type) == ("assistant", "abcd" * 60, "conv.range.summary")
+
+
+@pytest.mark.shows("001-43", "004-21", "004-71", "004-121", "004-122", "R-001-21")
+async def test_messages_are_counted_and_not_blocks(caplog: pytest.LogCaptureFixture) -> None:
+    """A prompt, a response of a text and two calls, and two results are four: in decision, lifecycle and log line."""
+    timeline = await talking(
+        quarters(keep_turns=1),
+        prompt(500),
+        answer(500, response_id="m"),
+        call("a", response_id="m"),
+        call("b", response_id="m"),
+        result("a", 500),
+        result("b", 500),
+        *turn(),
+    )
+    with caplog.at_level("INFO", logger="timeline"):
+        [done] = await timeline.compact()
+    assert done.facts["messages"] == 4
+    told = [event async for event in recorded(timeline._store, "c")]
+    assert [event.messages_count for event in told if isinstance(event, CompactionSummarizeEvent)] == [4]
+    assert [event.messages_compacted for event in told if isinstance(event, CompactionCompleteEvent)] == [4]
+    [line] = [line for line in caplog.messages if "compaction 1" in line]
+    assert line.endswith("tokens (4 messages summarised)")
 
 
 @pytest.mark.shows("004-87", "004-114", "R-004-20", "R-004-21")

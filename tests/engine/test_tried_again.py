@@ -96,10 +96,11 @@ async def test_a_model_that_failed_once_is_asked_again() -> None:
 
 
 @pytest.mark.shows("003-1", "003-2", "003-31")
-async def test_what_is_due_is_compacted_before_the_next_call_although_the_last_was_refused() -> None:
-    """A single message could not be divided; seven can."""
+@pytest.mark.parametrize("tokens", [500, 1])
+async def test_what_is_due_is_compacted_before_the_next_call_although_the_last_was_refused(tokens: int) -> None:
+    """A single message could not be divided; seven can, however short the six that came since are."""
     timeline = await refused(policies.keep_ratio(), prompt(147_000), summarizer=Scribe())
-    await timeline.append(*turn(500, asked=500) * 3)
+    await timeline.append(*turn(tokens, asked=tokens) * 3)
     context = await timeline.render()
     assert done(context) == ["compacted"]
     assert context.account.utilization < 0.1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.invariants import reference, seed_rules
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
-from tests.scenes import first_step
+from tests.scenes import first_step, turn, window_of
 from timeline.blocks import ToolCall
 from timeline.errors import CompactionRefused
 from timeline.fold.groups import atomic_groups
@@ -45,6 +45,15 @@ def test_the_seeds_cut_is_what_its_four_rules_say(steps: list[Step], keep: int) 
     assert [is_candidate(b) for b in blocks] == [seed_rules.is_cut_point_block(b) for b in blocks]
     assert [is_message(b) for b in blocks] == [seed_rules.is_message_block(b) for b in blocks]
     assert [is_turn_start(b) for b in blocks] == [seed_rules.is_turn_start(b) for b in blocks]
+    assert seed_cut(items, keep) == seed_rules.find_cut(blocks, [item.shown_tokens for item in items], keep)
+
+
+@pytest.mark.shows("R-002-1")
+@pytest.mark.parametrize("keep", [99, 100, 101, 200, 201, 205, 206])
+def test_at_the_very_line_the_cut_agrees_as_well(keep: int) -> None:
+    """Recent tokens that are exactly as many as are to be kept, one fewer, and one more."""
+    items = window_of(*turn(100), *turn(100), *turn(100)).items
+    blocks = [item.block for item in items]
     assert seed_cut(items, keep) == seed_rules.find_cut(blocks, [item.shown_tokens for item in items], keep)
 
 

@@ -12,7 +12,7 @@ from timeline import policies
 from timeline.errors import InvalidPolicy
 from timeline.frozen import sha256_hex
 from timeline.planning.account import FixedPart, limits_of_policy
-from timeline.policy.model import CachePointRule, Policy
+from timeline.policy.model import CachePointRule, Hiding, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import CutPoint, Summarize
 
@@ -28,6 +28,10 @@ def test_the_defaults_are_the_designs_numbers() -> None:
     assert (policy.min_progress, policy.min_progress_tokens) == (0.1, 256)
     assert (policy.attempts, policy.stop_at, policy.on_failure) == (3, "target", "fallback")
     assert policy.cache_points == CachePointRule(offset_rounds=4, min_rounds=5, lookback_blocks=20)
+    assert Hiding().model_dump() == {
+        **{"unit": "rounds", "intact": 8, "files": 40, "old": 24, "ttl": None, "grace": 60},
+        **{"minimum": 0.01, "pressure_minimum": None, "replacement_tokens": 60},
+    }
 
 
 def test_the_target_is_never_above_the_trigger() -> None:

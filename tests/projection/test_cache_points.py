@@ -136,11 +136,13 @@ def test_the_pre_tail_needs_at_least_five_rounds() -> None:
     )
 
 
+@pytest.mark.shows("002-39", "002-44", "R-002-5")
 def test_offset_and_minimum_are_the_policys() -> None:
     """The first implementation used an offset of two."""
     window = window_of(prompt(), *[b for c in "abc" for b in exchange(c)])
     assert points(window, offset_rounds=2, min_rounds=3)[0] == ("pre_tail", "tc:turn_1.a.result")
     assert points(window, offset_rounds=4, min_rounds=1) == [("tail", "tc:turn_1.c.result")]
+    assert points(window, offset_rounds=2, min_rounds=4) == [("tail", "tc:turn_1.c.result")]
 
 
 def test_two_points_on_one_block_are_one() -> None:

@@ -17,14 +17,14 @@ async def test_pruning_that_is_enough_is_all_that_is_done() -> None:
     policy = policies.prune_then_summarize(max_tokens=16_000, counter="chars4", protect=2_000, minimum=1_000)
     timeline = await opened(MemoryStore(), policy=policy, summarizer=Scribe())
     for number in range(12):
-        tool = "bash" if number % 2 else "read"
+        tool = "read" if number % 2 else "bash"
         await timeline.append(prompt(), call(f"c{number}", tool), result(f"c{number}", 1_000, name=tool), answer())
     context = await timeline.render(now=AT)
     done = context.preparation
     assert (done.was_pruned, done.was_compacted) == (True, False)
     assert done.tokens.before > done.tokens.after_prune == done.tokens.after_compact == done.tokens.final
     assert done.pruned_outputs == context.pruned.outputs_pruned == 8
-    assert done.removed_tools == context.pruned.pruned_tools == ("bash", "read")
+    assert done.removed_tools == context.pruned.pruned_tools == ("read", "bash")  # the newest cleared is of "read"
     assert context.pruned.tokens_saved == done.tokens.before - done.tokens.after_prune
     assert not context.overflow_check.is_overflow
 

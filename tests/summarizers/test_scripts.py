@@ -65,6 +65,14 @@ def test_seed_001s_messages_are_cut_at_2000_characters() -> None:
     assert whole == f"[0] USER:\n{'y' * 2_000}"
 
 
+@pytest.mark.shows("001-32", "004-72", "R-001-17", "R-004-17")
+def test_a_result_of_500_characters_is_whole() -> None:
+    """Only what was cut ends in three dots."""
+    result = ToolResult(call_id="c", name="Read", text="x" * 500)
+    assert list(NUMBERED.entries([result])) == [f"[0] TOOL:\n[Result: {'x' * 500}]"]
+    assert list(CONTINUATION.entries([result])) == [f"TOOL:\n[Read result: {'x' * 500}]"]
+
+
 @pytest.mark.shows("001-46", "R-001-18")
 def test_a_single_huge_result_is_cut_before_it_is_summarised() -> None:
     """Seed 001's edge case: above 10,000 characters."""

@@ -287,7 +287,8 @@ class _Compaction:
             with within(self.log, self.lease):
                 if self.compactor.hooks.on_before_compaction is not None:
                     await self._ask_application(plan)
-                    plan = await self._plan()  # planned again: the hook may have pinned or appended
+                    await self.log.catch_up()  # the hook may have pinned or appended, by another handle too
+                    plan = await self._plan()
                 for number in range(_PLANS):
                     if number:  # the range changed: plan anew from the log's end, unless the compaction is called off
                         await self.log.catch_up()
