@@ -163,7 +163,7 @@ async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
     journal = Journal()
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=journal.hooks())
     await timeline.append(*FINISHED)
-    await timeline.render()
+    await timeline.render(system="You help.")
     (first, before), (second, done) = journal.entries
     assert (first, before) == ("before", {"before_tokens": 3_710})
     assert second == "after"
@@ -171,6 +171,11 @@ async def test_hooks_are_awaited_with_exactly_the_seeds_keys() -> None:
     assert done["before_tokens"] == 3_710
     assert done["after_tokens"] == timeline.window.tokens
     assert done["compacted_tokens"] == 3_010
+    await timeline.append(*FINISHED)
+    held = {item.version: item.shown_tokens for item in timeline.window.items if not item.is_summary}
+    await timeline.compact()
+    gone = held.keys() - {item.version for item in timeline.window.items}
+    assert journal.entries[-1][1]["compacted_tokens"] == sum(held[version] for version in gone)
 
 
 async def test_no_hook_is_called_where_nothing_is_compacted() -> None:

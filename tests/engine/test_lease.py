@@ -179,6 +179,7 @@ async def test_a_lease_is_in_every_copy_of_the_log() -> None:
     assert again.window.lease == timeline.window.lease is not None
 
 
+@pytest.mark.shows("004-118")
 async def test_a_summary_whose_lease_was_taken_over_is_refused() -> None:
     """The one who took it over is the one who covers: fencing. No second summary is asked for."""
     store = MemoryStore()

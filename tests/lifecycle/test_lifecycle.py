@@ -30,6 +30,7 @@ from tests.scenes import (
 from timeline import Hooks, Skip, Timeline, open_store, policies
 from timeline.errors import (
     BudgetImpossible,
+    CompactionRefused,
     ContextOverflow,
     ConversationNotFound,
     InvalidArgument,
@@ -134,7 +135,8 @@ async def test_a_summary_is_told_from_start_to_complete() -> None:
 async def test_a_prune_that_is_enough_is_told_whole() -> None:
     """Outputs, tokens saved and the tools' names; then it is complete, without a summary."""
     timeline = await talk(
-        PRUNING, prompt(), *exchange("a", 2_000), *exchange("b", 2_500, name="grep"), *turn(), *turn(800)
+        *(PRUNING, prompt(), *exchange("a", 1_000), *exchange("b", 1_000), *exchange("c", 2_500, name="grep")),
+        *(*turn(), *turn(800)),
     )
     context = await timeline.render()
     start, prune, complete, usage = await told(timeline._store)
@@ -144,6 +146,7 @@ async def test_a_prune_that_is_enough_is_told_whole() -> None:
         context.pruned.tokens_saved,
         context.pruned.pruned_tools,
     )
+    assert (prune.outputs_pruned, prune.pruned_tools) == (3, ("grep", "run"))
     assert isinstance(start, CompactionStartEvent)
     assert isinstance(complete, CompactionCompleteEvent)
     assert (complete.was_pruned, complete.was_summarized, complete.summary) == (True, False, None)
@@ -233,6 +236,12 @@ async def test_a_failure_may_be_tried_again_and_a_refusal_may_not() -> None:
     await vetoed.render()
     [error] = [event for event in await told(vetoed._store) if isinstance(event, CompactionErrorEvent)]
     assert (error.error, error.can_retry) == ("The application forbade it. not now", False)
+    small = await talk(policy, prompt())
+    with pytest.raises(CompactionRefused):
+        await small.compact()
+    [refused] = await told(small._store)
+    assert isinstance(refused, CompactionErrorEvent)
+    assert (refused.reason, refused.can_retry, refused.suggest_new_session) == ("nothing_to_cover", False, False)
 
 
 @pytest.mark.shows("004-123")
@@ -381,6 +390,10 @@ async def test_the_phases_are_those_of_seed_004() -> None:
     assert saved[2] is not None
     assert saved[4] is not None
     assert 0 < saved[2] < saved[4]
+    start, *_, complete, _ = await told(timeline._store)
+    assert isinstance(start, CompactionStartEvent)
+    assert isinstance(complete, CompactionCompleteEvent)
+    assert saved[4] == pytest.approx(100 * (1 - complete.tokens_after / start.tokens_before))
     assert (states[-1].compactions, states[-1].usage is not None) == (1, True)
 
 
