@@ -134,10 +134,8 @@ async def test_a_summary_is_told_from_start_to_complete() -> None:
 @pytest.mark.shows("004-120")
 async def test_a_prune_that_is_enough_is_told_whole() -> None:
     """Outputs, tokens saved and the tools' names; then it is complete, without a summary."""
-    timeline = await talk(
-        *(PRUNING, prompt(), *exchange("a", 1_000), *exchange("b", 1_000), *exchange("c", 2_500, name="grep")),
-        *(*turn(), *turn(800)),
-    )
+    outputs = [*exchange("a", 1_000), *exchange("b", 1_000), *exchange("c", 2_500, name="grep")]
+    timeline = await talk(PRUNING, prompt(), *outputs, *turn(), *turn(800))
     context = await timeline.render()
     start, prune, complete, usage = await told(timeline._store)
     assert isinstance(prune, CompactionPruneEvent)
