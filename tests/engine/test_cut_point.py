@@ -111,7 +111,7 @@ async def test_a_result_counts_towards_what_is_kept_and_is_never_the_cut() -> No
     assert await first_kept(450, *blocks) == "turn_3.b.call"
 
 
-@pytest.mark.shows("002-18")
+@pytest.mark.shows("002-18", "002-19")
 @pytest.mark.parametrize(
     ("keep", "kept"),
     [
@@ -425,7 +425,7 @@ async def test_above_the_trigger_nothing_is_done_where_too_little_would_be_freed
     assert len(context.neutral.entries) == 4
 
 
-@pytest.mark.shows("002-19", "002-33")
+@pytest.mark.shows("002-15", "002-19", "002-33", "002-58")
 @pytest.mark.parametrize(
     "first", [call("p", arguments={"x": "w" * 2_000}, response_id="m"), answer(503, response_id="m")]
 )

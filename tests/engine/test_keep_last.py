@@ -429,10 +429,11 @@ async def test_parallel_results_keep_the_one_call_message_that_made_them() -> No
 
 
 @pytest.mark.shows("001-18", "001-39", "R-001-19")
-async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again() -> None:
+@pytest.mark.parametrize("system", [SYSTEM, None])
+async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again(system: str | None) -> None:
     """Nothing came since: the compaction is refused, and the round stays."""
     timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
-    await timeline.render(system=SYSTEM)
+    await timeline.render(system=system)
     await timeline.append(*talk(30))
     await timeline.compact()
     before = shown(timeline)

@@ -131,9 +131,9 @@ async def test_digest_includes_hidden_blocks() -> None:
 @pytest.mark.shows("002-15", "002-58", "R-002-6")
 async def test_tool_boundary_preservation() -> None:
     """However much is kept, no call is shown without its result and no result without its call."""
-    for keep in range(50, 1_500, 150):
+    for keep in range(50, 2_100, 150):
         timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000, keep_recent_tokens=keep))
-        batch = [call(f"p{n}") for n in range(4)]
+        batch = [call(f"p{n}", arguments={"x": "w" * 600}) for n in range(4)]
         results = [result(f"p{n}", 150) for n in range(4)]
         await timeline.append(*turn(1_500), prompt(), *exchange("a", 900), *batch, *results, *exchange("b", 700))
         context = await timeline.render()
