@@ -368,6 +368,16 @@ async def test_every_event_has_a_line_and_comes_back_from_its_json() -> None:
     for event in events:
         assert adapter.validate_json(event.model_dump_json()) == event
         assert "\n" not in event.line()
+    lines = {event.type: event.line() for event in events}
+    assert {kind: line.partition(" ")[0] for kind, line in lines.items()} == {
+        "compaction-start": "Compacting",
+        "compaction-prune": "Pruned:",
+        "compaction-summarize": "Summarizing:",
+        "compaction-complete": "Compacted",
+        "compaction-error": "Not",
+        "context-overflow": "Overflow:",
+        "context-usage": "Usage:",
+    }
 
 
 # What an interface shows
