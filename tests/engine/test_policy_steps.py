@@ -263,11 +263,12 @@ async def test_a_compaction_is_one_line_of_the_programs_log(caplog: pytest.LogCa
 
 
 @pytest.mark.shows("001-39", "001-47", "R-001-19")
-async def test_where_all_messages_are_recent_nothing_is_done() -> None:
+@pytest.mark.parametrize("system", ["You help.", None])
+async def test_where_all_messages_are_recent_nothing_is_done(system: str | None) -> None:
     """Ten messages above the threshold stay as they are, and no round is counted; the refusal has a reason."""
     policy = policies.keep_last(max_tokens=12_000)
     timeline = await talking(policy, *[block for _ in range(5) for block in turn(200, asked=200)])
-    context = await timeline.render()
+    context = await timeline.render(system=system)
     assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "nothing_to_cover")]
     assert len(context.neutral.entries) == 10
     assert timeline.window.rounds == 0
