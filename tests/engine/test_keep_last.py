@@ -443,6 +443,20 @@ async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again(syste
     assert (shown(timeline), timeline.window.rounds) == (before, 1)
 
 
+@pytest.mark.shows("001-17", "001-40", "R-001-15")
+async def test_the_round_goes_on_from_that_of_a_summary_among_the_messages() -> None:
+    """A list of messages that another program compacted twice begins with its summary: the next round is the third."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(messages=2), summarizer=scribe)
+    await timeline.render(system=SYSTEM)
+    told = "## Session Summary (Round 2)\n\n### Original Task\nBuild it"
+    await timeline.append(UserPrompt(text="Go on."), AssistantCompletion(text=told), *talk(6))
+    await timeline.compact()
+    [request], [completed] = scribe.asked, await payloads_of(timeline._store, "compaction.completed")
+    assert (request.previous, request.compaction_number) == ("### Original Task\nBuild it", 3)
+    assert (completed.round, completed.block.text) == (3, "## Session Summary (Round 3)\n\nhistory 1")
+
+
 @pytest.mark.shows("001-66")
 async def test_a_compaction_that_frees_less_than_a_tenth_is_refused() -> None:
     """Two messages of twelve that are small: the design would ask a model for them at every step."""

@@ -25,6 +25,7 @@ from tests.scenes import (
     result,
     turn,
 )
+from tests.sdks import anthropic_message
 from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall, ToolResult, UserPrompt
 from timeline.errors import ContextOverflow
@@ -735,6 +736,18 @@ async def test_a_failed_answer_goes_into_the_summary_only_with_its_text_or_call(
     assert "of nothing" not in told
     assert {"of something", "I was about to"} <= set(told)
     assert [block.type for block in request.blocks if block.call_id == "a"] == ["react.tool.call", "react.tool.result"]
+
+
+@pytest.mark.shows("004-10", "004-18")
+async def test_a_recorded_reply_keeps_model_usage_and_how_it_ended() -> None:
+    """In the event of its call; what ended otherwise than with its last word is told apart by that."""
+    timeline = await talking(quarters(), prompt())
+    usage = {"input_tokens": 7, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}
+    await timeline.record(anthropic_message() | {"model": "model-x", "stop_reason": "tool_use", "usage": usage})
+    [called] = await payloads_of(timeline._store, "model.called")
+    assert (called.model, called.finish_reason) == ("model-x", "tool_use")
+    kept = called.usage
+    assert (kept.input_tokens, kept.output_tokens, kept.cache_read_tokens, kept.cache_write_5m_tokens) == (7, 5, 3, 2)
 
 
 # What is left, and what is recorded

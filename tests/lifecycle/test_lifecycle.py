@@ -131,7 +131,7 @@ async def test_a_summary_is_told_from_start_to_complete() -> None:
     assert [event.version for event in (start, summarize, complete, usage)] == [16, 16, 17, 18]
 
 
-@pytest.mark.shows("004-120")
+@pytest.mark.shows("004-49", "004-120")
 async def test_a_prune_that_is_enough_is_told_whole() -> None:
     """Outputs, tokens saved and the tools' names; then it is complete, without a summary."""
     outputs = [*exchange("a", 1_000), *exchange("b", 1_000), *exchange("c", 2_500, name="grep")]

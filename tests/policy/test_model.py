@@ -29,8 +29,15 @@ def test_the_defaults_are_the_designs_numbers() -> None:
     assert (policy.attempts, policy.stop_at, policy.on_failure) == (3, "target", "fallback")
     assert policy.cache_points == CachePointRule(offset_rounds=4, min_rounds=5, lookback_blocks=20)
     assert Hiding().model_dump() == {
-        "unit": "rounds", "intact": 8, "files": 40, "old": 24, "ttl": None, "grace": 60,
-        "minimum": 0.01, "pressure_minimum": None, "replacement_tokens": 60,
+        "unit": "rounds",
+        "intact": 8,
+        "files": 40,
+        "old": 24,
+        "ttl": None,
+        "grace": 60,
+        "minimum": 0.01,
+        "pressure_minimum": None,
+        "replacement_tokens": 60,
     }
 
 
