@@ -446,6 +446,7 @@ async def test_a_cleared_output_keeps_its_call_its_size_and_its_place() -> None:
     [hidden] = [event for event in await log_of(timeline._store) if event.type == "blocks.hidden"]
     item = next(item for item in timeline.window.items if item.state == "hidden")
     assert (hidden.at, item.block.path, item.tokens) == (after(5), "tc:turn_1.a.result", 700)
+    assert item.block.text == "abc " * 700  # what is shown in its place is beside it
     assert (taken.facts["outputs"], taken.facts["tools"]) == (1, "bash")
     assert (await timeline.read("tc:turn_1.a.result")).text == "abc " * 700
 
