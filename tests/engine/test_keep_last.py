@@ -731,7 +731,7 @@ async def test_the_designs_instructions_are_the_system_prompt(wire: str, policy:
     assert (TASK in asked.text, beginning in asked.text) == (True, False)
 
 
-@pytest.mark.shows("001-67")
+@pytest.mark.shows("001-67", "004-68", "R-003-11")
 async def test_the_agents_own_model_may_write_the_summary() -> None:
     """Seed 001 asks the model of the agent; here the caller names it, and the summary says which it was."""
     with FakeProvider(Answer("### Original Task\nBuild it")) as provider:

@@ -24,6 +24,7 @@ from tests.scenes import (
     prompt,
     result,
     turn,
+    words,
 )
 from tests.sdks import anthropic_message
 from timeline import Timeline, policies
@@ -484,6 +485,23 @@ async def test_what_is_left_is_converted_with_its_roles_and_pairs() -> None:
             body: Any = (await timeline.render()).to_anthropic()
             reply = await client.messages.create(model="model-x", max_tokens=100, **body)
     assert reply.content[0].text == "ok"
+
+
+@pytest.mark.shows("004-84")
+async def test_the_model_reads_back_what_was_cleared_and_what_was_summarised() -> None:
+    """By the path that the placeholder prints, and by that path again once a summary stands for both."""
+    timeline = await talking(
+        quarters(protect=0, minimum=1, keep_turns=1), prompt(), *exchange("a", 700), *turn(900), *turn()
+    )
+    await timeline.end_run()
+    chat = (await timeline.render()).to_openai_chat()["messages"]
+    [placeholder] = [message["content"] for message in chat if message["role"] == "tool"]
+    tool = timeline.recall_tool("openai_chat", max_tokens=20_000)
+    asked = {"path": placeholder.split()[-1]}
+    assert words(700).strip() in await tool.handle(asked)
+    await timeline.compact()
+    assert asked["path"] not in [item.block.path for item in timeline.window.items]
+    assert words(700).strip() in await tool.handle(asked)
 
 
 # What a model is asked for a summary
