@@ -914,7 +914,8 @@ def markers(body: Any) -> int:
 @pytest.mark.shows("004-92", "004-117")
 async def test_only_anthropics_request_bears_markers() -> None:
     """One is on the system prompt; the others match prefixes by themselves, and get none."""
-    timeline = await talking(quarters(), *turn(), prompt())
+    timeline = await talking(quarters(), *turn())
+    await timeline.append_messages([TWO_PARTS], wire="openai_chat")
     context: RenderedContext = await timeline.render(system="You help.")
     sent = context.to_anthropic()
     assert sent["system"][-1]["cache_control"] == {"type": "ephemeral"}
