@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from timeline.blocks import ToolCall, ToolResult, parse_instant
+from timeline.blocks import ToolCall, ToolResult, UserPrompt, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
 
 if TYPE_CHECKING:
@@ -105,3 +105,9 @@ class WindowFacts:
         live = facts_of(items, self._calls)
         known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.version in covers]
+
+    def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
+        """Return what the prompts of these versions ask for, in the order of the log."""
+        live = facts_of(item for item in items if isinstance(item.block, UserPrompt))
+        known = sorted((*self._covered, *live), key=lambda pair: pair[0])
+        return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]

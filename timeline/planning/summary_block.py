@@ -12,13 +12,14 @@ from timeline.blocks import (
     RangeSummary,
     ToolCall,
     ToolResult,
+    UserPrompt,
     instant_text,
     numbered,
     stem,
 )
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.facts.extracting import facts_of_result
-from timeline.facts.record import settled, shown_record
+from timeline.facts.record import one_line, settled, shown_record, unsaid
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -87,7 +88,10 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
-    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter) if form.record else ""
+    prompts = _kept_prompts(window, plan)
+    kept = one_line(prompts.values())
+    said = one_line((kept, parts.history, parts.turn_prefix))
+    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter, said) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
@@ -109,6 +113,7 @@ def compaction_event(
         written_by=written_by,
         none_due=none_due,
         digest=build_digest(plan.covered),
+        unsaid=unsaid(record, one_line((kept, text)), prompts),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
@@ -228,7 +233,23 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter) -> str:
+def _kept_prompts(window: Window, plan: Plan) -> dict[int, str]:
+    """Return the prompts that the model is still shown whole once a plan is carried out, by version."""
+    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
+    previewed = {replacement.version for replacement in plan.previews}
+    return {
+        item.version: item.block.text
+        for item in window.items
+        if isinstance(item.block, UserPrompt)
+        and (item.version in carried or item.version not in covers)
+        and item.state in {"visible", "carried"}
+        and item.version not in previewed
+    }
+
+
+def _shown(  # noqa: PLR0917 - the parts of a summary
+    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, said: str
+) -> str:
     carried = set(plan.carried)
     return shown_record(
         record,
@@ -237,6 +258,7 @@ def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: T
         most_tokens=plan.caps.digest,
         counter=counter,
         address=path,
+        said=said,
     )
 
 
