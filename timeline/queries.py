@@ -34,6 +34,7 @@ class StoredDigest:
         after_tokens: tokens of the context after it.
         reverted_by: version of the event that undid the compaction; None while it is in force.
         duration: seconds that the compaction took; None where that was not measured.
+        unsaid: versions of the covered prompts of which something asked is neither said nor listed behind it.
     """
 
     conversation: str
@@ -49,6 +50,7 @@ class StoredDigest:
     after_tokens: int
     reverted_by: int | None = None
     duration: float | None = None
+    unsaid: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +187,9 @@ class FactReach:
     """How far the index of facts reaches.
 
     Facts of files, commands, searches and errors are there as soon as their result is; ``position`` is that of the last
-    event whose URLs, identifiers and requests are in the index too. What is behind it is caught up by the next query, or scanned
-    by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the rules.
+    event whose URLs, identifiers and requests are in the index too. What is behind it is caught up by the next query,
+    or scanned by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the
+    rules.
     """
 
     position: int

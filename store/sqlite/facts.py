@@ -1,8 +1,8 @@
 """Facts of a SQLite store: rows written with the result that makes them known, and the queries over them.
 
-What an append makes known is written in its transaction. URLs, identifiers and requests, and what results of earlier versions of
-this library say, are caught up by queries, a slice at a time, between which the writer serves its queue. A reader that
-may not write reads the part that the index has not reached from the log.
+What an append makes known is written in its transaction. URLs, identifiers and requests, and what results of earlier
+versions of this library say, are caught up by queries, a slice at a time, between which the writer serves its queue. A
+reader that may not write reads the part that the index has not reached from the log.
 
 Making facts of stored events asks the database for calls and redactions. The writer and the readers have different
 connections, so `facts_of_page` is a generator of questions, which both answer.

@@ -360,9 +360,7 @@ MERGED_FACTS: Final = (
     " CROSS JOIN events AS e ON e.position = l.position ORDER BY l.kind, l.subject, l.failed"
 )
 """The other columns are those of the row with the highest version (https://sqlite.org/lang_select.html#bareagg)."""
-FIRST_FACTS: Final = (
-    f"SELECT f.kind, f.subject, f.failed, min(f.version), {_MEANT} {_RECORDED} ORDER BY 1, 2, 3"
-)
+FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), {_MEANT} {_RECORDED} ORDER BY 1, 2, 3"
 
 _FACT_CONDITIONS: Final = {
     "kinds": f" AND f.kind IN {_LISTED.replace('?', ':kinds')}",

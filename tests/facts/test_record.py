@@ -106,8 +106,8 @@ def test_the_sections_come_in_order_with_short_addresses() -> None:
         "Failed calls of other tools:\n- WebFetch: 502 (@14)\n"
         "Files written:\n- a.py x2 (@6)\n- b.py (@4)\n"
         "Files deleted:\n- c.py (@7)\n"
+        "Named again:\n- ENT-241 (@1)\n"
         "Commands by last result:\n- make (exit 0) (@9)\n"
-        "Named again by later calls:\n- ENT-241 (@1)\n"
         "Files read:\n- d.py (@15)\n"
         "Open calls:\n- tc:t.20.call\n"
         "Pinned:\n- bl:t.note\n"
@@ -166,14 +166,14 @@ def test_an_empty_record_is_no_text() -> None:
     )
 
 
-KINDS = ("file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier")
+KINDS = ("file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier", "request")
 FACTS = st.lists(
     st.builds(
         lambda kind, subject, version, failed, called: fact(
             kind,
             subject,
             version,
-            failed=(failed and kind not in {"url", "identifier"}) or kind == "error",
+            failed=(failed and kind not in {"url", "identifier", "request"}) or kind == "error",
             tool="Tool" if called else "",
             detail="no" if failed else "",
         ),

@@ -27,8 +27,8 @@ MOST_ENTRIES: Final = 200
 _WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
 _BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
 _NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
-_MANNERS: Final[tuple[str, ...]] = get_args(Manner)
-"""How a request asks, what is shown first first."""
+_MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
+"""How a request asks: what holds for all that comes is shown first."""
 _MORE: Final = "…"
 """Ends what was cut."""
 
@@ -127,7 +127,7 @@ def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ..
     """Rank entries of one kind. Files alternate between the one used last and the one used most."""
     newest = sorted(entries, key=_newest)
     if kind == "request":
-        return tuple(sorted(newest, key=lambda entry: _MANNERS.index(entry.detail)))
+        return tuple(sorted(newest, key=lambda entry: _MANNERS.get(entry.detail, len(_MANNERS))))
     if kind in _NAMES:
         return tuple(sorted(newest, key=lambda entry: -entry.repeats))
     if kind not in _BY_USE:
@@ -194,8 +194,9 @@ def shown_record(
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
     Open failures come first, then what the user asked for, constraints before all else; files by last and most use; the
-    identifiers that later calls and prompts repeated; commands by their last result. Lines are taken in rounds, some of each section, so that no section takes all the room. The
-    last line counts what has no room, and names the block to read for the full record.
+    identifiers that later calls and prompts repeated; commands by their last result. Lines are taken in rounds, some of
+    each section, so that no section takes all the room. The last line counts what has no room, and names the block to
+    read for the full record.
 
     Args:
         record: of everything before the window.
