@@ -29,11 +29,14 @@ _FENCED: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _TAGGED: Final = re.compile(r"<([a-z][a-z-]*-[a-z-]*)>.*?</\1>", re.DOTALL)
 _ENDS: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。!?])|\n+")
 _MARKS: Final = re.compile(r"^\s*(?:[-*+>#]+|\d+[.)])\s*")
+_CLIENT: Final = re.compile(r"\s*(?:Operation stopped by hook|\[Request interrupted)")
 _ADDRESS: Final = re.compile(r"@(\d+)\b")
 
 
 def asked_in(prompt: str) -> list[str]:
     """Return the sentences of a prompt that ask for something, each on one line, without code and marks of lists."""
+    if _CLIENT.match(prompt):
+        return []
     bare = _TAGGED.sub("\n", _FENCED.sub("\n", prompt))
     sentences = (" ".join(_MARKS.sub("", said).split()) for said in _ENDS.split(bare))
     return [said for said in dict.fromkeys(sentences) if SPACED.search(said) or UNSPACED.search(said)]

@@ -219,6 +219,32 @@ def shown_record(
     return ""
 
 
+def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
+    """Return a record with what further prompts ask for: those that the model is shown the beginning of.
+
+    Args:
+        record: the record.
+        facts: requests of prompts that it does not cover.
+        most: the most entries of requests.
+    """
+    further = merged(fact for fact in facts if fact.kind == "request")
+    if not further:
+        return record
+    known = {entry.subject: entry for entry in record.done.get("request", ())}
+    new = sum(entry.subject not in known for entry in further)
+    for entry in further:
+        before = known.get(entry.subject, entry)
+        versions = tuple(sorted({*before.versions, *entry.versions}))
+        newest = max(before, entry, key=lambda each: each.last)
+        known[entry.subject] = replace(newest, times=len(versions), first=versions[0], versions=versions)
+    return replace(
+        record,
+        done={**record.done, "request": _ranked("request", list(known.values()))[:most]},
+        counts={**record.counts, "request": record.counts.get("request", 0) + new},
+        asked={**record.asked, **Counter(version for entry in further for version in entry.versions)},
+    )
+
+
 def one_line(texts: Iterable[str]) -> str:
     """Return texts as one line, in which each sentence of theirs is found however they were wrapped."""
     return " ".join(chain.from_iterable(text.split() for text in texts))

@@ -38,7 +38,7 @@ SPACED: Final[dict[str, Words]] = {
         " format generate get give go have handle implement import improve include increase inspect install integrate"
         " investigate join list load log look make measure merge migrate move open optimize output patch pick plan"
         " prepare print propose provide pull push put read rebase recheck redo reduce refactor release remove rename"
-        " reorganize replace report respond restore return revert review rewrite rework run save search send set show"
+        " reorganize replace report respond restore return revert review reply rewrite rework run save say search send set show"
         " simplify skip solve sort split squash start state stop suggest summarize switch take tell test think"
         " track translate try turn update upgrade upload use validate verify wait watch work wrap write",
     ),
@@ -116,7 +116,10 @@ STATING: Final = (
     " das dies wir je c'est il yo esto eu isso saya ini itu я это мы"
 )
 """Words that begin a statement: with a weak word alone (``I've only seen``) it holds for nothing that comes."""
-STRONG: Final = "must mustn't never don't won't shall muss müssen nie niemals jamais nunca harus jangan нельзя никогда"
+STRONG: Final = (
+    "must mustn't never don't won't shall muss müssen nie niemals jamais nunca harus jangan нельзя никогда"
+    " prefer preferably lieber bevorzuge préfère prefiero prefiro"
+)
 """Words that make a constraint of a statement too."""
 
 

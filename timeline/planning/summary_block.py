@@ -18,8 +18,8 @@ from timeline.blocks import (
     stem,
 )
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
-from timeline.facts.extracting import facts_of_result
-from timeline.facts.record import one_line, settled, shown_record, unsaid
+from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.record import one_line, settled, shown_record, unsaid, with_asked
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -88,6 +88,7 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
+    record = with_asked(record, _half_shown(window, plan, now))
     prompts = _kept_prompts(window, plan)
     kept = one_line(prompts.values())
     said = one_line((kept, parts.history, parts.turn_prefix))
@@ -245,6 +246,14 @@ def _kept_prompts(window: Window, plan: Plan) -> dict[int, str]:
         and item.state in {"visible", "carried"}
         and item.version not in previewed
     }
+
+
+def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
+    """Yield what prompts behind a plan's range ask for of which the model is shown the beginning alone."""
+    covers = plan.covers or Covers(ranges=())
+    for item in window.items:
+        if isinstance(item.block, UserPrompt) and item.state == "hidden" and item.version not in covers:
+            yield from facts_named(item.block, item.version, item.block.at or now)
 
 
 def _shown(  # noqa: PLR0917 - the parts of a summary
