@@ -8,7 +8,9 @@ import pytest
 
 from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, requests_in
 
-ABOUT = "The parser reads the file from its beginning to its end, and this is how it has worked since the first version. "
+ABOUT = (
+    "The parser reads the file from its beginning to its end, and this is how it has worked since the first version. "
+)
 """A statement, so long that no prompt that begins with it is short."""
 
 
@@ -97,7 +99,7 @@ def test_a_sentence_is_whole_where_its_line_is_wrapped() -> None:
     assert asked(wrapped) == [
         ("You must never commit to the branch that is called main without asking me first.", "constraint")
     ]
-    assert asked("Say \"it's done.\" Then stop.") == [("Say \"it's done.\"", "request"), ("Then stop.", "request")]
+    assert asked('Say "it\'s done." Then stop.') == [('Say "it\'s done."', "request"), ("Then stop.", "request")]
 
 
 def test_code_and_quoted_lines_ask_for_nothing() -> None:
@@ -117,7 +119,12 @@ def test_a_short_prompt_is_one_request(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "manner"),
-    [("yes", "said"), ("fix it", "request"), ("It broke. Never do that again. Why?", "constraint"), ("why?", "request")],
+    [
+        ("yes", "said"),
+        ("fix it", "request"),
+        ("It broke. Never do that again. Why?", "constraint"),
+        ("why?", "request"),
+    ],
 )
 def test_a_short_prompt_asks_as_the_strictest_of_its_sentences(text: str, manner: str) -> None:
     """What holds for all that comes is not hidden behind a question."""
@@ -179,7 +186,11 @@ def test_a_long_sentence_is_cut() -> None:
     "piece",
     [
         *("a ", "You must be here. ", "- item\n", "```\n", "<system-reminder>", "</system-reminder>", "。", "* ", "\n"),
-        *("wrapped line that goes on and on without an end so that it is\n", "[Request interrupted by user", "can you "),
+        *(
+            "wrapped line that goes on and on without an end so that it is\n",
+            "[Request interrupted by user",
+            "can you ",
+        ),
     ],
 )
 def test_the_time_to_read_a_prompt_is_linear(piece: str) -> None:

@@ -32,7 +32,7 @@ PLANTED: Final = (
     "从现在起不要修改公共接口。请务必先写测试。",
     "公開APIは絶対に変更しないでください。必ずテストを書いてください。",
     "Tolong jangan mengubah berkas konfigurasi. Pastikan semua tes selalu hijau.",
-    "Please make sure that the exporter keeps its order, and prefer short functions. Could you look at the importer too?",
+    "Please make sure that the exporter keeps its order, and prefer short functions. Could you read the importer too?",
 )
 
 

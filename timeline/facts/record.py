@@ -193,10 +193,10 @@ def shown_record(
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
-    Open failures come first, then what the user asked for, constraints before all else; files by last and most use; the
-    identifiers that later calls and prompts repeated; commands by their last result. Lines are taken in rounds, some of
-    each section, so that no section takes all the room. The last line counts what has no room, and names the block to
-    read for the full record.
+    Open failures come first, then what the user asked for, what holds for all that comes before the rest; files by last
+    and most use; the identifiers that later calls and prompts repeated; commands by their last result. Lines are taken
+    in rounds, some of each section, so that no section takes all the room: the more of those of which one read brings
+    back most. The last line counts what has no room, and names the block to read for the full record.
 
     Args:
         record: of everything before the window.
@@ -295,11 +295,11 @@ def _sections(
     yield _Section("Asked by the user", [_line(entry) for entry in asked], share=2)
     yield _files("Files written", record.done.get("file_written", ())[:most], share=4)
     yield _files("Files deleted", record.done.get("file_deleted", ())[:most], share=2)
+    yield _files("Files read", record.done.get("file_read", ())[:most], share=3)
     yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
-    yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)], share=2)
-    yield _files("Files read", record.done.get("file_read", ())[:most])
+    yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)])
     yield _Section("Open calls", [_Line(path) for path in open_calls])
     yield _Section("Pinned", [_Line(path) for path in pins])
 

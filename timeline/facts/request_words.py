@@ -116,6 +116,11 @@ STATING: Final = (
     " das dies wir je c'est il yo esto eu isso saya ini itu я это мы"
 )
 """Words that begin a statement: with a weak word alone (``I've only seen``) it holds for nothing that comes."""
+WEAK: Final = (
+    "instead rather only exactly without important limit unless except cannot can't leave remember keep careful require"
+    " requires required whenever"
+)
+"""Words of constraints that statements are full of: alone they count in a short sentence or in an imperative."""
 STRONG: Final = (
     "must mustn't never don't won't shall muss müssen nie niemals jamais nunca harus jangan нельзя никогда"
     " prefer preferably lieber bevorzuge préfère prefiero prefiro"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, phrases, single, words_of
+from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,11 @@ _REQUESTS, _REQUEST_PHRASES = (f(each.request for each in _SPACED) for f in (sin
 _VERBS: Final = single(each.verbs for each in _SPACED)
 _CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.constraint))
 _REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.request))
-_OPENERS, _STATING, _STRONG = single([OPENERS]), single([STATING]), single([STRONG])
+_OPENERS, _STATING, _STRONG, _WEAK = (single([words]) for words in (OPENERS, STATING, STRONG, WEAK))
+_WORDS, _BEGINNINGS = _REQUESTS | _CONSTRAINTS, _VERBS | _WEAK
+_PHRASES: Final = (*_REQUEST_PHRASES, *_CONSTRAINT_PHRASES)
+_FEW: Final = 10
+"""Words of a short sentence."""
 _MOST_OPENERS: Final = 3
 """Words that may come before an imperative."""
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
@@ -177,31 +181,39 @@ def _may_go_on(line: str) -> bool:
 
 def _manner(sentence: str) -> Manner | None:
     """Return how a sentence asks for something; None if nothing in it does."""
-    words = [word.lower().replace("\u2019", "'") for word in _WORD.findall(sentence)]
-    there = set(words)
-    line = f" {' '.join(words)} "
-    wide = _WIDE.search(sentence) is not None
     if sentence.endswith(_ASKING):
         return "request"
+    words = [word.lower().replace("\u2019", "'") for word in _WORD.findall(sentence)]
+    there, line = set(words), f" {' '.join(words)} "
+    wide = _WIDE.search(sentence) is not None
+    if (wide and any(part in sentence for part in _CONSTRAINT_PARTS)) or _binds(words, there, line):
+        return "constraint"
     if (
-        not there.isdisjoint(_CONSTRAINTS)
-        or any(phrase in line for phrase in _CONSTRAINT_PHRASES)
-        or (wide and any(part in sentence for part in _CONSTRAINT_PARTS))
-    ):
-        return "request" if words and words[0] in _STATING and there.isdisjoint(_STRONG) else "constraint"
-    if (
-        not there.isdisjoint(_REQUESTS)
-        or any(phrase in line for phrase in _REQUEST_PHRASES)
-        or _begins_with_verb(words)
+        not there.isdisjoint(_WORDS)
+        or any(phrase in line for phrase in _PHRASES)
+        or _begins_with(_VERBS, words)
         or (wide and any(part in sentence for part in _REQUEST_PARTS))
     ):
         return "request"
     return None
 
 
-def _begins_with_verb(words: list[str]) -> bool:
+def _binds(words: list[str], there: set[str], line: str) -> bool:
+    """Return whether a sentence has words of a constraint, and is no statement that only uses such words."""
+    if there.isdisjoint(_CONSTRAINTS) and not any(phrase in line for phrase in _CONSTRAINT_PHRASES):
+        return False
+    if not there.isdisjoint(_STRONG):
+        return True
+    if words[0] in _STATING:
+        return False
+    if there & _CONSTRAINTS <= _WEAK and not any(phrase in line for phrase in _CONSTRAINT_PHRASES):
+        return len(words) <= _FEW or _begins_with(_BEGINNINGS, words)
+    return True
+
+
+def _begins_with(known: frozenset[str], words: list[str]) -> bool:
     for word in words[: _MOST_OPENERS + 1]:
-        if word in _VERBS:
+        if word in known:
             return True
         if word not in _OPENERS:
             return False
