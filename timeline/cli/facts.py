@@ -205,6 +205,5 @@ async def reach(db: str, *, as_json: bool) -> None:
         output.write_json(row)
         return
     write("Files, commands, searches and errors are indexed with every result.")
-    write(
-        f"URLs, identifiers and requests are, up to event {found.position:,} of {found.head:,}; a query indexes the rest."
-    )
+    reached = f"up to event {found.position:,} of {found.head:,}"
+    write(f"URLs, identifiers and requests are, {reached}; a query indexes the rest.")

@@ -311,7 +311,7 @@ class FactRecordRow(TypedDict):
 
 
 class ReachRow(TypedDict):
-    """How far the index of URLs, identifiers and requests reaches: up to the event at ``position`` of those up to ``head``."""
+    """How far the index of URLs, identifiers and requests reaches: up to event ``position`` of those up to ``head``."""
 
     position: int
     head: int

@@ -38,8 +38,8 @@ SPACED: Final[dict[str, Words]] = {
         " format generate get give go have handle implement import improve include increase inspect install integrate"
         " investigate join list load log look make measure merge migrate move open optimize output patch pick plan"
         " prepare print propose provide pull push put read rebase recheck redo reduce refactor release remove rename"
-        " reorganize replace reply report respond restore return revert review rework rewrite run save say search send set"
-        " show simplify skip solve sort split squash start state stop suggest summarize switch take tell test think"
+        " reorganize replace reply report respond restore return revert review rework rewrite run save say search send"
+        " set show simplify skip solve sort split squash start state stop suggest summarize switch take tell test think"
         " track translate try turn update upgrade upload use validate verify wait watch work wrap write",
     ),
     "de": Words(

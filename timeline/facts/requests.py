@@ -36,8 +36,11 @@ class Asked(NamedTuple):
 
 
 _SPACED, _PARTS = tuple(SPACED.values()), tuple(UNSPACED.values())
-_CONSTRAINTS, _CONSTRAINT_PHRASES = (f(each.constraint for each in _SPACED) for f in (single, phrases))
-_REQUESTS, _REQUEST_PHRASES = (f(each.request for each in _SPACED) for f in (single, phrases))
+_CONSTRAINTS, _REQUESTS = single(each.constraint for each in _SPACED), single(each.request for each in _SPACED)
+_CONSTRAINT_PHRASES, _REQUEST_PHRASES = (
+    phrases(each.constraint for each in _SPACED),
+    phrases(each.request for each in _SPACED),
+)
 _VERBS: Final = single(each.verbs for each in _SPACED)
 _CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.constraint))
 _REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.request))
