@@ -138,6 +138,12 @@ def single(lists: Iterable[str]) -> frozenset[str]:
     return frozenset(word for words in lists for word in words_of(words) if " " not in word)
 
 
-def phrases(lists: Iterable[str]) -> tuple[str, ...]:
-    """Return the phrases of lists, each between two spaces."""
-    return tuple(f" {word} " for words in lists for word in words_of(words) if " " in word)
+def phrases(lists: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the phrases of lists by their first words, each between two spaces."""
+    found: dict[str, tuple[str, ...]] = {}
+    for words in lists:
+        for phrase in words_of(words):
+            first, space, _ = phrase.partition(" ")
+            if space:
+                found[first] = (*found.get(first, ()), f" {phrase} ")
+    return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 Manner: TypeAlias = Literal["constraint", "request", "said"]
 """It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found."""
@@ -46,7 +46,6 @@ _CONSTRAINT_PARTS: Final = tuple(part for each in _PARTS for part in words_of(ea
 _REQUEST_PARTS: Final = tuple(part for each in _PARTS for part in words_of(each.request))
 _OPENERS, _STATING, _STRONG, _WEAK = (single([words]) for words in (OPENERS, STATING, STRONG, WEAK))
 _WORDS, _BEGINNINGS = _REQUESTS | _CONSTRAINTS, _VERBS | _WEAK
-_PHRASES: Final = (*_REQUEST_PHRASES, *_CONSTRAINT_PHRASES)
 _FEW: Final = 10
 """Words of a short sentence."""
 _MOST_OPENERS: Final = 3
@@ -193,7 +192,8 @@ def _manner(sentence: str) -> Manner | None:
         return "constraint"
     if (
         not there.isdisjoint(_WORDS)
-        or any(phrase in line for phrase in _PHRASES)
+        or _says(_REQUEST_PHRASES, there, line)
+        or _says(_CONSTRAINT_PHRASES, there, line)
         or _begins_with(_VERBS, words)
         or (wide and any(part in sentence for part in _REQUEST_PARTS))
     ):
@@ -203,15 +203,20 @@ def _manner(sentence: str) -> Manner | None:
 
 def _binds(words: list[str], there: set[str], line: str) -> bool:
     """Return whether a sentence has words of a constraint, and is no statement that only uses such words."""
-    if there.isdisjoint(_CONSTRAINTS) and not any(phrase in line for phrase in _CONSTRAINT_PHRASES):
+    phrase = _says(_CONSTRAINT_PHRASES, there, line)
+    if not phrase and there.isdisjoint(_CONSTRAINTS):
         return False
     if not there.isdisjoint(_STRONG):
         return True
     if words[0] in _STATING:
         return False
-    if there & _CONSTRAINTS <= _WEAK and not any(phrase in line for phrase in _CONSTRAINT_PHRASES):
+    if not phrase and there & _CONSTRAINTS <= _WEAK:
         return len(words) <= _FEW or _begins_with(_BEGINNINGS, words)
     return True
+
+
+def _says(phrases_by_first: Mapping[str, Sequence[str]], there: set[str], line: str) -> bool:
+    return any(phrase in line for first in there & phrases_by_first.keys() for phrase in phrases_by_first[first])
 
 
 def _begins_with(known: frozenset[str], words: list[str]) -> bool:
