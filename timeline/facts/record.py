@@ -38,33 +38,55 @@ def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
     return record_from(merged(facts), most)
 
 
+class _Sum:
+    """What is known so far of the facts of one entry."""
+
+    __slots__ = ("first", "newest", "repeats", "times", "versions")
+
+    def __init__(self, fact: Fact) -> None:
+        self.times, self.repeats, self.first, self.newest = 1, 0, fact.version, fact
+        self.versions = [fact.version] if fact.kind == "request" else []
+
+    def add(self, fact: Fact) -> None:
+        """Take one more; of a name, later calls and prompts are its repeats."""
+        self.times += 1
+        meant = bool(fact.tool) or fact.detail == BY_USER
+        self.repeats += fact.kind in _NAMES and meant and fact.version > self.first
+        self.first = min(self.first, fact.version)
+        self.newest = fact if fact.version >= self.newest.version else self.newest
+        if self.versions:
+            self.versions.append(fact.version)
+
+    def entry(self) -> FactEntry:
+        """Return the entry."""
+        kind, subject, path, last, at, tool, status, failed, detail = self.newest
+        return FactEntry(
+            kind,
+            subject,
+            failed,
+            self.times,
+            self.first,
+            last,
+            path,
+            at,
+            tool,
+            status,
+            detail,
+            self.repeats,
+            tuple(sorted(self.versions)),
+        )
+
+
 def merged(facts: Iterable[Fact]) -> list[FactEntry]:
     """Merge facts, in the order of the log, by kind, subject and outcome."""
-    entries: dict[tuple[FactKind, str, bool], FactEntry] = {}
-    asked: dict[tuple[FactKind, str, bool], list[int]] = {}
+    sums: dict[tuple[FactKind, str, bool], _Sum] = {}
     for fact in facts:
-        key = (fact.kind, fact.subject, fact.failed)
-        known = entries.get(key)
-        if fact.kind == "request":
-            asked.setdefault(key, []).append(fact.version)
+        known = sums.get(key := (fact.kind, fact.subject, fact.failed))
         if known is None:
-            entries[key] = FactEntry(*key, 1, fact.version, fact.version, fact.path, fact.at, *_outcome(fact))
-            continue
-        again = fact.kind in _NAMES and (fact.tool or fact.detail == BY_USER) and fact.version > known.first
-        repeated = known.repeats + bool(again)
-        entries[key] = replace(known, times=known.times + 1, repeats=repeated, first=min(known.first, fact.version))
-        if fact.version >= known.last:
-            tool, status, detail = _outcome(fact)
-            entries[key] = replace(
-                entries[key], last=fact.version, path=fact.path, at=fact.at, tool=tool, status=status, detail=detail
-            )
-    for key, versions in asked.items():
-        entries[key] = replace(entries[key], versions=tuple(sorted(versions)))
-    return list(entries.values())
-
-
-def _outcome(fact: Fact) -> tuple[str, int | None, str]:
-    return fact.tool, fact.status, fact.detail
+            sums[key] = _Sum(fact)
+        else:
+            known.add(fact)
+    return [each.entry() for each in sums.values()]
 
 
 def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactRecord:
