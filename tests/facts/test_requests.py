@@ -74,6 +74,8 @@ def test_what_holds_for_all_that_comes_is_a_constraint(sentence: str) -> None:
         "テストを追加してください。",
         "테스트를 추가해 주세요.",
         "I've only seen it once.",
+        "While that is fine, consider a line in the log.",
+        "The expected output has two columns.",
     ],
 )
 def test_what_is_done_once_is_a_request(sentence: str) -> None:

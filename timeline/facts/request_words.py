@@ -31,7 +31,7 @@ SPACED: Final[dict[str, Words]] = {
         " can't shall required require requires important remember note_that stick_to leave strictly exclusively"
         " exactly careful limit unless except any_time whenever every_time by_default convention",
         "please pls plz can_you could_you would_you will_you can_we could_we should_we let's lets let_us i_want i_need"
-        " i'd_like i_would_like we_want we_need we_should want_to need need_to help_me would_like try",
+        " i'd_like i_would_like we_want we_need we_should want_to need need_to expect expected help_me would_like try",
         "add adjust allow analyse analyze answer apply ask base build bump bring call change check clean close commit"
         " compare complete consider continue convert copy create cut debug define delete deploy describe disable do"
         " document download draft drop edit enable explain export extend extract figure fill find finish fix follow"

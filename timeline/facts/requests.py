@@ -51,6 +51,7 @@ _FEW: Final = 10
 _MOST_OPENERS: Final = 3
 """Words that may come before an imperative."""
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+_CLAUSE: Final = re.compile(r"[,;:]\s")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 # What the client of a user wrote
@@ -185,7 +186,7 @@ def _manner(sentence: str) -> Manner | None:
     """Return how a sentence asks for something; None if nothing in it does."""
     if sentence.endswith(_ASKING):
         return "request"
-    words = [word.lower().replace("\u2019", "'") for word in _WORD.findall(sentence)]
+    words = _words(sentence)
     there, line = set(words), f" {' '.join(words)} "
     wide = _WIDE.search(sentence) is not None
     if (wide and any(part in sentence for part in _CONSTRAINT_PARTS)) or _binds(words, there, line):
@@ -194,11 +195,15 @@ def _manner(sentence: str) -> Manner | None:
         not there.isdisjoint(_WORDS)
         or _says(_REQUEST_PHRASES, there, line)
         or _says(_CONSTRAINT_PHRASES, there, line)
-        or _begins_with(_VERBS, words)
+        or any(_begins_with(_VERBS, _words(clause)) for clause in _CLAUSE.split(sentence))
         or (wide and any(part in sentence for part in _REQUEST_PARTS))
     ):
         return "request"
     return None
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower().replace("\u2019", "'") for word in _WORD.findall(text)]
 
 
 def _binds(words: list[str], there: set[str], line: str) -> bool:
