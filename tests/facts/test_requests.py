@@ -6,7 +6,9 @@ from time import process_time
 
 import pytest
 
-from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, requests_in
+from tests.scenes import AT, answer, prompt, result
+from timeline.facts.extracting import facts_named
+from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, requests_in, users_words
 
 ABOUT = (
     "The parser reads the file from its beginning to its end, and this is how it has worked since the first version. "
@@ -158,6 +160,18 @@ def test_a_prompt_without_any_such_word_is_there_by_its_first_sentence() -> None
 def test_what_the_client_wrote_asks_for_nothing(text: str) -> None:
     """Neither prompts of its own, nor what it puts into the user's."""
     assert requests_in(text) == ()
+
+
+def test_the_reason_to_refuse_a_call_is_the_users() -> None:
+    """What the client says before it is not; nor is what another program says the user said."""
+    refused = "The tool use was rejected. To tell you how to proceed, the user said:\nNever do that here."
+    assert users_words(result("a", text=refused, is_error=True)) == "Never do that here."
+    assert users_words(result("a", text=refused)) == ""
+    assert users_words(result("a", text="x" * 700 + refused, is_error=True)) == ""
+    assert users_words(answer(text=refused)) == ""
+    assert users_words(prompt(text=refused)) == refused
+    (fact,) = (f for f in facts_named(result("a", text=refused, is_error=True), 4, AT) if f.kind == "request")
+    assert (fact.subject, fact.version, fact.detail) == ("Never do that here.", 4, "constraint")
 
 
 def test_the_users_words_beside_the_clients_count() -> None:

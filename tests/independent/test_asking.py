@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 COMPACTIONS: Final = 10
 LIMIT: Final = 6_000
+REFUSED: Final = "To tell you how to proceed, the user said:"
+"""What a client says before the words with which a user refuses a call."""
 PLANTED: Final = (
     "From now on answer in English only. Never push to main, and always run `make lint` before you commit.",
     "Bitte ändere niemals die öffentlichen Namen. Ab jetzt nur noch kleine Commits, immer mit einem Test.",
@@ -60,8 +62,9 @@ class Talk:
         """Append blocks."""
         for block in blocks:
             await self.timeline.append(block, now=block.at or AT)
-            if isinstance(block, UserPrompt):
-                self.prompts[self.timeline.window.version] = block.text
+            refused = isinstance(block, ToolResult) and block.is_error and REFUSED in block.text
+            if isinstance(block, UserPrompt) or refused:
+                self.prompts[self.timeline.window.version] = block.text.rpartition(REFUSED)[2]
 
     async def look(self, at: Any = AT) -> None:
         """Render, and check the context if a compaction came before it."""
@@ -105,6 +108,10 @@ async def test_what_was_planted_is_said_listed_or_reported_after_each_compaction
         if number % 3 == 1:
             await talk.say(UserPrompt(text=f"{PLANTED[number // 3 % len(PLANTED)]} Now part {number}, please."))
         await talk.say(*work(number, LIMIT // 30))
+        if number % 7 == 0:
+            said = f"It was rejected. {REFUSED}\nNever touch the file number {number}."
+            refused = ToolResult(call_id=f"refused_{number}", text=said, is_error=True)
+            await talk.say(ToolCall(call_id=refused.call_id, name="edit"), refused)
         await talk.look()
     assert sum(map(len, map(asked_in, talk.prompts.values()))) > 20
 

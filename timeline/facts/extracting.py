@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.facts.model import Fact
 from timeline.facts.program_names import program_names
-from timeline.facts.requests import requests_in
+from timeline.facts.requests import requests_in, users_words
 from timeline.facts.tool_use import tool_uses
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Where a user's prompt or a call's arguments name one, names of a program
     count too (``getUserName``, ``max_tokens``): in results there are too many of them.
 
-    A **request** is a sentence, see `timeline.facts.requests`; its ``detail`` is how it asks.
+    A **request** is a sentence of a prompt, or of a user's reason to refuse a call, see `timeline.facts.requests`; its
+    ``detail`` is how it asks.
 
     At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
     """
@@ -168,8 +169,8 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
     named += [("identifier", identifier) for identifier in identifiers]
     tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
     facts = [Fact(kind, subject, block.path, version, at, tool, detail=who) for kind, subject in named]
-    if by_user:
-        asked = requests_in(block.text)
+    if words := users_words(block):
+        asked = requests_in(words)
         facts += (Fact("request", said.text, block.path, version, at, detail=said.manner) for said in asked)
     return tuple(facts)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from timeline.blocks import ToolCall, ToolResult, UserPrompt, parse_instant
+from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.requests import users_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,7 +108,7 @@ class WindowFacts:
         return [fact for _, fact in known if fact.version in covers]
 
     def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
-        """Return what the prompts of these versions ask for, in the order of the log."""
-        live = facts_of(item for item in items if isinstance(item.block, UserPrompt))
+        """Return what users ask for in the blocks of these versions, in the order of the log."""
+        live = facts_of(item for item in items if users_words(item.block))
         known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from timeline.blocks import ToolResult, UserPrompt
 from timeline.facts.request_words import OPENERS, SPACED, STATING, STRONG, UNSPACED, WEAK, phrases, single, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from timeline.blocks import Block
 
 Manner: TypeAlias = Literal["constraint", "request", "said"]
 """It holds for what comes; it is done once; it is all that is known of a prompt in which neither was found."""
@@ -67,6 +70,9 @@ _TAG: Final = re.compile(
     r"<(system-reminder|user-prompt-submit-hook|task-notification|(?:local-)?command-[a-z]{1,20}|bash-[a-z]{1,20}"
     r"|ide_[a-z_]{1,40}|environment_context|user_instructions|session_context|hook[a-z_-]{0,40}|new-diagnostics)>"
 )
+_REFUSING: Final = "the user said:\n"
+"""Ends what a client answers a call with that its user refused, before the user's own words."""
+_LONGEST_REFUSAL: Final = 600
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 
 # Sentences
@@ -108,6 +114,16 @@ def requests_in(text: str) -> tuple[Asked, ...]:
         chosen = sorted(found, key=lambda sentence: found[sentence] != "constraint")[:MOST_ASKED]
         found = {sentence: found[sentence] for sentence in chosen}
     return tuple(Asked(sentence, manner) for sentence, manner in found.items())
+
+
+def users_words(block: Block) -> str:
+    """Return what a user says in a block: a prompt, or the reason why a call was refused; empty for any other block."""
+    if isinstance(block, UserPrompt):
+        return block.text
+    if isinstance(block, ToolResult) and block.is_error:
+        head, said, words = block.text.partition(_REFUSING)
+        return words if said and len(head) <= _LONGEST_REFUSAL else ""
+    return ""
 
 
 def _own_words(text: str) -> str:

@@ -12,7 +12,6 @@ from timeline.blocks import (
     RangeSummary,
     ToolCall,
     ToolResult,
-    UserPrompt,
     instant_text,
     numbered,
     stem,
@@ -20,6 +19,7 @@ from timeline.blocks import (
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
 from timeline.facts.extracting import facts_named, facts_of_result
 from timeline.facts.record import one_line, settled, shown_record, unsaid, with_asked
+from timeline.facts.requests import users_words
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -89,8 +89,8 @@ def compaction_event(
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
     record = with_asked(record, _half_shown(window, plan, now))
-    prompts = _kept_prompts(window, plan)
-    kept = one_line(prompts.values())
+    words = _kept_words(window, plan)
+    kept = one_line(words.values())
     said = one_line((kept, parts.history, parts.turn_prefix))
     shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter, said) if form.record else ""
     text = _compose(parts, shown, form)
@@ -114,7 +114,7 @@ def compaction_event(
         written_by=written_by,
         none_due=none_due,
         digest=build_digest(plan.covered),
-        unsaid=unsaid(record, one_line((kept, text)), prompts),
+        unsaid=unsaid(record, one_line((kept, text)), words),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
@@ -234,14 +234,14 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _kept_prompts(window: Window, plan: Plan) -> dict[int, str]:
-    """Return the prompts that the model is still shown whole once a plan is carried out, by version."""
+def _kept_words(window: Window, plan: Plan) -> dict[int, str]:
+    """Return what users say that the model is still shown whole once a plan is carried out, by version."""
     covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
     previewed = {replacement.version for replacement in plan.previews}
     return {
-        item.version: item.block.text
+        item.version: words
         for item in window.items
-        if isinstance(item.block, UserPrompt)
+        if (words := users_words(item.block))
         and (item.version in carried or item.version not in covers)
         and item.state in {"visible", "carried"}
         and item.version not in previewed
@@ -249,10 +249,10 @@ def _kept_prompts(window: Window, plan: Plan) -> dict[int, str]:
 
 
 def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
-    """Yield what prompts behind a plan's range ask for of which the model is shown the beginning alone."""
+    """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
     covers = plan.covers or Covers(ranges=())
     for item in window.items:
-        if isinstance(item.block, UserPrompt) and item.state == "hidden" and item.version not in covers:
+        if item.state == "hidden" and item.version not in covers and users_words(item.block):
             yield from facts_named(item.block, item.version, item.block.at or now)
 
 
