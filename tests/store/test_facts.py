@@ -21,10 +21,11 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
-from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Appended, Snapshot
+from timeline.store.facts import KINDS
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.store import SQLiteStore
@@ -321,6 +322,26 @@ async def test_a_store_of_an_earlier_version_gives_the_facts_of_its_log(tmp_path
         assert (await store.fact_record("a")).counts == {"command": 9, "identifier": 12, "request": 12, "url": 12}
         reach = await store.fact_reach()
         assert reach.position == reach.head == expected[-1].position
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_store_from_before_requests_were_facts_has_them_once_it_is_asked(
+    tmp_path: Path, *, readonly: bool
+) -> None:
+    """Its index of the second form is made again; where it may not be written, the log is read."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    _asked(file, "DELETE FROM facts WHERE kind = ?", KINDS.index("request"))
+    _asked(file, "UPDATE facts SET detail = '' WHERE detail = 'prompt'")
+    _asked(file, "UPDATE facts_progress SET form = 2")
+    async with await SQLiteStore.open(file, readonly=readonly) as store:
+        assert [fact.subject for fact in await found(store, kind="request")] == [
+            f"about ENT-{number} in https://example.org/{number}" for number in range(12)
+        ]
+        assert await found(store) == expected
+        record = await store.fact_record("a")
+        assert (record.counts["request"], len(record.asked)) == (12, 12)
+    assert _asked(file, "SELECT form FROM facts_progress") == [(2 if readonly else FORM,)]
 
 
 async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path: Path) -> None:
