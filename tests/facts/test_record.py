@@ -125,7 +125,7 @@ def test_what_holds_for_all_that_comes_is_shown_before_what_is_done_once() -> No
         fact("request", f"{manner} {version}", version, detail=manner)
         for manner, version in (("said", 9), ("request", 7), ("constraint", 3), ("constraint", 5), ("request", 2))
     ]
-    text = shown(*asked, said="as I said: request 7")
+    text = shown(*asked, said=one_line(["as I said: request 7"]))
     assert re.findall(r"- (\w+) (\d)", text) == [
         ("constraint", "5"), ("constraint", "3"), ("request", "2"), ("said", "9")
     ]  # fmt: skip
@@ -158,11 +158,18 @@ def test_a_prompt_is_unsaid_unless_each_of_its_requests_is_said_or_listed() -> N
     record = record_of(facts)
     assert dict(record.asked) == {2: 2, 4: 1, 6: 1, 8: 1}
     assert unsaid(record, "") == (2, 4, 6, 8)
-    assert unsaid(record, "He said: Never push. Lorem ipsum… (@6)") == (2, 6, 8)
-    assert unsaid(record, "Never push. fix it (@2)", whole=[6]) == (8,)
+    assert unsaid(record, one_line(["He said: Never push. Lorem ipsum… (@6)"])) == (2, 6, 8)
+    assert unsaid(record, one_line(["Never push. fix it (@2)"]), whole=[6]) == (8,)
     listed = one_line([shown(*facts, most=100_000)])
     assert unsaid(record, listed) == (6,)
     assert unsaid(record_of(facts, most=1), listed) == (2, 6, 8)
+
+
+def test_a_short_request_is_said_as_words_of_its_own() -> None:
+    """Not inside of other words."""
+    record = record_of([fact("request", "no", 2, detail="said")])
+    assert unsaid(record, one_line(["nothing is noted"])) == (2,)
+    assert unsaid(record, one_line(["he said", "no"])) == ()
 
 
 def test_requests_of_prompts_outside_a_record_are_taken_into_it() -> None:

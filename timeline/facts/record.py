@@ -29,6 +29,8 @@ _BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "f
 _NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
 _MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
 """How a request asks: what holds for all that comes is shown first."""
+_FEW: Final = 12
+"""Characters of a request that counts as said only between spaces."""
 _MORE: Final = "…"
 """Ends what was cut."""
 
@@ -227,7 +229,7 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
-        said: what the context says word for word, on one line: a request in it is not said twice.
+        said: what the context says word for word, by `one_line`: a request in it is not said twice.
     """
     record = _without_said(record, said)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
@@ -268,8 +270,8 @@ def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRI
 
 
 def one_line(texts: Iterable[str]) -> str:
-    """Return texts as one line, in which each sentence of theirs is found however they were wrapped."""
-    return " ".join(chain.from_iterable(text.split() for text in texts))
+    """Return texts as one line between two spaces, in which their sentences are found however they were wrapped."""
+    return f" {' '.join(chain.from_iterable(text.split() for text in texts))} "
 
 
 def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tuple[int, ...]:
@@ -288,7 +290,10 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
 
 
 def _is_said(entry: FactEntry, context: str) -> bool:
-    return entry.subject.removesuffix(_MORE) in context and not _is_beginning(entry)
+    said = entry.subject.removesuffix(_MORE)
+    if len(said) <= _FEW:
+        said = f" {said} "  # "no" is in many words
+    return said in context and not _is_beginning(entry)
 
 
 def _is_beginning(entry: FactEntry) -> bool:
@@ -299,7 +304,7 @@ def _is_beginning(entry: FactEntry) -> bool:
 def _without_said(record: FactRecord, said: str) -> FactRecord:
     """Return a record without the requests that a text says word for word."""
     asked = record.done.get("request", ())
-    left = tuple(entry for entry in asked if not said or not _is_said(entry, said))
+    left = tuple(entry for entry in asked if not _is_said(entry, said))
     if len(left) == len(asked):
         return record
     counts = {**record.counts, "request": record.counts["request"] - len(asked) + len(left)}
