@@ -212,6 +212,7 @@ class DigestFilter:
             after_tokens=payload.after_tokens,
             reverted_by=reverted_by,
             duration=payload.duration,
+            unsaid=payload.unsaid,
         )
 
     def _holds(self, event: Event, compaction_number: int, reverted_by: int | None) -> bool:

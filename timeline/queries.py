@@ -34,6 +34,7 @@ class StoredDigest:
         after_tokens: tokens of the context after it.
         reverted_by: version of the event that undid the compaction; None while it is in force.
         duration: seconds that the compaction took; None where that was not measured.
+        unsaid: versions of the covered prompts of which something asked is neither said nor listed behind it.
     """
 
     conversation: str
@@ -49,6 +50,7 @@ class StoredDigest:
     after_tokens: int
     reverted_by: int | None = None
     duration: float | None = None
+    unsaid: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Found:
 
 
 FactKind: TypeAlias = Literal[
-    "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier"
+    "file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier", "request"
 ]
 """What a fact is; see `timeline.facts.model.Fact`."""
 FACT_KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
@@ -84,14 +86,17 @@ class StoredFact:
         conversation: the conversation whose event made it known; of a fork's shared past the parent.
         position: place of that event in the whole store: of the result, or of the block that names something.
         kind: what it is.
-        subject: the file, the command, the query, the URL or the identifier; of an error the failed tool.
+        subject: the file, the command, the query, the URL, the identifier, or what a user asked for, word for word; of
+            an error the failed tool.
         at: time of that event, in UTC.
         path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
         version: version of the event that appended the block to read.
-        tool: name of the tool; empty for a URL or an identifier.
+        tool: name of the tool; of a URL or an identifier that of the call that names it, empty if no call does.
         status: exit status; None where it is unknown.
         failed: whether it failed. A failed write wrote nothing.
-        detail: first words of what a failure said; hits of a search, where the output shows their number.
+        detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``
+            where a user's prompt names a URL or an identifier; of a request ``constraint`` (it holds for what comes),
+            ``request``, or ``said`` (the beginning of a prompt in which neither was found).
         covered: whether a compaction in force covers the block to read, so that the model is no longer shown it.
         source: ``digest`` if its event was scavenged before facts were kept: an entry of a compaction's digest is all
             that is left of it, which may stand for several uses of a file.
@@ -123,7 +128,7 @@ class FactEntry:
 
     Attributes:
         kind: what they are.
-        subject: the file, the command, the query, the URL or the identifier; of errors the failed tool.
+        subject: the file, the command, the query, the URL, the identifier or the request; of errors the failed tool.
         failed: whether they failed.
         times: how many there are.
         first: version of the first one's block.
@@ -133,7 +138,8 @@ class FactEntry:
         tool: see ``last``.
         status: see ``last``.
         detail: see ``last``.
-        repeats: of a URL or identifier: how many later calls named it.
+        repeats: of a URL or identifier: how many later calls and prompts named it.
+        versions: of a request: all prompts that make it, in order.
     """
 
     kind: FactKind
@@ -148,6 +154,7 @@ class FactEntry:
     status: int | None = None
     detail: str = ""
     repeats: int = 0
+    versions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +164,13 @@ class FactRecord:
     Attributes:
         open_failures: what failed and did not succeed since: the newest first. A file that could not be read is no open
             failure once it was written.
-        done: what succeeded, or was named, by kind: files by last and most use, names by how often later calls repeated
-            them, all others by last use.
+        done: what succeeded, was named or asked for, by kind: files by last and most use, names by how often later
+            calls and prompts repeated them, requests constraints first, all others by last use.
         errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
         counts: how many different subjects succeeded, or were named, of each kind.
         open_count: how many open failures there are.
         error_count: how many such tools there are.
+        asked: how many requests each prompt makes, by its version.
     """
 
     open_failures: tuple[FactEntry, ...] = ()
@@ -171,6 +179,7 @@ class FactRecord:
     counts: Mapping[FactKind, int] = field(default_factory=dict)
     open_count: int = 0
     error_count: int = 0
+    asked: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,9 @@ class FactReach:
     """How far the index of facts reaches.
 
     Facts of files, commands, searches and errors are there as soon as their result is; ``position`` is that of the last
-    event whose URLs and identifiers are in the index too. What is behind it is caught up by the next query, or scanned
-    by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the rules.
+    event whose URLs, identifiers and requests are in the index too. What is behind it is caught up by the next query,
+    or scanned by a reader that may not write. ``head`` is the position of the last event, ``form`` the number of the
+    rules.
     """
 
     position: int

@@ -1,8 +1,8 @@
 """Facts of a SQLite store: rows written with the result that makes them known, and the queries over them.
 
-What an append makes known is written in its transaction. URLs and identifiers, and what results of earlier versions of
-this library say, are caught up by queries, a slice at a time, between which the writer serves its queue. A reader that
-may not write reads the part that the index has not reached from the log.
+What an append makes known is written in its transaction. URLs, identifiers and requests, and what results of earlier
+versions of this library say, are caught up by queries, a slice at a time, between which the writer serves its queue. A
+reader that may not write reads the part that the index has not reached from the log.
 
 Making facts of stored events asks the database for calls and redactions. The writer and the readers have different
 connections, so `facts_of_page` is a generator of questions, which both answer.
@@ -23,7 +23,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.events import BlockAppended
 from timeline.events.encoding import decode_payload
-from timeline.facts.extracting import FORM, facts_of_result
+from timeline.facts.extracting import BY_USER, FORM, facts_of_result
 from timeline.facts.record import merged, record_from
 from timeline.queries import FactEntry
 
@@ -31,6 +31,7 @@ from ..digests import within
 from ..facts import (
     KINDS,
     NAMED,
+    NUMBERS,
     Coverage,
     CoveredBy,
     FactFilter,
@@ -394,8 +395,9 @@ class SQLiteFacts:
             "hidden": json.dumps(hidden),
             "covers": None if covers is None else json.dumps(covers.ranges),
             "summaries": json.dumps([] if covers is None else covers.summaries),
+            "by_user": BY_USER,
         }
-        rows = await self.rows(statements.MERGED_FACTS, parameters)
+        rows = await self.rows(statements.MERGED_FACTS, parameters | {"request": NUMBERS["request"]})
         firsts = await self.rows(statements.FIRST_FACTS, parameters)
         return record_from((_entry(*pair) for pair in zip(rows, firsts, strict=True)), most)
 
@@ -486,7 +488,7 @@ _KEPT: Final = 256
 
 def _entry(row: Row, first: Row) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
-    kind, subject, failed, times, called, last, _, kept, tool, status, detail, at, path = row
+    kind, subject, failed, times, called, last, _, kept, tool, status, detail, versions, at, path = row
     named = kind in NAMED
     return FactEntry(
         kind=KINDS[kind],
@@ -501,6 +503,7 @@ def _entry(row: Row, first: Row) -> FactEntry:
         status=status,
         detail=detail,
         repeats=int(called) - first[4] if named else 0,
+        versions=tuple(sorted(json.loads(versions))) if versions else (),
     )
 
 

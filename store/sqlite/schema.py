@@ -229,7 +229,7 @@ class FactTableRow(Stored, table=True):
 
 
 class FactProgressRow(Stored, table=True):
-    """How far URLs and identifiers are among the facts: one row once a query asked, with the number of the rules."""
+    """How far texts are read for facts: one row once a query asked, with the number of the rules."""
 
     __tablename__: ClassVar[Any] = "facts_progress"
     __table_args__: ClassVar[Any] = {"sqlite_strict": True}

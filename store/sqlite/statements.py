@@ -351,13 +351,16 @@ _RECORDED: Final = (
     " WHERE f.version BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')))"
     " GROUP BY f.kind, f.subject, f.failed"
 )
+_MEANT = "(f.tool <> '' OR f.detail = :by_user)"
+"""Named by a call or a prompt."""
 MERGED_FACTS: Final = (
-    "SELECT l.*, e.at, coalesce(e.path, '') FROM (SELECT f.kind, f.subject, f.failed, count(*), total(f.tool <> ''),"
-    f" max(f.version), f.position AS position, f.path, f.tool, f.status, f.detail {_RECORDED}) AS l"
+    "SELECT l.*, e.at, coalesce(e.path, '') FROM (SELECT f.kind, f.subject, f.failed, count(*), "
+    f" total({_MEANT}), max(f.version), f.position AS position, f.path, f.tool, f.status, f.detail,"
+    f" CASE f.kind WHEN :request THEN json_group_array(f.version) END {_RECORDED}) AS l"
     " CROSS JOIN events AS e ON e.position = l.position ORDER BY l.kind, l.subject, l.failed"
 )
 """The other columns are those of the row with the highest version (https://sqlite.org/lang_select.html#bareagg)."""
-FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), f.tool <> '' {_RECORDED} ORDER BY 1, 2, 3"
+FIRST_FACTS: Final = f"SELECT f.kind, f.subject, f.failed, min(f.version), {_MEANT} {_RECORDED} ORDER BY 1, 2, 3"
 
 _FACT_CONDITIONS: Final = {
     "kinds": f" AND f.kind IN {_LISTED.replace('?', ':kinds')}",

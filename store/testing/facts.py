@@ -204,7 +204,7 @@ class FactContract(ContractBase):
         assert await found(store) == []
         await store.append("a", [block_event(text="still there?")])
         await store.append("a", [result("1", "made")])
-        assert await _subjects(store) == ["make"]
+        assert await _subjects(store, kind="command") == ["make"]
 
     async def test_a_result_of_its_own_path_answers_the_newest_call_of_its_id(self, store: EventStore) -> None:
         """Where no path leads to the call, its id does."""
@@ -229,7 +229,38 @@ class FactContract(ContractBase):
         assert (url.subject, url.path, url.version, url.kind) == ("https://example.org/a", "p", 1, "url")
         assert (ticket.subject, ticket.kind, commit.subject, commit.version) == ("ENT-241", "identifier", "0f3a9c1b", 2)
         await store.append("a", [block_event("q", "again ENT-241")])
-        assert [f.version for f in await found(store, subject="ENT-241")] == [1, 3]
+        assert [f.version for f in await found(store, kind="identifier", subject="ENT-241")] == [1, 3]
+
+    async def test_what_a_prompt_asks_for_is_found_and_merged(self, store: EventStore) -> None:
+        """Each sentence with its prompt; in the record with every prompt that says it."""
+        say = ["Never touch `main`.", "yes", "Never touch `main`."]
+        await store.append("a", [block_event(f"p{n}", text) for n, text in enumerate(say)])
+        await store.append("a", [call("1", "Bash", {"command": "must be"}), result("1", "You must not ask.")])
+        asked = await found(store, kind="request")
+        assert [(f.subject, f.detail, f.version, f.path) for f in asked] == [
+            (say[0], "constraint", 1, "p0"),
+            (say[1], "said", 2, "p1"),
+            (say[2], "constraint", 3, "p2"),
+        ]
+        for covers, versions in ((None, [(1, 3), (2,)]), (Covers(ranges=((2, 5),)), [(3,), (2,)])):
+            record = await store.fact_record("a", covers=covers)
+            assert [entry.versions for entry in record.done["request"]] == versions
+            assert record.asked == dict.fromkeys(sorted(v for some in versions for v in some), 1)
+
+    async def test_names_that_later_calls_and_prompts_repeat_are_counted(self, store: EventStore) -> None:
+        """What a result or an answer says again does not count."""
+        for number, block in enumerate(
+            [
+                block_event("p", "fix getUserName"),
+                call("1", "Grep", {"pattern": "getUserName"}),
+                result("1", "ENT-241 getUserName"),
+                block_event("q", "getUserName of ENT-241"),
+            ]
+        ):
+            await store.append("a", [block])
+            await store.fact_record("a", most=number + 1)
+        record = await store.fact_record("a")
+        assert {entry.subject: entry.repeats for entry in record.done["identifier"]} == {"getUserName": 2, "ENT-241": 1}
 
     async def test_facts_of_several_conversations_come_by_position(self, store: EventStore) -> None:
         """Each once, under its own conversation."""
@@ -300,11 +331,12 @@ class FactContract(ContractBase):
         assert [(f.kind, f.subject, f.path) for f in kept] == [
             ("command", "one", "tc:turn_1.1.result"),
             ("url", "https://example.org/a", "p"),
+            ("request", "see https://example.org/a", "p"),
             ("file_written", "two.py", "own"),
             ("command", "three", "tc:turn_1.3.result"),
         ]
         assert [fact for fact in kept if fact.kind == "command"] == before
-        assert [fact.covered for fact in kept] == [True, True, True, False]
+        assert [fact.covered for fact in kept] == [True, True, True, True, False]
         await store.append("a", [event(BlockRedacted(version=1)), event(BlockRedacted(version=3))])
         assert await _subjects(store) == ["two.py", "three"]
 

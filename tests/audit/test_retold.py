@@ -35,7 +35,7 @@ class Says:
 
 async def summarising(*texts: str) -> Timeline:
     """Begin a conversation whose summaries are these texts, and whose compactions keep next to nothing."""
-    policy = small_policy(max_tokens=20_000, keep_recent_tokens=20)
+    policy = small_policy(max_tokens=20_000, keep_recent_tokens=20, digest_tokens=0)
     return await Timeline.open(MemoryStore(), "cards", policy=policy, summarizer=Says(*texts), now=AT)
 
 

@@ -35,6 +35,7 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "after_tokens",
             "reverted_by",
             "duration",
+            "unsaid",
         }
         assert row["summary"] == step["summary"]
         assert row["address"] == f"{row['conversation']}@{step['version']}"

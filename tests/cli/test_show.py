@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Done
 
 STATES = {"visible", "hidden", "carried", "omitted", "covered", "redacted", "deleted"}
-KEYS = {"version", "at", "type", "path", "state", "covered_by", "turn_id", "call_id", "tokens", "duration"}
+KEYS = {"version", "at", "type", "path", "state", "covered_by", "turn_id", "call_id", "tokens", "duration", "unsaid"}
 
 
 @pytest.mark.parametrize("limit", [1000, 1300, 2000, 4000, 80000])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenes import AT, call, prompt, result
+from tests.scenes import AT, answer, call, prompt, result
 from timeline.blocks import RangeSummary
 from timeline.facts.extracting import MOST_NAMED, facts_named, facts_of_result, hits_in, status_in
 
@@ -101,8 +101,8 @@ NAMED = (
 
 
 def named(text: str) -> list[str]:
-    """Return what a prompt names."""
-    return [fact.subject for fact in facts_named(prompt(text=text), 4, AT)]
+    """Return what a text of the model names."""
+    return [fact.subject for fact in facts_named(answer(text=text), 4, AT)]
 
 
 def test_urls_and_identifiers_are_taken_from_a_text_in_order() -> None:
@@ -140,6 +140,17 @@ def test_the_arguments_of_a_call_name_what_their_strings_do() -> None:
     ]
 
 
+def test_prompts_and_calls_name_what_the_program_calls_so() -> None:
+    """Names with a hump or an underscore inside; not the tool's own words, nor folders and files, nor URLs."""
+    text = "getUserName in src/user_data/old_names.py, and max_tokens: new_names.py, $INDEX_FILE, _private, Word, x_1"
+    ours = ["getUserName", "max_tokens", "$INDEX_FILE"]
+    asked = facts_named(prompt(text=f"{text} https://a_b.org/c_d"), 4, AT)
+    assert [(f.subject, f.detail) for f in asked if f.kind == "identifier"] == [(name, "prompt") for name in ours]
+    called = facts_named(call("a", "Edit", arguments={"new_string": text, "file_path": "/a/old_name.py"}), 4, AT)
+    assert [(f.subject, f.tool) for f in called if f.kind == "identifier"] == [(name, "Edit") for name in ours]
+    assert named(text) == []
+
+
 def test_a_summary_names_nothing_of_its_own() -> None:
     """The blocks that it covers hold what it names."""
     assert facts_named(RangeSummary(text=NAMED), 4, AT) == ()
@@ -148,7 +159,7 @@ def test_a_summary_names_nothing_of_its_own() -> None:
 def test_a_block_gives_at_most_so_many_of_each() -> None:
     """The first ones of its text."""
     text = " ".join(f"https://x.y/{n} ENT-{n}" for n in range(300))
-    kinds = [fact.kind for fact in facts_named(prompt(text=text), 4, AT)]
+    kinds = [fact.kind for fact in facts_named(answer(text=text), 4, AT)]
     assert (kinds.count("url"), kinds.count("identifier")) == (MOST_NAMED, MOST_NAMED)
 
 
@@ -160,8 +171,8 @@ def test_the_end_of_a_url_is_cut_in_one_step_however_long_it_is(ending: str) -> 
 
 
 def steps(text: str) -> int:
-    """Return how many functions are called to find what a prompt names."""
-    block = prompt(text=text)
+    """Return how many functions are called to find what a text names."""
+    block = answer(text=text)
     calls = 0
 
     def count(_frame: object, event: str, _function: object) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import AT, COUNTER, words
 from timeline.facts.model import Fact
-from timeline.facts.record import record_of, settled, shown_record
+from timeline.facts.record import one_line, record_of, settled, shown_record, unsaid, with_asked
 from timeline.queries import FactRecord
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def fact(kind: FactKind, subject: str, version: int, **fields: Any) -> Fact:
     return Fact(kind, subject, version=version, at=AT, **known)
 
 
-def shown(*facts: Fact, most: int = 300, **extra: list[str]) -> str:
+def shown(*facts: Fact, most: int = 300, said: str = "", **extra: list[str]) -> str:
     """Return the shown record of facts."""
     return shown_record(
         record_of(facts),
@@ -32,6 +32,7 @@ def shown(*facts: Fact, most: int = 300, **extra: list[str]) -> str:
         most_tokens=most,
         counter=COUNTER,
         address="su:t.summary",
+        said=said,
     )
 
 
@@ -84,7 +85,7 @@ def test_a_failed_write_is_not_among_the_files_written() -> None:
 
 
 def test_the_sections_come_in_order_with_short_addresses() -> None:
-    """Failures, files, commands by last result, names that a later call repeated, open calls and pins."""
+    """Failures, what was asked, files, names that were repeated, commands by last result, open calls and pins."""
     text = shown(
         fact("identifier", "ENT-241", 1, tool=""),
         fact("identifier", "#12", 1, tool=""),
@@ -98,21 +99,94 @@ def test_the_sections_come_in_order_with_short_addresses() -> None:
         fact("error", "WebFetch", 14, failed=True, tool="WebFetch", detail="502"),
         fact("file_read", "d.py", 15),
         fact("search", "x", 16),
+        fact("request", "Never push.", 17, detail="constraint"),
+        fact("request", "fix it", 3, detail="request"),
         open_calls=["tc:t.20.call"],
         pins=["bl:t.note"],
     )
     assert text == (
         "Failed, and not done since:\n- make test (exit 2) (@11)\n"
         "Failed calls of other tools:\n- WebFetch: 502 (@14)\n"
+        "Asked by the user:\n- Never push. (@17)\n- fix it (@3)\n"
         "Files written:\n- a.py x2 (@6)\n- b.py (@4)\n"
         "Files deleted:\n- c.py (@7)\n"
-        "Commands by last result:\n- make (exit 0) (@9)\n"
-        "Named again by later calls:\n- ENT-241 (@1)\n"
         "Files read:\n- d.py (@15)\n"
+        "Named again:\n- ENT-241 (@1)\n"
+        "Commands by last result:\n- make (exit 0) (@9)\n"
         "Open calls:\n- tc:t.20.call\n"
         "Pinned:\n- bl:t.note\n"
         "Not shown: 1 search, 1 identifier. Full record: su:t.summary"
     )
+
+
+def test_what_holds_for_all_that_comes_is_shown_before_what_is_done_once() -> None:
+    """The newest first of each; what the context says word for word is neither shown nor counted."""
+    asked = [
+        fact("request", f"{manner} {version}", version, detail=manner)
+        for manner, version in (("said", 9), ("request", 7), ("constraint", 3), ("constraint", 5), ("request", 2))
+    ]
+    text = shown(*asked, said=one_line(["as I said: request 7"]))
+    assert re.findall(r"- (\w+) (\d)", text) == [
+        ("constraint", "5"), ("constraint", "3"), ("request", "2"), ("said", "9")
+    ]  # fmt: skip
+    assert shown(*asked, most=30).splitlines()[-1] == "Not shown: 3 requests of the user. Full record: su:t.summary"
+
+
+def test_names_that_one_block_named_first_share_a_line() -> None:
+    """The one that was repeated most comes first; what was never repeated is counted."""
+    named = [fact("identifier", name, 1, tool="", detail="prompt") for name in ("getUser", "max_tokens", "oldName")]
+    later = [fact("identifier", name, 5, tool="Edit") for name in ("max_tokens", "newName")]
+    again = [
+        fact("identifier", name, 8, tool="", detail=by)
+        for name, by in (("max_tokens", "prompt"), ("getUser", "prompt"))
+    ]
+    result = [fact("identifier", "oldName", 9, tool=""), fact("identifier", "newName", 10, tool="Edit")]
+    assert shown(*named, *later, *again, *result) == (
+        "Named again:\n- max_tokens, getUser (@1)\n- newName (@5)\nNot shown: 1 identifier. Full record: su:t.summary"
+    )
+
+
+def test_a_prompt_is_unsaid_unless_each_of_its_requests_is_said_or_listed() -> None:
+    """Two prompts that say the same are said together; of a beginning nobody knows what followed."""
+    facts = [
+        fact("request", "Never push.", 2, detail="constraint"),
+        fact("request", "fix it", 2, detail="request"),
+        fact("request", "Never push.", 4, detail="constraint"),
+        fact("request", "Lorem ipsum…", 6, detail="said"),
+        fact("request", "x" * 500 + "…", 8, detail="request"),
+    ]
+    record = record_of(facts)
+    assert dict(record.asked) == {2: 2, 4: 1, 6: 1, 8: 1}
+    assert unsaid(record, "") == (2, 4, 6, 8)
+    assert unsaid(record, one_line(["He said: Never push. Lorem ipsum… (@6)"])) == (2, 6, 8)
+    assert unsaid(record, one_line(["Never push. fix it (@2)"]), whole=[6]) == (8,)
+    listed = one_line([shown(*facts, most=100_000)])
+    assert unsaid(record, listed) == (6,)
+    assert unsaid(record_of(facts, most=1), listed) == (2, 6, 8)
+
+
+def test_a_short_request_is_said_as_words_of_its_own() -> None:
+    """Not inside of other words."""
+    record = record_of([fact("request", "no", 2, detail="said")])
+    assert unsaid(record, one_line(["nothing is noted"])) == (2,)
+    assert unsaid(record, one_line(["he said", "no"])) == ()
+
+
+def test_requests_of_prompts_outside_a_record_are_taken_into_it() -> None:
+    """Merged with those that say the same, and ranked."""
+    record = record_of(
+        [fact("request", "Never push.", 2, detail="constraint"), fact("request", "go", 3, detail="said")]
+    )
+    further = [
+        fact("request", "Never push.", 8, detail="constraint"),
+        fact("request", "Use x.", 9, detail="constraint"),
+    ]
+    both = with_asked(record, [*further, fact("url", "https://x.y", 9)])
+    assert [(e.subject, e.versions, e.last) for e in both.done["request"]] == [
+        ("Use x.", (9,), 9), ("Never push.", (2, 8), 8), ("go", (3,), 3)
+    ]  # fmt: skip
+    assert (both.counts["request"], dict(both.asked)) == (3, {2: 1, 3: 1, 8: 1, 9: 1})
+    assert with_asked(record, [fact("url", "https://x.y", 9)]) is record
 
 
 def test_an_earlier_success_of_a_failing_command_is_not_its_last_result() -> None:
@@ -166,14 +240,14 @@ def test_an_empty_record_is_no_text() -> None:
     )
 
 
-KINDS = ("file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier")
+KINDS = ("file_read", "file_written", "file_deleted", "command", "search", "error", "url", "identifier", "request")
 FACTS = st.lists(
     st.builds(
         lambda kind, subject, version, failed, called: fact(
             kind,
             subject,
             version,
-            failed=(failed and kind not in {"url", "identifier"}) or kind == "error",
+            failed=(failed and kind not in {"url", "identifier", "request"}) or kind == "error",
             tool="Tool" if called else "",
             detail="no" if failed else "",
         ),

@@ -25,7 +25,8 @@ FILES: Final[dict[str, Kind]] = {
 OPEN: Final = "Failed, and not done since"
 OTHERS: Final = "Failed calls of other tools"
 RAN: Final = "Commands by last result"
-NAMED: Final = "Named again by later calls"
+NAMED: Final = "Named again"
+ASKED: Final = "Asked by the user"
 BLOCKS: Final = ("Open calls", "Pinned")
 COUNTED: Final[dict[str, Kind]] = {
     "file written": "file_written",
@@ -68,7 +69,7 @@ class Known:
             elif entry.section == OTHERS:
                 if not any(act.call == at[entry.address] and act.kind == "error" for act in self.covered):
                     yield f"no call failed so: {entry.said}"
-            elif entry.section not in {NAMED, *BLOCKS}:
+            elif entry.section not in {NAMED, ASKED, *BLOCKS}:
                 yield f"the reader knows no section {entry.section!r}"
         yield from self._counts(record)
 

@@ -1,8 +1,9 @@
-"""A made conversation in which the agent forgets what the user asked for: 99 model calls, 8 compactions.
+"""A made conversation in which the agent forgets what the user asked for: 99 model calls, 6 compactions.
 
 The user says at the beginning that `migrations/` is not to be touched. Call 84 writes a file there. What the model does
 is written down here, but it keeps to the rule as long as it is sent it; that it is not any more is the work of the
-default summarizer and of the policy that the conversation was begun with.
+default summarizer and of the policy that the conversation was begun with, which lists nothing behind a summary: a
+policy that does would have listed the rule.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ async def work(file: Path) -> None:
     """Run the agent, as an application would, into a database file that is not there yet."""
     clock = Clock()
     async with open_store(file) as store:
-        policy = policies.balanced(max_tokens=3_400)
+        policy = policies.balanced(max_tokens=3_400, digest_tokens=0)
         timeline = await Timeline.open(store, SHOP, policy=policy, clock=clock)
         call = 0
         for prompt, part in TURNS.items():

@@ -21,10 +21,11 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.digest import Command, Digest, FileUse, Problem, Search
 from timeline.errors import TimelineError
 from timeline.events import BlockAppended, BlockRedacted, CompactionCompleted, CompactionReverted
-from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Appended, Snapshot
+from timeline.store.facts import KINDS
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.store import SQLiteStore
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 NAMES = st.sampled_from(["a", "b", "c"])
 IDS = st.sampled_from(["1", "2", "3"])
 TEXTS = st.sampled_from(["ok", "3 matches", "Exit code: 2", "see https://example.org/x", "ENT-241 is open"])
+SAID = st.sampled_from(["yes", "Never touch main.", "use getUserName of ENT-9", "<system-reminder>x</system-reminder>"])
 USES = st.sampled_from(
     [
         ("Bash", {"command": "go test ./..."}),
@@ -175,6 +177,12 @@ class FactsAreThoseOfTheLog(RuleBasedStateMachine):
         at = f"tc:turn_{number}.{id_}.result" if path is None else path and f"{path}{number}.r"
         self._add(name, [result(id_, text, failed=failed, path=at)])
 
+    @rule(name=NAMES, text=SAID)
+    def ask(self, name: str, text: str) -> None:
+        """Append a prompt; some say the same again."""
+        model = self.models.get(name)
+        self._add(name, [block_event(f"ar:turn_{0 if model is None else model.version}.prompt", text)])
+
     @rule(name=NAMES, id_=IDS, text=TEXTS, turn=st.integers(0, 9), before=st.integers(0, 1))
     def both(self, name: str, id_: str, text: str, turn: int, before: int) -> None:
         """Append a call together with its result, and with one of another path."""
@@ -311,9 +319,29 @@ async def test_a_store_of_an_earlier_version_gives_the_facts_of_its_log(tmp_path
     async with await SQLiteStore.open(file) as store:
         assert (await store.fact_reach()).position == 0
         assert await found(store) == expected
-        assert (await store.fact_record("a")).counts == {"command": 9, "identifier": 12, "url": 12}
+        assert (await store.fact_record("a")).counts == {"command": 9, "identifier": 12, "request": 12, "url": 12}
         reach = await store.fact_reach()
         assert reach.position == reach.head == expected[-1].position
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_store_from_before_requests_were_facts_has_them_once_it_is_asked(
+    tmp_path: Path, *, readonly: bool
+) -> None:
+    """Its index of the second form is made again; where it may not be written, the log is read."""
+    file = tmp_path / "agent.db"
+    expected = await _worked(file)
+    _asked(file, "DELETE FROM facts WHERE kind = ?", KINDS.index("request"))
+    _asked(file, "UPDATE facts SET detail = '' WHERE detail = 'prompt'")
+    _asked(file, "UPDATE facts_progress SET form = 2")
+    async with await SQLiteStore.open(file, readonly=readonly) as store:
+        assert [fact.subject for fact in await found(store, kind="request")] == [
+            f"about ENT-{number} in https://example.org/{number}" for number in range(12)
+        ]
+        assert await found(store) == expected
+        record = await store.fact_record("a")
+        assert (record.counts["request"], len(record.asked)) == (12, 12)
+    assert _asked(file, "SELECT form FROM facts_progress") == [(2 if readonly else FORM,)]
 
 
 async def test_a_reader_that_may_not_write_reads_the_rest_from_the_log(tmp_path: Path) -> None:
@@ -385,11 +413,11 @@ async def test_facts_of_another_form_are_made_again_where_their_events_are_there
     _asked(file, "UPDATE facts_progress SET form = 0")
     async with await SQLiteStore.open(file, readonly=True) as reader:
         assert [(f.subject, f.detail) for f in await found(reader)] == [
-            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "prompt"), ("ENT-1", "said")
         ]  # fmt: skip
     async with await SQLiteStore.open(file) as store:
         assert [(f.subject, f.detail) for f in await found(store)] == [
-            ("one", "of other rules"), ("two", ""), ("ENT-1", "")
+            ("one", "of other rules"), ("two", ""), ("ENT-1", "prompt"), ("ENT-1", "said")
         ]  # fmt: skip
 
 

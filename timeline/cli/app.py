@@ -475,7 +475,7 @@ def facts(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """List what was done and named: files, commands, searches, errors, URLs, identifiers.
+    """List what was done, named and asked for: files, commands, searches, errors, URLs, identifiers, requests.
 
     Over the whole log, covered or not. A fact is listed when it meets every condition: `--kind command --subject
     "go test" --failed` lists the runs of go test that failed, and nothing else. `timeline read` prints the block at a

@@ -145,7 +145,7 @@ def _outcome(row: FactRow) -> str:
 
 def _nothing(wanted: Wanted) -> str:
     if not wanted.conditions:
-        return "No facts yet: no tool was called, and no URL or identifier was named."
+        return "No facts yet: nothing was asked, no tool was called, and no URL or identifier was named."
     if wanted.glob is not None and not wanted.glob.startswith(("/", "*")):
         return f"No fact meets all conditions. A glob matches whole subjects: try --glob '**/{wanted.glob}'"
     return "No fact meets all conditions. Try fewer."
@@ -205,4 +205,5 @@ async def reach(db: str, *, as_json: bool) -> None:
         output.write_json(row)
         return
     write("Files, commands, searches and errors are indexed with every result.")
-    write(f"URLs and identifiers are, up to event {found.position:,} of {found.head:,}; a query indexes the rest.")
+    reached = f"up to event {found.position:,} of {found.head:,}"
+    write(f"URLs, identifiers and requests are, {reached}; a query indexes the rest.")

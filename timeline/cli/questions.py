@@ -12,7 +12,7 @@ from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import brief, paint, say, write, write_rows
-from timeline.events.addresses import Address
+from timeline.events.addresses import Address, listed_addresses
 from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.log.stopwatch import with_duration
 
@@ -148,6 +148,7 @@ async def _digests(store: EventStore, filters: dict[str, Any]) -> AsyncIterator[
             "after_tokens": digest.after_tokens,
             "reverted_by": digest.reverted_by,
             "duration": digest.duration,
+            "unsaid": list(digest.unsaid),
         }
 
 
@@ -164,6 +165,8 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     heading = with_duration(f"compaction {row['compaction_number']}, {row['at'][:16]}", row["duration"])
     say(paint(row["address"], bold=True) + f"  {heading}{_taken_back(row)}")
     write(f"  {row['summary']} covers versions {ranges}")
+    if row["unsaid"]:
+        write(f"  unsaid of what was asked in {listed_addresses(row['unsaid'])}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))
     _list("wrote", (f"{f['file']}{_times(f)}" for f in digest.get("files_written", ())))
     _list("read", (f"{f['file']}{_times(f)}" for f in digest.get("files_read", ())))

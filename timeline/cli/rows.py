@@ -23,6 +23,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
@@ -70,6 +71,7 @@ class Row:
     duration: float | None = None
     state: State | None = None
     covered_by: int | None = None
+    unsaid: list[int] | None = None
     tool: str = ""
     round: int = 0
     shown: int = 0
@@ -88,6 +90,7 @@ class Row:
             "call_id": self.call_id,
             "tokens": self.tokens,
             "duration": self.duration,
+            "unsaid": self.unsaid or [],
         }
 
 
@@ -147,6 +150,9 @@ def _row(event: Event, turns: Turns) -> Row:
     row.about = about_block(block, _ABOUT)
     if took := spelled(row.duration):
         row.about = brief(f"(in {took}) {row.about}", _ABOUT)
+    if isinstance(event.payload, CompactionCompleted) and (unsaid := event.payload.unsaid):
+        row.unsaid = list(unsaid)
+        row.about = brief(f"(unsaid: {listed_addresses(unsaid)}) {row.about}", _ABOUT)
     if isinstance(block, ToolCall):
         row.tool = block.name
     if not isinstance(block, RangeSummary):

@@ -149,6 +149,8 @@ class EventRow(TypedDict):
     covered, redacted, deleted; ``covered_by`` is the version of the summary that covers it, or None. Of any other
     event ``type`` is the event's type, and the fields of a block are None. ``duration`` is how many seconds a
     compaction (also one that failed) or a model call took, and None of all others and where that was not measured.
+    ``unsaid`` are the versions of the covered prompts of which a compaction left something asked neither said nor
+    listed, and empty of all others.
     """
 
     version: int
@@ -161,6 +163,7 @@ class EventRow(TypedDict):
     call_id: str | None
     tokens: int | None
     duration: float | None
+    unsaid: list[int]
 
 
 class RecordedRow(TypedDict):
@@ -251,7 +254,8 @@ class DigestRow(TypedDict):
 
     ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
     ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
-    took, or None where that was not measured.
+    took, or None where that was not measured. ``unsaid`` are the versions of the covered prompts of which something
+    asked is neither said nor listed behind it.
     """
 
     conversation: str
@@ -267,6 +271,7 @@ class DigestRow(TypedDict):
     after_tokens: int
     reverted_by: int | None
     duration: float | None
+    unsaid: list[int]
 
 
 class FactRow(TypedDict):
@@ -306,7 +311,7 @@ class FactRecordRow(TypedDict):
 
 
 class ReachRow(TypedDict):
-    """How far the index of URLs and identifiers reaches: up to the event at ``position`` of those up to ``head``."""
+    """How far the index of URLs, identifiers and requests reaches: up to event ``position`` of those up to ``head``."""
 
     position: int
     head: int

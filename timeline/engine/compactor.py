@@ -416,10 +416,13 @@ class _Compaction:
         return payloads
 
     async def _record(self, plan: Plan) -> FactRecord:
-        """Return the record of all that a plan covers, what was covered earlier included; empty if none is shown."""
-        if plan.covers is None or not plan.caps.digest:
+        """Return the record of all that a plan covers, what was covered earlier included.
+
+        Where none is shown it has what the user asked for alone: the compaction reports what of it is lost.
+        """
+        if plan.covers is None:
             return FactRecord()
-        return await self.log.fact_record(plan.covers)
+        return await (self.log.fact_record(plan.covers) if plan.caps.digest else self.log.asked(plan.covers))
 
     def _previews(self, plan: Plan) -> Pruned:
         """Return the figures of previews that come without a summary; a summary's own figures include its previews."""

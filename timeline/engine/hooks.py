@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import described
+from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import CompactionBoundary, HookFailed
 from timeline.projection.reports import TakenDecision
 
@@ -100,6 +101,8 @@ class CompactionHooks:
             detail["split_turn_id"] = done.split_turn_id
         if boundary is not None:
             detail["boundary"] = boundary
+        if done.unsaid:
+            detail["unsaid"] = listed_addresses(done.unsaid)
         return TakenDecision(kind="compacted", reason=done.reason, facts=detail)
 
     def _sizes(self) -> dict[str, int]:

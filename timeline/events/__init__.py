@@ -261,6 +261,9 @@ class CompactionCompleted(Payload):
     """No summary was due, and ``written_by`` is `NOBODY`: the model was never shown the newly covered blocks (failed
     responses, omitted blocks, earlier stage digests), or they are only an earlier summary, which is kept."""
     digest: Digest = Digest()
+    unsaid: tuple[int, ...] = ()
+    """Versions of the covered prompts, of earlier compactions too, of which the new context neither says nor lists
+    every request. Empty in logs of earlier versions, which did not look."""
     lease: int | None = None
     """Version of the `CompactionStarted` whose lease it was written under."""
     duration: float | None = None

@@ -7,7 +7,10 @@ continues the numbers of its parent, so that an address up to its base means the
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SIGN: Final = "@"
 """Begins an address, and never a path."""
@@ -30,6 +33,12 @@ class Address(NamedTuple):
     def bare(self) -> Address:
         """The address inside its own conversation."""
         return Address(self.version)
+
+
+def listed_addresses(versions: Sequence[int], most: int = 8) -> str:
+    """Return the addresses of some versions in words; the rest of a long list is counted."""
+    named = ", ".join(str(Address(version)) for version in versions[:most])
+    return named if len(versions) <= most else f"{named} and {len(versions) - most:,} more"
 
 
 def parse_address(text: str) -> Address | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.blocks import RangeSummary, ToolCall, ToolResult
+from timeline.blocks import RangeSummary, ToolCall, ToolResult, UserPrompt
 from timeline.facts.model import Fact
+from timeline.facts.program_names import program_names
+from timeline.facts.requests import requests_in, users_words
 from timeline.facts.tool_use import tool_uses
 
 if TYPE_CHECKING:
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
     from timeline.facts.model import FactKind
     from timeline.facts.tool_use import Call, UseKind
 
-FORM: Final = 2
+FORM: Final = 3
 """Number of the rules of this package; raise it whenever a rule changes what is extracted of any block."""
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
+BY_USER: Final = "prompt"
+"""The ``detail`` of a URL or an identifier that a user's prompt names."""
 
 _KINDS: Final[dict[UseKind, FactKind]] = {
     "read": "file_read",
@@ -138,26 +142,37 @@ _NO_TICKETS: Final = frozenset(_STANDARDS.split())
 
 
 def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
-    """Return the URLs and identifiers that a block names, each once, in the order of its text.
+    """Return the URLs and identifiers that a block names, and what a user's prompt asks for, in the order of its text.
 
     An **identifier** is a word that was made to name one thing, by its shape: a UUID; an abbreviated or full hash (7 to
     12, 40 or 64 lower-case hexadecimal digits, with digits and letters); a ticket (``ENT-241``, ``CVE-2024-1234``, but
     no standard as ``UTF-8``); a number of an issue (``#123``); a prefix with a random part of 8 characters or more
-    (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Words of a program (``snake_case``, ``test_login2``) are none.
+    (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Where a user's prompt or a call's arguments name one, names of a program
+    count too (``getUserName``, ``max_tokens``): in results there are too many of them.
+
+    A **request** is a sentence of a prompt, or of a user's reason to refuse a call, see `timeline.facts.requests`; its
+    ``detail`` is how it asks.
 
     At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
     """
     if isinstance(block, RangeSummary):
         return ()
+    by_user = isinstance(block, UserPrompt)
     urls: dict[str, None] = {}
     identifiers: dict[str, None] = {}
     for text in _texts(block):
         _take_urls(text, urls)
         _take_identifiers(text, identifiers)
+    if by_user or isinstance(block, ToolCall):
+        _take_names(block, identifiers)
     named: list[tuple[FactKind, str]] = [("url", url) for url in urls]
     named += [("identifier", identifier) for identifier in identifiers]
-    tool = block.name if isinstance(block, ToolCall) else ""
-    return tuple(Fact(kind, subject, block.path, version, at, tool) for kind, subject in named)
+    tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
+    facts = [Fact(kind, subject, block.path, version, at, tool, detail=who) for kind, subject in named]
+    if words := users_words(block):
+        asked = requests_in(words)
+        facts += (Fact("request", said.text, block.path, version, at, detail=said.manner) for said in asked)
+    return tuple(facts)
 
 
 def identifiers_in(text: str) -> tuple[str, ...]:
@@ -174,7 +189,17 @@ def _texts(block: Block) -> Iterator[str]:
         yield from _strings(block.arguments)
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _take_names(block: Block, identifiers: dict[str, None]) -> None:
+    """Take the names of a program; keys of arguments are the tool's words."""
+    said = _strings(block.arguments, keys=False) if isinstance(block, ToolCall) else (block.text,)
+    for text in said:
+        for name in program_names(_URL.sub(" ", text) if "://" in text else text):
+            if len(identifiers) >= MOST_NAMED:
+                return
+            identifiers[name] = None
+
+
+def _strings(value: Any, *, keys: bool = True) -> Iterator[str]:
     """Yield the strings inside a JSON value, its keys too, in order; without recursion, since values may be deep."""
     waiting = [value]
     while waiting:
@@ -185,7 +210,7 @@ def _strings(value: Any) -> Iterator[str]:
             waiting.extend(reversed(value))
         elif isinstance(value, dict):
             for key, entry in reversed(value.items()):
-                waiting += (entry, key)
+                waiting += (entry, key) if keys else (entry,)
 
 
 def _take_urls(text: str, urls: dict[str, None]) -> None:

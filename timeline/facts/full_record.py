@@ -18,6 +18,7 @@ MOST: Final = 100_000
 RECORD_KEY: Final = "full_record"
 """Key of these lines in the ``meta`` of a summary that is read back."""
 _TITLES: Final[dict[FactKind, str]] = {
+    "request": "Asked by the user, constraints first",
     "file_written": "Files written",
     "file_deleted": "Files deleted",
     "command": "Commands that worked",
@@ -27,6 +28,10 @@ _TITLES: Final[dict[FactKind, str]] = {
     "url": "URLs",
     "error": "Errors",
 }
+
+
+_NAMED: Final[frozenset[FactKind]] = frozenset({"identifier", "url", "request"})
+"""Kinds whose ``detail`` is how they were said, not what they said."""
 
 
 def full_record(record: FactRecord) -> str:
@@ -58,5 +63,5 @@ def entry_line(entry: FactEntry) -> str:
         subject = f"{entry.tool} {subject}"
     times = f" x{entry.times}" if entry.times > 1 else ""
     ended = f" (exit {entry.status})" if entry.status is not None else ""
-    said = f": {entry.detail}" if entry.detail else ""
+    said = f": {entry.detail}" if entry.detail and entry.kind not in _NAMED else ""
     return f"{subject}{times}{ended}{said} (@{entry.last})"

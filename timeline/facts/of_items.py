@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from timeline.blocks import ToolCall, ToolResult, parse_instant
 from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.requests import users_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,3 +106,9 @@ class WindowFacts:
         live = facts_of(items, self._calls)
         known = sorted((*self._covered, *live), key=lambda pair: pair[0])
         return [fact for _, fact in known if fact.version in covers]
+
+    def asked(self, covers: Covers, items: Sequence[Item]) -> list[Fact]:
+        """Return what users ask for in the blocks of these versions, in the order of the log."""
+        live = facts_of(item for item in items if users_words(item.block))
+        known = sorted((*self._covered, *live), key=lambda pair: pair[0])
+        return [fact for _, fact in known if fact.kind == "request" and fact.version in covers]

@@ -10,12 +10,14 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
+from timeline.facts.extracting import BY_USER
+from timeline.facts.requests import Manner
 from timeline.queries import FactEntry, FactRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from timeline.facts.model import Fact, FactKind
     from timeline.ports import TokenCounter
@@ -25,6 +27,12 @@ MOST_ENTRIES: Final = 200
 _WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted", "command", "search"})
 _BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
 _NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
+_MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
+"""How a request asks: what holds for all that comes is shown first."""
+_FEW: Final = 12
+"""Characters of a request that counts as said only between spaces."""
+_MORE: Final = "…"
+"""Ends what was cut."""
 
 
 def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
@@ -32,27 +40,55 @@ def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
     return record_from(merged(facts), most)
 
 
+class _Sum:
+    """What is known so far of the facts of one entry."""
+
+    __slots__ = ("first", "newest", "repeats", "times", "versions")
+
+    def __init__(self, fact: Fact) -> None:
+        self.times, self.repeats, self.first, self.newest = 1, 0, fact.version, fact
+        self.versions = [fact.version] if fact.kind == "request" else []
+
+    def add(self, fact: Fact) -> None:
+        """Take one more; of a name, later calls and prompts are its repeats."""
+        self.times += 1
+        meant = bool(fact.tool) or fact.detail == BY_USER
+        self.repeats += fact.kind in _NAMES and meant and fact.version > self.first
+        self.first = min(self.first, fact.version)
+        self.newest = fact if fact.version >= self.newest.version else self.newest
+        if self.versions:
+            self.versions.append(fact.version)
+
+    def entry(self) -> FactEntry:
+        """Return the entry."""
+        kind, subject, path, last, at, tool, status, failed, detail = self.newest
+        return FactEntry(
+            kind,
+            subject,
+            failed,
+            self.times,
+            self.first,
+            last,
+            path,
+            at,
+            tool,
+            status,
+            detail,
+            self.repeats,
+            tuple(sorted(self.versions)),
+        )
+
+
 def merged(facts: Iterable[Fact]) -> list[FactEntry]:
     """Merge facts, in the order of the log, by kind, subject and outcome."""
-    entries: dict[tuple[FactKind, str, bool], FactEntry] = {}
+    sums: dict[tuple[FactKind, str, bool], _Sum] = {}
     for fact in facts:
-        key = (fact.kind, fact.subject, fact.failed)
-        known = entries.get(key)
+        known = sums.get(key := (fact.kind, fact.subject, fact.failed))
         if known is None:
-            entries[key] = FactEntry(*key, 1, fact.version, fact.version, fact.path, fact.at, *_outcome(fact))
-            continue
-        repeated = known.repeats + (fact.kind in _NAMES and bool(fact.tool) and fact.version > known.first)
-        entries[key] = replace(known, times=known.times + 1, repeats=repeated, first=min(known.first, fact.version))
-        if fact.version >= known.last:
-            tool, status, detail = _outcome(fact)
-            entries[key] = replace(
-                entries[key], last=fact.version, path=fact.path, at=fact.at, tool=tool, status=status, detail=detail
-            )
-    return list(entries.values())
-
-
-def _outcome(fact: Fact) -> tuple[str, int | None, str]:
-    return fact.tool, fact.status, fact.detail
+            sums[key] = _Sum(fact)
+        else:
+            known.add(fact)
+    return [each.entry() for each in sums.values()]
 
 
 def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactRecord:
@@ -77,6 +113,7 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
         counts={kind: len(of_kind) for kind, of_kind in sorted(by_kind.items())},
         open_count=len(still_open),
         error_count=len(errors),
+        asked=Counter(version for entry in by_kind.get("request", ()) for version in entry.versions),
     )
 
 
@@ -113,6 +150,8 @@ def _newest(entry: FactEntry) -> tuple[int, str]:
 def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ...]:
     """Rank entries of one kind. Files alternate between the one used last and the one used most."""
     newest = sorted(entries, key=_newest)
+    if kind == "request":
+        return tuple(sorted(newest, key=lambda entry: _MANNERS.get(entry.detail, len(_MANNERS))))
     if kind in _NAMES:
         return tuple(sorted(newest, key=lambda entry: -entry.repeats))
     if kind not in _BY_USE:
@@ -138,14 +177,18 @@ _COUNTED: Final[Mapping[FactKind, tuple[str, str]]] = {
     "search": ("search", "searches"),
     "identifier": ("identifier", "identifiers"),
     "url": ("URL", "URLs"),
+    "request": ("request of the user", "requests of the user"),
 }
+_MOST_NAMES: Final = 8
+"""Names on one line."""
 
 
 class _Line(NamedTuple):
-    """A line of a section, and the entry that it shows; None for a path."""
+    """A line of a section, and the entry that it shows, or entries; None for a path."""
 
     text: str
     shows: FactEntry | None = None
+    also: tuple[FactEntry, ...] = ()
 
 
 @dataclass(slots=True)
@@ -170,12 +213,14 @@ def shown_record(
     most_tokens: int,
     counter: TokenCounter,
     address: str,
+    said: str = "",
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
-    Open failures come first, then files by last and most use, commands by their last result, and the identifiers that
-    later calls repeated. Lines are taken in rounds, some of each section, so that no section takes all the room. The
-    last line counts what has no room, and names the block to read for the full record.
+    Open failures come first, then what the user asked for, what holds for all that comes before the rest; files by last
+    and most use; the identifiers that later calls and prompts repeated; commands by their last result. Lines are taken
+    in rounds, some of each section, so that no section takes all the room: the more of those of which one read brings
+    back most. The last line counts what has no room, and names the block to read for the full record.
 
     Args:
         record: of everything before the window.
@@ -184,7 +229,9 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
+        said: what the context says word for word, by `one_line`: a request in it is not said twice.
     """
+    record = _without_said(record, said)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
     _take_lines(sections, most_tokens - counter.count(_rest(record, (), address)), counter)
     while any(section.taken for section in sections):
@@ -196,6 +243,74 @@ def shown_record(
     return ""
 
 
+def with_asked(record: FactRecord, facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
+    """Return a record with what further prompts ask for: those that the model is shown the beginning of.
+
+    Args:
+        record: the record.
+        facts: requests of prompts that it does not cover.
+        most: the most entries of requests.
+    """
+    further = merged(fact for fact in facts if fact.kind == "request")
+    if not further:
+        return record
+    known = {entry.subject: entry for entry in record.done.get("request", ())}
+    new = sum(entry.subject not in known for entry in further)
+    for entry in further:
+        before = known.get(entry.subject, entry)
+        versions = tuple(sorted({*before.versions, *entry.versions}))
+        newest = max(before, entry, key=lambda each: each.last)
+        known[entry.subject] = replace(newest, times=len(versions), first=versions[0], versions=versions)
+    return replace(
+        record,
+        done={**record.done, "request": _ranked("request", list(known.values()))[:most]},
+        counts={**record.counts, "request": record.counts.get("request", 0) + new},
+        asked={**record.asked, **Counter(version for entry in further for version in entry.versions)},
+    )
+
+
+def one_line(texts: Iterable[str]) -> str:
+    """Return texts as one line between two spaces, in which their sentences are found however they were wrapped."""
+    return f" {' '.join(chain.from_iterable(text.split() for text in texts))} "
+
+
+def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tuple[int, ...]:
+    """Return the versions of the prompts of which the context neither says nor lists every request.
+
+    Args:
+        record: of everything before the window.
+        context: all that the model is shown of it, by `one_line`: the summary, with its record, and what was carried.
+        whole: versions of the prompts that are carried whole.
+    """
+    said: Counter[int] = Counter()
+    for entry in record.done.get("request", ()):
+        if _is_said(entry, context) or (not _is_beginning(entry) and _line(entry).text in context):
+            said.update(entry.versions)
+    return tuple(sorted(v for v, count in record.asked.items() if said[v] < count and v not in whole))
+
+
+def _is_said(entry: FactEntry, context: str) -> bool:
+    said = entry.subject.removesuffix(_MORE)
+    if len(said) <= _FEW:
+        said = f" {said} "  # "no" is in many words
+    return said in context and not _is_beginning(entry)
+
+
+def _is_beginning(entry: FactEntry) -> bool:
+    """Return whether it is the beginning of a prompt in which nothing else was found."""
+    return entry.detail == "said" and entry.subject.endswith(_MORE)
+
+
+def _without_said(record: FactRecord, said: str) -> FactRecord:
+    """Return a record without the requests that a text says word for word."""
+    asked = record.done.get("request", ())
+    left = tuple(entry for entry in asked if not _is_said(entry, said))
+    if len(left) == len(asked):
+        return record
+    counts = {**record.counts, "request": record.counts["request"] - len(asked) + len(left)}
+    return replace(record, done={**record.done, "request": left}, counts=counts)
+
+
 def _sections(
     record: FactRecord, open_calls: Iterable[str], pins: Iterable[str], most_tokens: int
 ) -> Iterator[_Section]:
@@ -203,14 +318,15 @@ def _sections(
     failures = [_Line(_failure(entry), entry) for entry in record.open_failures[:most]]
     yield _Section("Failed, and not done since", failures, share=2)
     yield _Section("Failed calls of other tools", [_Line(_failure(entry), entry) for entry in record.errors[:most]])
+    asked = record.done.get("request", ())[:most]
+    yield _Section("Asked by the user", [_line(entry) for entry in asked], share=2)
     yield _files("Files written", record.done.get("file_written", ())[:most], share=4)
     yield _files("Files deleted", record.done.get("file_deleted", ())[:most], share=2)
+    yield _files("Files read", record.done.get("file_read", ())[:most], share=3)
+    yield _Section("Named again", _names(record.done.get("identifier", ())[:most]), share=2)
     failing = {(entry.kind, entry.subject) for entry in record.open_failures}
     ran = (e for e in record.done.get("command", ()) if (e.kind, e.subject) not in failing)
-    yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)], share=2)
-    named = (entry for entry in record.done.get("identifier", ()) if entry.repeats)
-    yield _Section("Named again by later calls", [_line(e, at=e.first) for e in islice(named, most)])
-    yield _files("Files read", record.done.get("file_read", ())[:most])
+    yield _Section("Commands by last result", [_line(e, _ended(e)) for e in islice(ran, most)])
     yield _Section("Open calls", [_Line(path) for path in open_calls])
     yield _Section("Pinned", [_Line(path) for path in pins])
 
@@ -220,6 +336,21 @@ def _files(title: str, entries: Sequence[FactEntry], share: int = 1) -> _Section
     folder = _folder([entry.subject for entry in entries])
     lines = [_line(entry, _times(entry), name=entry.subject.removeprefix(folder)) for entry in entries]
     return _Section(f"{title} (in {folder})" if folder else title, lines, share)
+
+
+def _names(entries: Sequence[FactEntry]) -> list[_Line]:
+    """Return lines of the names that were repeated, by rank; those that one block named first share its line."""
+    first_in: dict[int, list[FactEntry]] = {}
+    for entry in entries:
+        if entry.repeats:
+            first_in.setdefault(entry.first, []).append(entry)
+    lines: list[_Line] = []
+    for version, named in first_in.items():
+        for start in range(0, len(named), _MOST_NAMES):
+            some = named[start : start + _MOST_NAMES]
+            names = ", ".join(_brief(entry.subject, _LONGEST_SUBJECT) for entry in some)
+            lines.append(_Line(f"{names} (@{version})", some[0], tuple(some[1:])))
+    return lines
 
 
 def _folder(files: Sequence[str]) -> str:
@@ -295,7 +426,8 @@ def _text(sections: Sequence[_Section], record: FactRecord, address: str) -> str
 
 def _rest(record: FactRecord, sections: Sequence[_Section], address: str) -> str:
     """Return the line that counts what is not shown; empty where everything is."""
-    shown = [line.shows for section in sections for line in section.chosen if line.shows is not None]
+    lines = [line for section in sections for line in section.chosen if line.shows is not None]
+    shown = [entry for line in lines for entry in (line.shows, *line.also) if entry is not None]
     failures = record.open_count + record.error_count - sum(entry.failed for entry in shown)
     left = [f"{failures} {'failure' if failures == 1 else 'failures'}"] if failures else []
     by_kind = Counter(entry.kind for entry in shown if not entry.failed)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from timeline.blocks import Instant
 from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionFailed,
     CompactionStarted,
@@ -151,6 +152,7 @@ class CompactionCompleteEvent(Happened):
         can_retry: whether asking that summarizer again may succeed: it failed by chance.
         duration: seconds that it took, from its start on.
         summary_duration: seconds of these that the summarizers took.
+        unsaid: versions of the covered prompts of which something asked is neither said nor listed behind it.
     """
 
     type: Literal["compaction-complete"] = "compaction-complete"
@@ -168,6 +170,7 @@ class CompactionCompleteEvent(Happened):
     can_retry: bool = False
     duration: float | None = None
     summary_duration: float | None = None
+    unsaid: tuple[int, ...] = ()
 
     def line(self) -> str:
         """Return the event as one line of text."""
@@ -176,7 +179,8 @@ class CompactionCompleteEvent(Happened):
         )
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens ({self.percent_saved:.0f} % saved)"
         messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
-        told = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration)
+        unsaid = f"; unsaid of what was asked: {listed_addresses(self.unsaid)}" if self.unsaid else ""
+        told = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration) + unsaid
         return told if self.fallback_reason is None else f"{told}; not by the first summarizer: {self.fallback_reason}"
 
 
@@ -348,6 +352,7 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
         can_retry=completed.written_by.fallback_reason is not None,
         duration=completed.duration,
         summary_duration=completed.written_by.duration,
+        unsaid=completed.unsaid,
     )
 
 

@@ -8,7 +8,7 @@ from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import MOST_ENTRIES, record_of
-from timeline.log.history import first_prompt
+from timeline.log.history import asked_of, first_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -62,6 +62,10 @@ class FoldedLog:
         """Return the record of the blocks in the window, and of those that this log has covered."""
         return record_of(self._facts.within(covers, self._fold.window.items))
 
+    async def asked(self, covers: Covers) -> FactRecord:
+        """Return the record of what the prompts in the window, and of those that this log has covered, ask for."""
+        return record_of(self._facts.asked(covers, self._fold.window.items))
+
     async def commit(
         self,
         payloads: Sequence[Payload],
@@ -110,3 +114,7 @@ class DryRunLog(FoldedLog):
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has: a dry run appends decisions, which make no facts."""
         return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+
+    async def asked(self, covers: Covers) -> FactRecord:
+        """Return the record of what the store's prompts ask for."""
+        return await asked_of(self._store, self._fold.conversation, covers)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import UserPrompt
 from timeline.errors import CompactionCovered, HistoryUnavailable, UndoUnavailable
 from timeline.events import CompactionCompleted, CompactionReverted, Covers, appended_block
+from timeline.facts.model import Fact
+from timeline.facts.record import record_of
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import counts_calls, restore
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from timeline.events import Event
     from timeline.ports import EventStore, Snapshot
+    from timeline.queries import FactRecord
 
 
 CALLED: Final = "model.called"
@@ -54,6 +57,14 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
         if type(block) is UserPrompt and block.text.strip():
             return block.text if await _is_whole(store, conversation, event.version) else None
     return None
+
+
+async def asked_of(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
+    """Return the record of what the prompts of these versions ask for: a part of `EventStore.fact_record`."""
+    found = [fact async for fact in store.facts(conversation=conversation, kind="request") if fact.version in covers]
+    return record_of(
+        Fact(fact.kind, fact.subject, fact.path, fact.version, fact.at, detail=fact.detail) for fact in found
+    )
 
 
 async def _is_whole(store: EventStore, conversation: str, until: int) -> bool:

@@ -64,6 +64,10 @@ class Log(Protocol):
         """Return the merged record of what was done and named in the blocks of these versions."""
         ...
 
+    async def asked(self, covers: Covers) -> FactRecord:
+        """Return the record of what the prompts of these versions ask for, and of nothing else."""
+        ...
+
     async def commit(
         self,
         payloads: Sequence[Payload],

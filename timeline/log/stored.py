@@ -19,7 +19,7 @@ from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import take_snapshot
 from timeline.log.append_queue import AppendQueue
 from timeline.log.dry_run import DryRunLog
-from timeline.log.history import first_prompt, fold_history, load_fold
+from timeline.log.history import asked_of, first_prompt, fold_history, load_fold
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
 from timeline.ports import Expected, Home
@@ -157,6 +157,10 @@ class StoredLog:
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has of the blocks of these versions."""
         return await self._store.fact_record(self._fold.conversation, covers=covers, most=MOST_ENTRIES)
+
+    async def asked(self, covers: Covers) -> FactRecord:
+        """Return the record of what the store's prompts ask for."""
+        return await asked_of(self._store, self._fold.conversation, covers)
 
     async def append(self, drafts: Sequence[Draft], *, counter: str) -> list[Block]:
         """Address the blocks among the drafts and append all in one transaction; return the blocks as stored.

@@ -17,8 +17,9 @@ from timeline.blocks import (
     stem,
 )
 from timeline.events import NOBODY, CompactionCompleted, Covers, WrittenBy
-from timeline.facts.extracting import facts_of_result
-from timeline.facts.record import settled, shown_record
+from timeline.facts.extracting import facts_named, facts_of_result
+from timeline.facts.record import one_line, settled, shown_record, unsaid, with_asked
+from timeline.facts.requests import users_words
 from timeline.fold.window import Item
 from timeline.planning.account import costs
 from timeline.planning.covered_digest import build_digest
@@ -87,7 +88,11 @@ def compaction_event(
     number = number or window.rounds + 1
     own_form = policy.form if plan.written is None else policy.form.unlabelled
     form, path = formed(own_form, number), free_summary_path(plan.turn_id, taken_paths)
-    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter) if form.record else ""
+    record = with_asked(record, _half_shown(window, plan, now))
+    words = _kept_words(window, plan)
+    kept = one_line(words.values())
+    said = one_line((kept, parts.history, parts.turn_prefix))
+    shown = _shown(window, plan, settled(record, _since(window, plan, now)), path, counter, said) if form.record else ""
     text = _compose(parts, shown, form)
     tokens = sum(counter.count(said) for said in (form.question, text, form.answer) if said)
     block = RangeSummary(turn_id=plan.turn_id, text=text, at=now, path=path, meta=form_meta(form))
@@ -109,6 +114,7 @@ def compaction_event(
         written_by=written_by,
         none_due=none_due,
         digest=build_digest(plan.covered),
+        unsaid=unsaid(record, one_line((kept, text)), words),
         **covered_figures(superseded(window, plan), plan.covered),
     )
     further = {**form_meta(form), **_order_meta(plan), **_stages_meta(superseded(window, plan), plan)}
@@ -228,7 +234,31 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
     return form.heading + text if form.heading.endswith("\n") else joined(form.heading, text)
 
 
-def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter) -> str:
+def _kept_words(window: Window, plan: Plan) -> dict[int, str]:
+    """Return what users say that the model is still shown whole once a plan is carried out, by version."""
+    covers, carried = plan.covers or Covers(ranges=()), set(plan.carried)
+    previewed = {replacement.version for replacement in plan.previews}
+    return {
+        item.version: words
+        for item in window.items
+        if (words := users_words(item.block))
+        and (item.version in carried or item.version not in covers)
+        and item.state in {"visible", "carried"}
+        and item.version not in previewed
+    }
+
+
+def _half_shown(window: Window, plan: Plan, now: datetime) -> Iterator[Fact]:
+    """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
+    covers = plan.covers or Covers(ranges=())
+    for item in window.items:
+        if item.state == "hidden" and item.version not in covers and users_words(item.block):
+            yield from facts_named(item.block, item.version, item.block.at or now)
+
+
+def _shown(  # noqa: PLR0917 - the parts of a summary
+    window: Window, plan: Plan, record: FactRecord, path: str, counter: TokenCounter, said: str
+) -> str:
     carried = set(plan.carried)
     return shown_record(
         record,
@@ -237,6 +267,7 @@ def _shown(window: Window, plan: Plan, record: FactRecord, path: str, counter: T
         most_tokens=plan.caps.digest,
         counter=counter,
         address=path,
+        said=said,
     )
 
 

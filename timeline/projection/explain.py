@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
+from timeline.events.addresses import listed_addresses
 from timeline.frozen import Frozen
 from timeline.projection.project import Signatures
 
@@ -139,6 +140,7 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         "before_tokens": compaction.before_tokens,
         "after_tokens": compaction.after_tokens,
         "written_by": compaction.written_by.summarizer,
+        "unsaid": listed_addresses(compaction.unsaid),
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -195,6 +197,8 @@ def _summary_in_words(facts: Facts) -> str:
     parts.append(f"compaction {facts.get('compaction_number', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
     if "written_by" in facts:
         parts.append(f"by {facts['written_by']}")
+    if "unsaid" in facts:
+        parts.append(f"unsaid of what was asked: {facts['unsaid']}")
     return "; ".join(parts)
 
 

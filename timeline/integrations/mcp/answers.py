@@ -70,7 +70,8 @@ class DigestRow(Frozen):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
     ``more`` counts the entries left out of each list; ``summary`` and ``address`` are those of the block with all.
-    ``duration`` is how many seconds the compaction took, where that was measured.
+    ``duration`` is how many seconds the compaction took, where that was measured. ``unsaid`` are the addresses of the
+    covered prompts of which something asked is neither said nor listed behind it.
     """
 
     conversation: str
@@ -83,6 +84,7 @@ class DigestRow(Frozen):
     after_tokens: int
     reverted_by: int | None = None
     duration: float | None = None
+    unsaid: tuple[str, ...] = ()
     entries: dict[str, list[Any]]
     more: dict[str, int] = {}
 
@@ -91,6 +93,8 @@ class DigestRow(Frozen):
         gone = "" if self.reverted_by is None else f", taken back at version {self.reverted_by}"
         what = with_duration(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
         lines = [f"{self.summary}  {self.address}, {what}{gone}"]
+        if self.unsaid:
+            lines.append(f"  unsaid of what was asked: {', '.join(self.unsaid)}")
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
         lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]

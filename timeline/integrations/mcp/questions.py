@@ -261,6 +261,7 @@ class Questions:
                 after_tokens=stored.after_tokens,
                 reverted_by=stored.reverted_by,
                 duration=stored.duration,
+                unsaid=tuple(str(Address(version, stored.conversation)) for version in stored.unsaid),
                 more=entries.pop("more", {}),
                 entries=entries,
             )

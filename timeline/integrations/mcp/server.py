@@ -123,14 +123,16 @@ _TOOLS: Final[dict[str, _Served]] = {
         FactsAnswer,
         "Ask what was done",
         "List what was done and named, over the whole log, the oldest first: files read, written and deleted, commands "
-        "with their exit status, searches, errors, URLs, identifiers, each with the address of its block. All "
+        "with their exit status, searches, errors, URLs, identifiers, what the user asked for, each with the address "
+        "of its block. All "
         f'conditions hold for each one: kinds ["command"], subject "go test", failed true are the failed runs. {_DATA}',
     ),
     "record": _Served(
         RecordArguments,
         RecordAnswer,
         "Sum up what a conversation did",
-        "Give one merged record of a conversation: what failed and was not done since, then files, commands, searches, "
+        "Give one merged record of a conversation: what failed and was not done since, what the user asked for, then "
+        "files, commands, searches, "
         f"identifiers and URLs, each once with how often and the address of the newest block. {_DATA}",
     ),
     "read": _Served(

@@ -1,0 +1,139 @@
+"""A compaction reports the prompts of which the new context neither says nor lists every request."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from tests.scenes import AT, Scribe, answer, exchange, opened, payloads_of, prompt, small_policy, turn
+from timeline import open_store
+from timeline.cli.rows import read_rows
+from timeline.events import BlocksHidden, CompactionCompleted, Replacement
+from timeline.events.encoding import decode_payload
+from timeline.lifecycle.events import lifecycle_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from timeline import Timeline
+    from timeline.ports import EventStore
+
+RULE = "Never change the public names."
+ROOMY = {"max_tokens": 8_000, "keep_recent_tokens": 400}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventStore]:
+    """Both stores."""
+    url = "memory://" if request.param == "memory" else str(tmp_path / "agent.db")
+    async with await open_store(url) as opened_store:
+        yield opened_store
+
+
+async def compacted(store: EventStore, *asked: str, **policy: Any) -> tuple[Timeline, CompactionCompleted]:
+    """Ask for things in a turn each, then compact with a summarizer that says nothing of them."""
+    timeline = await opened(store, policy=small_policy(**ROOMY, **policy), summarizer=Scribe())
+    for text in asked:
+        await timeline.append(prompt(text=text), answer(300))
+    return timeline, await again(store, timeline)
+
+
+async def again(store: EventStore, timeline: Timeline) -> CompactionCompleted:
+    """Work on, and compact once more."""
+    for _ in range(3):
+        await timeline.append(*turn(600, 10))
+    await timeline.compact(now=AT)
+    newest: CompactionCompleted = (await payloads_of(store, "compaction.completed"))[-1]
+    return newest
+
+
+async def test_what_is_listed_is_not_reported(store: EventStore) -> None:
+    """The record has room for it, and its address."""
+    timeline, done = await compacted(store, RULE)
+    assert f"Asked by the user:\n- {RULE} (@" in done.block.text
+    assert done.unsaid == ()
+    assert RULE in (await again(store, timeline)).block.text
+
+
+@pytest.mark.parametrize("policy", [{"digest_tokens": 0}, {"digest_tokens": 20}])
+async def test_what_has_no_room_is_reported_as_long_as_it_is_gone(store: EventStore, policy: dict[str, int]) -> None:
+    """Under a policy that lists nothing too, and by each compaction behind the one that lost it."""
+    timeline, first = await compacted(store, RULE, "yes", **policy)
+    assert set(first.unsaid) >= {2, 4}
+    assert set((await again(store, timeline)).unsaid) >= {2, 4}
+
+
+async def test_what_the_summary_says_word_for_word_is_neither_listed_nor_reported(store: EventStore) -> None:
+    """Nothing is said twice."""
+    said = Scribe(answers=["They said:\nNever change the\npublic names."])
+    timeline = await opened(store, policy=small_policy(**ROOMY), summarizer=said)
+    await timeline.append(prompt(text=RULE), answer(300))
+    done = await again(store, timeline)
+    assert RULE not in done.block.text
+    assert 2 not in done.unsaid
+
+
+async def test_a_carried_prompt_is_neither_listed_nor_reported(store: EventStore) -> None:
+    """A turn that is divided keeps its prompt."""
+    timeline = await opened(store, policy=small_policy(**ROOMY, digest_tokens=0), summarizer=Scribe())
+    await timeline.append(prompt(text=RULE))
+    for number in range(8):
+        await timeline.append(*exchange(f"c{number}", 800))
+    await timeline.compact(now=AT)
+    (done,) = await payloads_of(store, "compaction.completed")
+    assert 2 in done.carried
+    assert done.unsaid == ()
+
+
+async def test_a_prompt_that_is_shown_by_its_beginning_is_listed_or_reported(store: EventStore) -> None:
+    """A prompt behind the range that is hidden says no more than its replacement does."""
+    long = f"{RULE} Use tabs. {'It is used by others. ' * 20}"
+    for digest, reported in ((300, False), (0, True)):
+        name = f"c{digest}"
+        timeline = await opened(store, name, policy=small_policy(**ROOMY, digest_tokens=digest), summarizer=Scribe())
+        for _ in range(4):
+            await timeline.append(*turn(900, 10))
+        await timeline.append(prompt(text=long), answer(20))
+        version = timeline.window.version - 1
+        hidden = Replacement(version=version, text="Never change… [shortened]", tokens=5)
+        await timeline.decide([BlocksHidden(reason="manual", blocks=(hidden,))], at=AT, ids=[UUID(int=1 + digest)])
+        await timeline.compact(now=AT)
+        (done,) = await payloads_of(store, "compaction.completed", name)
+        assert version not in done.covers
+        assert (version in done.unsaid) == reported
+        assert (f"- {RULE} (@{version})\n- Use tabs. (@{version})" in done.block.text) != reported
+
+
+async def test_what_is_reported_is_told_wherever_a_compaction_is(store: EventStore) -> None:
+    """In its row, in the digest, in the explanation, in the decision and in the lifecycle event."""
+    timeline, done = await compacted(store, RULE, digest_tokens=0)
+    rows = (await read_rows(store, "c")).rows
+    (row,) = [row for row in rows if row.type == "conv.range.summary"]
+    assert (row.dump()["unsaid"], "(unsaid: @2" in row.about) == ([*done.unsaid], True)
+    (digest,) = [digest async for digest in store.digests()]
+    assert digest.unsaid == done.unsaid
+    explained = (await timeline.render(now=AT, record=False)).explain()
+    assert "unsaid of what was asked: @2" in " ".join(explained.split())
+    (event,) = [e async for e in store.read("c", types=["compaction.completed"])]
+    (told,) = lifecycle_of(event)
+    assert told.model_dump()["unsaid"] == done.unsaid
+    assert "; unsaid of what was asked: @2" in told.line()
+
+
+def test_an_event_of_earlier_versions_reports_nothing() -> None:
+    """Nobody looked then; and what reports nothing is stored as it was."""
+    stored = {
+        "block": {"type": "conv.range.summary", "path": "su:t.conv.range.summary", "text": "x"},
+        "tokens": 1,
+        "counter": "chars4",
+        "covers": {"ranges": [[1, 2]]},
+        "written_by": {"summarizer": "none"},
+    }
+    payload = decode_payload("compaction.completed", 1, json.dumps(stored))
+    assert isinstance(payload, CompactionCompleted)
+    assert payload.unsaid == ()
+    assert "unsaid" not in payload.dump()

@@ -1,0 +1,220 @@
+"""What a prompt asks for: constraints, preferences and requests, in several languages, and nothing of the client's."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+
+from tests.scenes import AT, answer, prompt, result
+from timeline.facts.extracting import facts_named
+from timeline.facts.requests import LONGEST, MOST_ASKED, SHORT, Asked, requests_in, users_words
+
+ABOUT = (
+    "The parser reads the file from its beginning to its end, and this is how it has worked since the first version. "
+)
+"""A statement, so long that no prompt that begins with it is short."""
+
+
+def asked(text: str) -> list[tuple[str, str]]:
+    """Return the sentences that a prompt asks something with, behind a long statement."""
+    found = requests_in(f"{ABOUT * 2}\n\n{text}")
+    return [(said.text, said.manner) for said in found]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You must not change the public API.",
+        "Never push to main.",
+        "Always run the linter before you commit.",
+        "Don't add dependencies.",
+        "From now on answer in one line.",
+        "Tests only, no production code.",
+        "I prefer small commits.",
+        "Keep the old names.",
+        "At most three files may change.",
+        "It must be idempotent.",
+        "Ändere niemals die öffentlichen Namen.",
+        "Ab jetzt bitte nur noch auf Deutsch antworten.",
+        "Bitte keine neuen Abhängigkeiten.",
+        "N'utilise jamais de dépendances.",
+        "No uses nunca dependencias nuevas.",
+        "Nunca altere os nomes.",
+        "Jangan pernah mengubah berkas ini.",
+        "Mulai sekarang gunakan bahasa Indonesia.",
+        "Никогда не меняй имена.",
+        "从现在起不要修改公共接口。",
+        "必须使用中文回答。",
+        "公開APIは絶対に変更しないでください。",
+        "今後は日本語だけで答えてください。",
+        "공개 API는 절대 바꾸지 마세요.",
+    ],
+)
+def test_what_holds_for_all_that_comes_is_a_constraint(sentence: str) -> None:
+    """In any of the languages of the table, with its end, and without the statements around it."""
+    assert asked(sentence) == [(sentence, "constraint")]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Please write a test for it.",
+        "Can you look at the logs?",
+        "ok, then add a flag for it.",
+        "Why does it take so long?",
+        "I want a summary of it.",
+        "Füge einen Test hinzu.",
+        "Kannst du das erklären?",
+        "Ajoute un test.",
+        "Agrega una prueba.",
+        "Adicione um teste.",
+        "Tolong jelaskan ini.",
+        "Tambahkan tes.",
+        "Добавь тест.",
+        "请修复这个错误。",
+        "テストを追加してください。",
+        "테스트를 추가해 주세요.",
+        "I've only seen it once.",
+        "While that is fine, consider a line in the log.",
+        "The expected output has two columns.",
+    ],
+)
+def test_what_is_done_once_is_a_request(sentence: str) -> None:
+    """An imperative, a question, a wish; a statement with a weak word is no more than that."""
+    assert asked(sentence) == [(sentence, "request")]
+
+
+def test_each_item_of_a_list_is_a_request() -> None:
+    """Whatever it says; its further sentences have to ask for something themselves."""
+    text = "1. `sessions` as an array\n2. one file each. It is quicker. Never two.\n- [ ] old names\n* done"
+    assert asked(text) == [
+        ("`sessions` as an array", "request"),
+        ("one file each.", "request"),
+        ("Never two.", "constraint"),
+        ("old names", "request"),
+        ("done", "request"),
+    ]
+
+
+def test_a_sentence_is_whole_where_its_line_is_wrapped() -> None:
+    """A line goes on in the next one, unless that begins a sentence or an item."""
+    wrapped = "You must never commit to the branch that is called main\nwithout asking me first.\nIt is used by others."
+    assert asked(wrapped) == [
+        ("You must never commit to the branch that is called main without asking me first.", "constraint")
+    ]
+    assert asked('Say "it\'s done." Then stop.') == [('Say "it\'s done."', "request"), ("Then stop.", "request")]
+
+
+def test_code_and_quoted_lines_ask_for_nothing() -> None:
+    """Between fences that are closed, and behind a mark of quotation."""
+    assert asked("```py\n# never do this\n```\n> Always do that.\nUse this:\n~~~\nmust\n```\n~~~\nStop.") == [
+        ("Use this:", "request"),
+        ("Stop.", "request"),
+    ]
+    assert asked("```\nNever do this.") == [("Never do this.", "constraint")]
+
+
+@pytest.mark.parametrize("text", ["yes", "commit this. use prefix 'rwr/' for it", "x " * (SHORT // 2)])
+def test_a_short_prompt_is_one_request(text: str) -> None:
+    """As a whole, so that nothing of it is lost in any language."""
+    assert [said.text for said in requests_in(f"  {text}\n")] == [text.strip()]
+
+
+@pytest.mark.parametrize(
+    ("text", "manner"),
+    [
+        ("yes", "said"),
+        ("fix it", "request"),
+        ("It broke. Never do that again. Why?", "constraint"),
+        ("why?", "request"),
+    ],
+)
+def test_a_short_prompt_asks_as_the_strictest_of_its_sentences(text: str, manner: str) -> None:
+    """What holds for all that comes is not hidden behind a question."""
+    assert [said.manner for said in requests_in(text)] == [manner]
+
+
+def test_a_prompt_without_any_such_word_is_there_by_its_first_sentence() -> None:
+    """With the sign that there is more."""
+    text = "Lorem ipsum dolor sit amet. " + "Consectetur adipiscing elit sed. " * 9
+    assert requests_in(text) == (Asked("Lorem ipsum dolor sit amet…", "said"),)
+    assert requests_in("नमस्ते दुनिया " * 40)[0].text.startswith("नमस्ते दुनिया")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  \n ",
+        "[Request interrupted by user for tool use]",
+        "<system-reminder>\nNever mention this.\n</system-reminder>",
+        "<command-name>/clear</command-name><command-args>please</command-args>",
+        "<local-command-stdout>You must log in.</local-command-stdout>",
+        "<user-prompt-submit-hook>Always say hello.</user-prompt-submit-hook>",
+        "<session_context>\nYou must …",
+        'Operation stopped by hook: Another session is active: "Never …"',
+        "<environment_context><cwd>/x</cwd></environment_context>",
+    ],
+)
+def test_what_the_client_wrote_asks_for_nothing(text: str) -> None:
+    """Neither prompts of its own, nor what it puts into the user's."""
+    assert requests_in(text) == ()
+
+
+def test_the_reason_to_refuse_a_call_is_the_users() -> None:
+    """What the client says before it is not; nor is what another program says the user said."""
+    refused = "The tool use was rejected. To tell you how to proceed, the user said:\nNever do that here."
+    assert users_words(result("a", text=refused, is_error=True)) == "Never do that here."
+    assert users_words(result("a", text=refused)) == ""
+    assert users_words(result("a", text="x" * 700 + refused, is_error=True)) == ""
+    assert users_words(answer(text=refused)) == ""
+    assert users_words(prompt(text=refused)) == refused
+    (fact,) = (f for f in facts_named(result("a", text=refused, is_error=True), 4, AT) if f.kind == "request")
+    assert (fact.subject, fact.version, fact.detail) == ("Never do that here.", 4, "constraint")
+
+
+def test_the_users_words_beside_the_clients_count() -> None:
+    """Before and behind; a tag that is never closed is the user's."""
+    text = "Fix it.\n<system-reminder>Never say so.</system-reminder>\n[Request interrupted by user]\nThen stop."
+    assert [said.text for said in requests_in(text)] == ["Fix it. Then stop."]
+    assert requests_in("<system-reminder> is a tag. Never close it.")[0].manner == "constraint"
+
+
+def test_a_long_prompt_gives_each_of_its_constraints() -> None:
+    """Twenty in 5,000 words, each once; where there are too many sentences, constraints are kept first."""
+    rules = [f"Rule {n}: the module number {n} must not import its neighbour." for n in range(20)]
+    text = "\n".join(f"{ABOUT * 12}\n{rule}\n{rule}" for rule in rules)
+    assert [said.text for said in requests_in(text) if said.manner == "constraint"] == rules
+    many = "\n".join([*(f"- item {n} of the list" for n in range(900)), *rules])
+    found = requests_in(many)
+    assert len(found) == MOST_ASKED
+    assert [said.text for said in found if said.manner == "constraint"] == rules
+
+
+def test_a_long_sentence_is_cut() -> None:
+    """Its beginning is what the line says."""
+    (said,) = requests_in("You must " + "really " * 200)
+    assert (len(said.text), said.text[-1], said.manner) == (LONGEST + 1, "…", "constraint")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a ", "You must be here. ", "- item\n", "```\n", "<system-reminder>", "</system-reminder>", "。", "* ", "\n"),
+        *(
+            "wrapped line that goes on and on without an end so that it is\n",
+            "[Request interrupted by user",
+            "can you ",
+        ),
+    ],
+)
+def test_the_time_to_read_a_prompt_is_linear(piece: str) -> None:
+    """A text of sixteen times the size takes at most some eighty times as long; a square would take 256 times."""
+    times: list[float] = []
+    for size in (60_000, 960_000):
+        text = piece * (size // len(piece))
+        started = process_time()
+        requests_in(text)
+        times.append(process_time() - started)
+    assert times[1] < 80 * max(times[0], 0.005)
