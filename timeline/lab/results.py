@@ -212,8 +212,8 @@ class Totals(Frozen):
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape: the sums, and the shares and means derived from them."""
-        told = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
-        told += ("adjusted_units", "adjusted_money")
+        shares = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
+        told = (*shares, "adjusted_units", "adjusted_money")
         return {**self.model_dump(mode="json"), **{name: round(getattr(self, name), 6) for name in told}}
 
 

@@ -96,8 +96,8 @@ def needs_of(measured: Measured) -> Needs:
     for position in places:
         needs: list[Need] = []
         for fact, kind in answers[position].items():
-            where = [at for at in mentions.get(fact, ())[: bisect_left(mentions.get(fact, ()), position)]]
-            where = [at for at in where if thoughts.are_sent(at, position)]
+            every = mentions.get(fact, [])
+            where = [at for at in every[: bisect_left(every, position)] if thoughts.are_sent(at, position)]
             if where:
                 since = bisect_left(places, position) + 1 - bisect_left(places, where[-1] + 1)
                 origin, stale = origins.get(where[0], "other"), states.before(where[-1])

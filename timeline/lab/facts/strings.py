@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 FactClass: TypeAlias = Literal["url", "path", "file", "id", "number", "name"]
-"""A URL; a path; the name of a file; a hexadecimal id of 7 characters or more; a number of 4 digits or more; a name with
-humps or underscores."""
+"""A URL; a path; the name of a file; a hexadecimal id of 7 characters or more; a number of 4 digits or more; and a name
+with humps or underscores."""
 CLASSES: Final[tuple[FactClass, ...]] = get_args(FactClass)
 
 _EXTENSIONS: Final = (
@@ -24,11 +24,12 @@ _EXTENSIONS: Final = (
     "|pl|png|prisma|proto|ps1|py|pyi|pyx|r|rb|rs|rst|sass|scala|scss|sh|sol|sql|sqlite|svelte|svg|swift|tf|toml|ts|tsv"
     "|tsx|txt|vue|wasm|webp|xml|yaml|yml|zig|zip|zsh"
 )
+_UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _RULES: Final[dict[FactClass, str]] = {
     "url": r"https?://[\w./~@+:%#?=&$*!-]+",
     "path": r"(?<![\w./~@+-])(?:(?:~|\.{1,2})?/)?[\w.@+-]+(?:/[\w.@+-]+)+/?",
     "file": rf"(?<![\w./@+-])[\w+-][\w.+-]*\.(?:{_EXTENSIONS})(?![\w/-]|\.\w)",
-    "id": r"(?<![\w-])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64})(?![\w-])",
+    "id": rf"(?<![\w-])(?:{_UUID}|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{{7,64}})(?![\w-])",
     "number": r"(?<![\w.,-])[0-9]{4,18}(?![\w-]|\.[0-9])",
     "name": r"(?<!\w)(?=\w*(?:[a-z0-9][A-Z]|[A-Za-z0-9]_+[A-Za-z0-9]))[A-Za-z_]\w{3,79}(?!\w)",
 }
