@@ -1,7 +1,7 @@
 """What each recorded answer needs: the facts that it used, and that the uncut context of its call held.
 
-The uncut context is what no policy has cut: everything before the call that the provider is sent. So a fact of a thought
-that is not sent back, of the system prompt, or that the model made up is no need.
+The uncut context is what no policy has cut: everything before the call that the provider is sent. So a fact of a
+thought that is not sent back, of the system prompt, or that the model made up is no need.
 """
 
 from __future__ import annotations

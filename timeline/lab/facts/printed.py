@@ -1,9 +1,9 @@
 """Find the paths and addresses that a context prints by themselves, beside what they are about.
 
-The rule, without judgement: a line that prints an address holds other words, too, between it and the address before. An
-address beside another one with no word between them is in a list, and neither counts. What stands for a block and prints
-the block's own path may name its subject anywhere in the call and the result together. The words of the library's frames
-(``300 tokens, hidden``) name nothing.
+The rule, without judgement: a line that prints an address holds other words, too, between it and the address before.
+An address beside another one with no word between them is in a list, and neither counts. What stands for a block and
+prints the block's own path may name its subject anywhere in the call and the result together. The words of the
+library's frames (``300 tokens, hidden``) name nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 _PATH: Final = r"(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+"
 REFERENCE: Final = re.compile(rf"{_PATH}|(?<![\w@/.])@[0-9]{{1,18}}(?!\w)")
 _WORD: Final = re.compile(r"[^\W\d_]\w+")
-_FRAMES: Final = "all and arguments error exit hidden it left middle more of ok out picture pictures preview shortened the tokens with"
+_FRAMES: Final = (
+    "all and arguments error exit hidden it left middle more of ok out picture pictures preview shortened the tokens"
+    " with"
+)
 _FRAME: Final = frozenset(_FRAMES.split())
 
 
