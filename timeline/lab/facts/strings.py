@@ -49,7 +49,11 @@ def facts_in(text: str) -> dict[str, FactClass]:
     for match in _FACT.finditer(text):
         kind = match.lastgroup
         fact = match[0].rstrip(_END)
-        if len(fact) < _SHORTEST or (kind == "path" and not _is_path(fact)):
+        if kind == "path" and not _is_path(fact):
+            for part in match[0].split("/"):
+                found = {**facts_in(part), **found}
+            continue
+        if len(fact) < _SHORTEST:
             continue
         for known in CLASSES:
             if known == kind:
