@@ -10,14 +10,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-_ENDINGS: Final = (
-    "astro bash bat c cc cfg cjs conf cpp cs css csv cts cxx dart db diff env erb ex exs go gradle graphql h hpp hs html "
-    "ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs mm mts nix parquet patch pdf php pl "
-    "png prisma proto ps1 py pyi pyx r rb rs rst sass scala scss sh sol sql sqlite svelte svg swift tf toml ts tsv tsx "
-    "txt vue wasm webp xml yaml yml zig zip zsh"
-).split()
+_ENDINGS: Final = frozenset(
+    """astro bash bat c cc cfg cjs conf cpp cs css csv cts cxx dart db diff env erb ex exs go gradle graphql h hpp hs html
+    ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs mm mts nix parquet patch pdf php pl
+    png prisma proto ps1 py pyi pyx r rb rs rst sass scala scss sh sol sql sqlite svelte svg swift tf toml ts tsv tsx
+    txt vue wasm webp xml yaml yml zig zip zsh""".split()
+)
 _CHARACTERS: Final = 8_000
 """Of a block, what the first answer of the recall tool holds: 2,000 tokens of four characters."""
 _PRINTED: Final = re.compile(r"(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+|(?<![\w@/.])@\d+")
@@ -27,23 +27,27 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
     """Count the facts of all calls by distance: needed, in sight, and in sight or one read away."""
     blocks = [getattr(event.payload, "block", None) for event in events]
     found: Counter[str] = Counter()
+    known: dict[str, Any] = {}
     for number, (position, context) in enumerate(zip(calls, contexts, strict=True)):
         if context is None:
             continue
-        own = blocks[position]
-        key = own.response_id or events[position].key
+        for item in context.window.items:
+            known[item.block.path] = known[f"@{item.version}"] = item.block
+        key = getattr(blocks[position], "response_id", None) or events[position].key
         answer = [
             text
             for event, block in zip(events, blocks, strict=True)
-            if block is not None and block.type in {"assistant.completion", "react.tool.call"}
+            if block is not None
+            and block.type in {"assistant.completion", "react.tool.call"}
             and (block.response_id or event.key) == key
             for text in _texts(block)
+            if text != getattr(block, "name", None)
         ]
         facts = {fact for text in answer for fact in _facts(text)}
         before = [at for at in range(position) if blocks[at] is not None and _sent(blocks[at])]
         shown = "\n".join(text for entry in context.neutral.entries if _sent(entry) for text in _texts(entry))
         for fact in facts:
-            held = [at for at in before if any(fact in text for text in _said(blocks[at]))]
+            held = [at for at in before if any(fact in text for text in _texts(blocks[at]))]
             if not held:
                 continue
             since = number - sum(call <= held[-1] for call in calls) + 1
@@ -51,32 +55,18 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
             seen = fact in shown
             found[f"facts_{distance}"] += 1
             found[f"seen_{distance}"] += seen
-            found[f"reachable_{distance}"] += seen or _reached(fact, context, [blocks[at] for at in held])
+            found[f"reachable_{distance}"] += seen or _reached(fact, context, known)
     return found
 
 
-def _reached(fact: str, context: Any, holders: Sequence[Any]) -> bool:
+def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> bool:
     """Return whether something that the library wrote names a block with the fact, on a line with other words."""
-    lines = []
     written = {item.block.path for item in context.window.items if item.replacement is not None or item.is_summary}
-    for entry in context.neutral.entries:
-        if entry.path in written:
-            lines += [line for text in _texts(entry) for line in text.split("\n")]
-    names = {name for line in lines if len(_PRINTED.findall(line)) == 1 for name in _PRINTED.findall(line)}
-    by_version = {f"@{item.version}": item.block for item in context.window.items}
-    texts = {(block.call_id, block.type, text[:_CHARACTERS]) for block in holders for text in _said(block)}
-    for name in names:
-        block = by_version.get(name)
-        if block is not None and any(fact in text[:_CHARACTERS] for text in _said(block)):
-            return True
-        if any(_is_of(name, call_id, type_) and fact in text for call_id, type_, text in texts):
-            return True
-    return False
-
-
-def _is_of(name: str, call_id: str | None, type_: str) -> bool:
-    """Return whether a path is that of a call, or of its result: their paths hold the call's id."""
-    return call_id is not None and call_id in name and name.endswith(type_.rpartition(".")[2])
+    entries = [entry for entry in context.neutral.entries if entry.path in written]
+    lines = [line for entry in entries for text in _texts(entry) for line in text.split("\n")]
+    names = {name for line in lines if line.strip("- `") not in known for name in _PRINTED.findall(line)}
+    read = (text for name in names if name in known for text in _texts(known[name]))
+    return any(fact in text[:_CHARACTERS] for text in read)
 
 
 def _sent(said: Any) -> bool:
@@ -85,11 +75,7 @@ def _sent(said: Any) -> bool:
         return True
     data = said.data
     signed = isinstance(data, dict) and bool(data.get("signature") or data.get("type") == "redacted_thinking")
-    return signed and not getattr(said, "rewritten", False)
-
-
-def _said(block: Any) -> list[str]:
-    return [*_texts(block)]
+    return signed and (not getattr(said, "rewritten", False) or said.in_loop)
 
 
 def _texts(said: Any) -> Iterator[str]:
@@ -150,7 +136,7 @@ def _compound(word: str) -> bool:
 _KINDS: Final[list[tuple[str, Any]]] = [
     (r"https?://[\w./~@+:%#?=&$*!-]+", bool),
     (r"(?<![\w./~@+-])(?:~/|\.\.?/|/)?[\w.@+-]+(?:/[\w.@+-]+)+/?", _path),
-    (rf"(?<![\w./@+-])[\w+-][\w.+-]*\.(?:{'|'.join(_ENDINGS)})(?![\w/-]|\.\w)", _file),
+    (rf"(?<![\w./@+-])[\w+-][\w.+-]*\.(?:{'|'.join(sorted(_ENDINGS))})(?![\w/-]|\.\w)", _file),
     (r"(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])", bool),
     (r"(?<![\w-])[0-9a-f]{7,64}(?![\w-])", _id),
     (r"(?<![\w.,-])[0-9]{4,18}(?![\w-]|\.[0-9])", str.isdigit),

@@ -53,11 +53,11 @@ class Fixed:
         return Summary(text=request.counter.truncate(self.text, request.max_tokens), summarizer=self.name)
 
 
-def lost(before: str = "", *, rounds: int = 24) -> Measured:
+def lost(before: str = "", *, after: str = "", rounds: int = 24) -> Measured:
     """Return a talk whose last answer names what its first result alone says, behind so much text."""
     talk = Talk()
     talk.ask("Please look for the marker.")
-    talk.respond(("Bash", {"command": "make marker"}, f"{before}\nThe marker is {FACT}."))
+    talk.respond(("Bash", {"command": "make marker"}, f"{before}\nThe marker is {FACT}.\n{after}"))
     for number in range(rounds):
         talk.respond(("Bash", {"command": f"make part{number}"}, code(f"part{number}")))
     talk.respond(text=f"It is {FACT}.")
@@ -85,7 +85,7 @@ def test_a_text_holds_a_name_that_is_part_of_a_longer_word() -> None:
 def test_what_texts_hold_does_not_depend_on_the_order_in_which_they_are_asked(seed: int) -> None:
     texts = [code("cards"), "src/cards.py cards_1 cards_11", "cards_1", *code("rows").split("\n")]
     strings = ["cards_1", "rows_12", "src/cards.py", "Card"]
-    shuffled = random.Random(seed).sample(texts, len(texts))  # noqa: S311 - not for secrets
+    shuffled = random.Random(seed).sample(texts, len(texts))
     held = Held(strings)
     assert {text: held.within(text) for text in shuffled} == {
         text: {string for string in strings if string in text} for text in texts
@@ -185,7 +185,7 @@ async def test_a_redacted_or_omitted_block_is_never_reachable(how: str, monkeypa
 
 
 async def test_fetching_costs_a_read_of_what_is_one_read_away_and_the_whole_block_of_what_is_gone() -> None:
-    of = lost("a line of the long output\n" * 300)
+    of = lost(after="a line of the long output\n" * 900)
     near, gone = [
         (await ran(of, "cline", 18_000, text)).rows[-1]
         for text in (f"The output of make marker: {await path_of(of)}", "A marker was made.")
@@ -235,7 +235,7 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
     """Hold needed facts and those in sight against the calculation: the same; those one read away within a tenth."""
     contexts: list[Any] = []
     chosen = find_policy(policy, max_tokens=limit)
-    lab = (await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context)))
+    lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
     found = naive_recall(of.recording.events, [call.position for call in of.calls], contexts)
     sent = {number for number, context in enumerate(contexts) if context is not None}
     for distance in DISTANCES:
