@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_ENDINGS: Final = frozenset(
-    """astro bash bat c cc cfg cjs conf cpp cs css csv cts cxx dart db diff env erb ex exs go gradle graphql h hpp hs html
-    ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs mm mts nix parquet patch pdf php pl
-    png prisma proto ps1 py pyi pyx r rb rs rst sass scala scss sh sol sql sqlite svelte svg swift tf toml ts tsv tsx
-    txt vue wasm webp xml yaml yml zig zip zsh""".split()
+_ENDED: Final = (
+    "astro bash bat c cc cfg cjs conf cpp cs css csv cts cxx dart db diff env erb ex exs go gradle graphql h hpp hs"
+    " html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs mm mts nix parquet patch pdf"
+    " php pl png prisma proto ps1 py pyi pyx r rb rs rst sass scala scss sh sol sql sqlite svelte svg swift tf toml ts"
+    " tsv tsx txt vue wasm webp xml yaml yml zig zip zsh"
 )
+_ENDINGS: Final = frozenset(_ENDED.split())
 _CHARACTERS: Final = 8_000
 """Of a block, what the first answer of the recall tool holds: 2,000 tokens of four characters."""
 _PRINTED: Final = re.compile(r"(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+|(?<![\w@/.])@\d+")

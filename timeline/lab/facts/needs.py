@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from timeline.blocks import Block
+    from timeline.importers.recording import RecordedEvent
     from timeline.lab.results import Distance
     from timeline.lab.sizes import Measured
 
@@ -91,7 +92,7 @@ def needs_of(measured: Measured) -> Needs:
             mentions.setdefault(fact, []).append(place)
     places = [call.position for call in measured.calls]
     thoughts = _Thoughts(blocks, measured)
-    origins, states = _origins(blocks), _States(blocks)
+    origins, states = _origins(blocks), _States(measured.recording.events)
     found: dict[int, tuple[Need, ...]] = {}
     for position in places:
         needs: list[Need] = []
@@ -171,18 +172,19 @@ def _origin(block: Block, calls: Mapping[str, ToolCall]) -> Origin:
 class _States:
     """Finds the earlier states of a file or a command, which a later write or another outcome made stale."""
 
-    def __init__(self, blocks: Sequence[Block | None]) -> None:
+    def __init__(self, events: Sequence[RecordedEvent]) -> None:
         calls: dict[str, tuple[int, ToolCall]] = {}
         files: dict[str, list[tuple[int, bool]]] = {}
         runs: dict[str, list[tuple[int, bool]]] = {}
         self._about: dict[int, tuple[list[tuple[int, bool]], bool]] = {}
-        for at, block in enumerate(blocks):
+        for at, event in enumerate(events):
+            block = block_of(event)
             if isinstance(block, ToolCall):
                 calls[block.call_id] = (at, block)
             if not isinstance(block, ToolResult) or (asked := calls.get(block.call_id or "")) is None:
                 continue
             place, call = asked
-            for fact in facts_of_result(call, place, block, at, block.at) if block.at else ():
+            for fact in facts_of_result(call, place, block, at, event.at):
                 if fact.kind == "command":
                     states = runs.setdefault(fact.subject, [])
                     states.append((at, fact.failed))
