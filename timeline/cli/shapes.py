@@ -371,12 +371,28 @@ class LabRow(TypedDict):
     hidden_needs: int
     over_limit: int
     orphans: int
+    facts_near: int
+    facts_middle: int
+    facts_far: int
+    seen_near: int
+    seen_middle: int
+    seen_far: int
+    reachable_near: int
+    reachable_middle: int
+    reachable_far: int
+    stale: int
+    facts_by: dict[str, tuple[int, int, int]]
+    reads: int
+    fetch_units: float
+    fetch_money: float
     priced: bool
     seconds: float
     write_share: float
     mean_visible: float
     mean_visible_at_end: float
     hidden_need_share: float
+    adjusted_units: float
+    adjusted_money: float
 
 
 class LabTable(TypedDict):

@@ -46,6 +46,11 @@ class Standing(Frozen):
         return cost_of(self.totals, self.cost_in)
 
     @property
+    def adjusted(self) -> float:
+        """Its cost with what fetching the facts costs that were out of sight, in the unit ``cost_in``."""
+        return self.totals.adjusted_money if self.cost_in == "money" else self.totals.adjusted_units
+
+    @property
     def keeps_to_the_limit(self) -> bool:
         """Whether every call was sent whole and within the limit: only then its cost compares with others."""
         totals = self.totals

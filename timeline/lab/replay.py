@@ -20,6 +20,7 @@ from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, Mo
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.cache import PromptCache, Request
+from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.replay_log import FIXED_PART, ProviderCounter, ReplayLog
 from timeline.lab.results import CallRow, RunResult, totals_of
 from timeline.lab.segments import SYSTEM, Segmenter
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.importers.recording import RecordedEvent
     from timeline.lab.cache import Change
+    from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
     from timeline.lab.sizes import Measured, RecordedCall
     from timeline.policy.model import Policy
@@ -50,6 +52,9 @@ MOST_FIXED: Final = 2
 """A fixed part above the limit divided by this leaves no room for a conversation."""
 CAPPED_FIXED: Final = 8
 """Such a one is replayed as the limit divided by this: figures at that limit compare with each other alone."""
+
+ROUND_OUTPUT: Final = 100
+"""Tokens that a model writes to read something back: a call with a path, and a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ async def replay(
     file: str = "",
     summarizer: Summarizer | None = None,
     watch: Callable[[Sent], None] = lambda _: None,
+    needs: Needs | None = None,
 ) -> RunResult:
     """Replay a recording under a policy, and price each call.
 
@@ -81,9 +87,10 @@ async def replay(
         file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
         watch: called with each context, for checks.
+        needs: what the recorded answers need, to be found in each context; None finds nothing.
     """
     began, price_of = perf_counter(), cache(price_of)
-    run = _Run(measured, policy, price_of, summarizer)
+    run = _Run(measured, policy, price_of, summarizer, needs)
     await run.through(watch)
     priced = all(price_of(call.model).known for call in measured.calls)
     return RunResult(
@@ -139,6 +146,7 @@ class _Run:
         policy: Policy,
         price_of: Callable[[str], Price],
         summarizer: Summarizer | None,
+        needs: Needs | None,
     ) -> None:
         self.measured, self.limit = measured, policy.max_tokens
         self.fixed = fixed_part(measured.fixed, policy.max_tokens)
@@ -157,6 +165,7 @@ class _Run:
         self.ended: float | None = None
         events = measured.recording.events
         self.log = ReplayLog(measured.recording.id, events[0].at if events else UNKNOWN_TIME)
+        self.facts = None if needs is None else FactSight(needs, measured.tokens, self.log, self.counter)
 
     async def through(self, watch: Callable[[Sent], None]) -> None:
         """Append the recording's events; before each model call, render and price the context."""
@@ -168,13 +177,14 @@ class _Run:
         for position, event in enumerate(events[begin:], start=begin):
             if (call := calls.get(position)) is not None:
                 sent = await self._send(call)
-                self.rows.append(self._row(sent, answers[position]))
+                row = self._row(sent, answers[position])
+                self.rows.append(row if sent.context is None else await self._with_facts(row, call, sent.context))
                 watch(sent)
                 if not reported:
                     log.note(ModelCalled(started_at=call.start), call.end)
             block = block_of(event)
             if block is not None:
-                self._append(block, event.at, self.measured.tokens[position])
+                self._append(block, event.at, position)
             elif not isinstance(event.payload, ImportedCompaction | ImportedHide):
                 log.note(event.payload, event.at)
 
@@ -202,6 +212,10 @@ class _Run:
                 self.metered.sizes[payload.block.path] = payload.tokens
             self.log.past(payload, event.at)
             self.sight.take(self.log.fold)
+            if self.facts is not None:
+                self.facts.decided([payload])
+                if isinstance(payload, BlockAppended):
+                    self.facts.take(position - 1, self.log.fold.version, payload.block)
         self.calls_before = sum(position < past.position for position in calls)
         self.decided = True
         return past.position
@@ -222,10 +236,13 @@ class _Run:
         self._paid(call, context)
         self.ended = call.end.timestamp()
 
-    def _append(self, block: Block, at: datetime, tokens: int) -> None:
+    def _append(self, block: Block, at: datetime, position: int) -> None:
+        tokens = self.measured.tokens[position]
         addressed = self.log.append(block, at, tokens, self.counter.name)
         self.metered.sizes[addressed.path] = tokens
         self.sight.take(self.log.fold)
+        if self.facts is not None:
+            self.facts.take(position, self.log.fold.version, addressed)
 
     async def _send(self, call: RecordedCall) -> Sent:
         try:
@@ -242,6 +259,8 @@ class _Run:
         call, context = sent.call, sent.context
         payloads = self.log.decided()
         decided = _decided(payloads)
+        if self.facts is not None:
+            self.facts.decided(payloads)
         self.changes |= decided.changes
         self.decided = self.decided or bool(payloads)
         spent, price = self.metered.spent(), self.price_of(call.model)
@@ -269,6 +288,22 @@ class _Run:
         seen = self.sight.look(context, self.log.fold, answer, decided=self.decided)
         over_limit, self.decided = context.account.sent > self.limit, False
         return row.model_copy(update={**self._paid(call, context), **asdict(seen), "over_limit": over_limit})
+
+    async def _with_facts(self, row: CallRow, call: RecordedCall, context: RenderedContext) -> CallRow:
+        """Return a row with where the facts are that the answer needs, and what fetching the others costs.
+
+        A read is a round of its own: the prefix is read from the cache once more, the answer written behind it.
+        """
+        if self.facts is None:
+            return row
+        looked = await self.facts.look(call.position, context)
+        price, long = self.price_of(call.model), self.kept_long == "everything"
+        units = sum(
+            price.units(read=row.tokens, written=tokens, written_long=tokens if long else 0, output=ROUND_OUTPUT)
+            for tokens in looked.reads
+        )
+        fetched = {"reads": len(looked.reads), "fetch_units": units, "fetch_money": price.money(units)}
+        return row.model_copy(update={**counted(looked.found), **fetched})
 
     def _paid(self, call: RecordedCall, context: RenderedContext) -> dict[str, Any]:
         """Return the cost of a context, as fields of its row."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, ContextRendered, ConversationOpened, appended_block, block_appended
+from timeline.facts.full_record import MOST
+from timeline.facts.record import record_of
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
 
@@ -17,9 +19,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.blocks import Block
-    from timeline.events import Payload
+    from timeline.events import Covers, Payload
     from timeline.ports import TokenCounter
     from timeline.projection.context import RenderedContext
+    from timeline.queries import FactRecord
     from timeline.wire.neutral import NeutralContext
 
 
@@ -106,6 +109,10 @@ class ReplayLog(FoldedLog):
             self.note(
                 ContextRendered(version=context.version, projection=context.projection, fingerprint="", policy=""), at
             )
+
+    def everything(self, covers: Covers) -> FactRecord:
+        """Return the whole record of what was done and named in some versions, as a read of their summary shows it."""
+        return record_of(self._facts.within(covers, self._fold.window.items), MOST)
 
     async def first_prompt(self) -> str | None:
         """Return the first prompt of the conversation."""

@@ -7,7 +7,7 @@ several runs. Tokens are the provider's; costs are in base tokens (``units``) an
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import AwareDatetime
 
@@ -17,8 +17,11 @@ from timeline.lab.cache import BreakCause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The version of the format and of the figures' meaning: results kept under another version are not used."""
+Distance: TypeAlias = Literal["near", "middle", "far"]
+"""Of a fact: by the calls since its last mention."""
+DISTANCES: Final[tuple[Distance, ...]] = ("near", "middle", "far")
 
 
 class CallRow(Frozen):
@@ -50,6 +53,14 @@ class CallRow(Frozen):
         refused: the type of the error if the policy had no context to send; empty otherwise.
         over_limit: whether the input was sent although it is above the limit.
         orphans: results without their call, or calls without a result, in the sent context.
+        facts_near, facts_middle, facts_far: facts that the answer used and the uncut context held, by the calls since
+            their last mention; counted with `Options.facts` only (`timeline.lab.facts`).
+        seen_near, seen_middle, seen_far: how many of these are in sight.
+        reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
+        stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
+        facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
+        reads: blocks to read, or to find again, for the facts that are out of sight.
+        fetch_units, fetch_money: cost of these.
     """
 
     number: int
@@ -82,6 +93,20 @@ class CallRow(Frozen):
     refused: str = ""
     over_limit: bool = False
     orphans: int = 0
+    facts_near: int = 0
+    facts_middle: int = 0
+    facts_far: int = 0
+    seen_near: int = 0
+    seen_middle: int = 0
+    seen_far: int = 0
+    reachable_near: int = 0
+    reachable_middle: int = 0
+    reachable_far: int = 0
+    stale: int = 0
+    facts_by: dict[str, tuple[int, int, int]] = {}
+    reads: int = 0
+    fetch_units: float = 0.0
+    fetch_money: float = 0.0
 
 
 class Totals(Frozen):
@@ -101,6 +126,7 @@ class Totals(Frozen):
         needs, hidden_needs: see `CallRow`.
         over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
             compacts.
+        facts_near, …, fetch_money: see `CallRow`; ``recall`` and ``adjusted_units`` are derived from them.
         priced: False if a model is in no price table: then ``money`` means nothing.
         seconds: duration of the replay; not a part of its result.
     """
@@ -127,6 +153,20 @@ class Totals(Frozen):
     hidden_needs: int = 0
     over_limit: int = 0
     orphans: int = 0
+    facts_near: int = 0
+    facts_middle: int = 0
+    facts_far: int = 0
+    seen_near: int = 0
+    seen_middle: int = 0
+    seen_far: int = 0
+    reachable_near: int = 0
+    reachable_middle: int = 0
+    reachable_far: int = 0
+    stale: int = 0
+    facts_by: dict[str, tuple[int, int, int]] = {}
+    reads: int = 0
+    fetch_units: float = 0.0
+    fetch_money: float = 0.0
     priced: bool = True
     seconds: float = 0.0
 
@@ -155,9 +195,25 @@ class Totals(Frozen):
         """Share of the needed files that were not in sight."""
         return _share(self.hidden_needs, self.needs)
 
+    def recall(self, state: Literal["seen", "reachable"], distance: Distance) -> float | None:
+        """Share of the facts of a distance that were in sight, or at most one read away; None where there is none."""
+        needed = getattr(self, f"facts_{distance}")
+        return getattr(self, f"{state}_{distance}") / needed if needed else None
+
+    @property
+    def adjusted_units(self) -> float:
+        """Cost with what it takes to get at the facts that were out of sight, in base tokens."""
+        return self.units + self.fetch_units
+
+    @property
+    def adjusted_money(self) -> float:
+        """The same in dollars."""
+        return self.money + self.fetch_money
+
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape: the sums, and the shares and means derived from them."""
-        told = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
+        shares = ("write_share", "mean_visible", "mean_visible_at_end", "hidden_need_share")
+        told = (*shares, "adjusted_units", "adjusted_money")
         return {**self.model_dump(mode="json"), **{name: round(getattr(self, name), 6) for name in told}}
 
 
@@ -231,9 +287,27 @@ def totals_of(rows: Sequence[CallRow], *, priced: bool, seconds: float) -> Total
         hidden_needs=sum(row.hidden_needs for row in sent),
         over_limit=sum(row.over_limit for row in sent),
         orphans=sum(row.orphans for row in sent),
+        **{name: sum(getattr(row, name) for row in rows) for name in _OF_FACTS},
+        facts_by=_by_class(row.facts_by for row in rows),
         priced=priced,
         seconds=seconds,
     )
+
+
+_OF_FACTS: Final = (
+    *(f"{state}_{distance}" for state in ("facts", "seen", "reachable") for distance in DISTANCES),
+    *("stale", "reads", "fetch_units", "fetch_money"),
+)
+
+
+def _by_class(counts: Iterable[dict[str, tuple[int, int, int]]]) -> dict[str, tuple[int, int, int]]:
+    """Sum the facts of several calls or runs by class."""
+    sums: dict[str, tuple[int, int, int]] = {}
+    for one in counts:
+        for name, (needed, seen, reachable) in one.items():
+            before = sums.get(name, (0, 0, 0))
+            sums[name] = (before[0] + needed, before[1] + seen, before[2] + reachable)
+    return dict(sorted(sums.items()))
 
 
 _BY_NAME: Final = ("refused", "collapses", "lost")
@@ -250,6 +324,8 @@ def together(runs: Iterable[Totals]) -> Totals:
             for value in values:
                 counted.update(value)
             sums[name] = _sorted(counted)
+        elif name == "facts_by":
+            sums[name] = _by_class(values)
         else:
             sums[name] = all(values) if name == "priced" else sum(values)
     return Totals(**sums)

@@ -19,6 +19,7 @@ from timeline.databases import IsDatabase, read_file
 from timeline.errors import ImportFailed, TimelineError
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.importers import read_recording
+from timeline.lab.facts.needs import needs_of
 from timeline.lab.prices import PriceTable, packaged_prices
 from timeline.lab.replay import replay
 from timeline.lab.results import FORMAT, RunResult
@@ -32,6 +33,7 @@ from timeline.projection.project import PROJECTION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
     from timeline.portable.stored import StoredConversation
     from timeline.ports import Summarizer
@@ -47,6 +49,7 @@ class Options(Frozen):
         subagents: replay a file's subagents and branches, too.
         summaries: use the extractive summarizer, or the recorded client's summaries while there are any.
         call: number of the first model call that is replayed; of a file of `timeline export` only.
+        facts: find the facts that each recorded answer needs in the contexts, see `timeline.lab.facts`.
     """
 
     prices: PriceTable | None = None
@@ -55,6 +58,7 @@ class Options(Frozen):
     subagents: bool = True
     summaries: Literal["extractive", "recorded"] = "extractive"
     call: int | None = None
+    facts: bool = False
 
     def price_of(self) -> Callable[[str], Price]:
         """Return the function that returns the price of a model."""
@@ -96,11 +100,12 @@ def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
     try:
         options = work.options
-        measured = _measured(
-            work.file, _digest(work.file), options.fixed, subagents=options.subagents, call=options.call
-        )
+        which = (work.file, _digest(work.file), options.fixed, options.subagents, options.call)
+        measured = _measured(*which)
+        needs = _needed(*which) if options.facts else (None,) * len(measured)
         with start_blocking_portal() as portal:
-            return Outcome(runs=tuple(portal.call(_replayed, work, one) for one in measured))
+            runs = [portal.call(_replayed, work, *one) for one in zip(measured, needs, strict=True)]
+            return Outcome(runs=tuple(runs))
     except TimelineError as error:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
 
@@ -121,7 +126,7 @@ def key_of(work: Work) -> str:
     return sha256_hex(canonical_json(facts))
 
 
-async def _replayed(work: Work, measured: Measured) -> RunResult:
+async def _replayed(work: Work, measured: Measured, needs: Needs | None) -> RunResult:
     options = work.options
     return await replay(
         measured,
@@ -130,6 +135,7 @@ async def _replayed(work: Work, measured: Measured) -> RunResult:
         name=work.name,
         file=work.file,
         summarizer=_recorded(measured) if options.summaries == "recorded" else None,
+        needs=needs,
     )
 
 
@@ -145,11 +151,17 @@ def measured_file(file: str, *, fixed: int | None = None, subagents: bool = True
     Raises:
         ImportFailed: it is not a recording, or cannot be read.
     """
-    return _measured(file, _digest(file), fixed, subagents=subagents, call=None)
+    return _measured(file, _digest(file), fixed, subagents, None)
 
 
 @lru_cache(maxsize=2)
-def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool, call: int | None) -> tuple[Measured, ...]:
+def _measured(
+    file: str,
+    digest: str,
+    fixed: int | None,
+    subagents: bool,  # noqa: FBT001 - a part of the key
+    call: int | None,
+) -> tuple[Measured, ...]:
     """Read a file once for all policies; its hash is a part of the cache key, so that a changed file is read again."""
     del digest
     path = Path(file)
@@ -161,6 +173,18 @@ def _measured(file: str, digest: str, fixed: int | None, *, subagents: bool, cal
     else:
         found = [measure(recording, fixed=fixed) for recording in read_recording(path)]
     return tuple(measured for measured in found[: None if subagents else 1] if measured.calls)
+
+
+@lru_cache(maxsize=2)
+def _needed(
+    file: str,
+    digest: str,
+    fixed: int | None,
+    subagents: bool,  # noqa: FBT001 - a part of the key
+    call: int | None,
+) -> tuple[Needs, ...]:
+    """Return what the answers of a file's conversations need: once for all policies."""
+    return tuple(needs_of(one) for one in _measured(file, digest, fixed, subagents, call))
 
 
 def _logged(stored: StoredConversation, fixed: int | None, call: int | None) -> Measured:

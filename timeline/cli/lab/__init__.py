@@ -69,6 +69,10 @@ _Calls: TypeAlias = Annotated[
         help="Also list the calls that differ most from the first policy's; with --validate, the wrong predictions.",
     ),
 ]
+_Facts: TypeAlias = Annotated[
+    bool,
+    typer.Option("--facts", help="Also measure which facts of each recorded answer are in sight, or one read away."),
+]
 _Html: TypeAlias = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with plots, for a browser.")
 ]
@@ -89,6 +93,7 @@ def lab(
     cluster: _Cluster = None,
     resume: _Resume = None,
     calls: _Calls = False,
+    facts: _Facts = False,
     html: _Html = None,
     call: FromCall = None,
     db: Db = DEFAULT_DATABASE,
@@ -116,6 +121,7 @@ def lab(
                 "--recorded-summaries": recorded_summaries,
                 "--dask": cluster,
                 "--resume": resume,
+                "--facts": facts,
                 "--html": html,
                 "--call": call is not None,
             }
@@ -125,7 +131,15 @@ def lab(
     from timeline.cli.lab.stored import exported
 
     wanted = command.Wanted(
-        policy or _POLICIES, max_tokens or [_LIMIT], prices, price_as, fixed, not main_only, recorded_summaries, call
+        policy or _POLICIES,
+        max_tokens or [_LIMIT],
+        prices,
+        price_as,
+        fixed,
+        not main_only,
+        recorded_summaries,
+        call,
+        facts=facts,
     )
     with exported(files, db) as paths:
         return command.compare(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.cli import output
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.lab.calls import MOST_CALLS, in_words, print_differences
+from timeline.cli.lab.recall import print_recall
 from timeline.cli.output import note, progress, say, write
 from timeline.databases import is_database
 from timeline.lab.cache_files import Kept
@@ -41,6 +42,7 @@ class Wanted(NamedTuple):
     subagents: bool = True
     recorded_summaries: bool = False
     call: int | None = None
+    facts: bool = False
 
     def tries(self) -> list[tuple[str, Policy]]:
         """Return every policy with every limit, once each.
@@ -70,6 +72,7 @@ class Wanted(NamedTuple):
             subagents=self.subagents,
             summaries="recorded" if self.recorded_summaries else "extractive",
             call=self.call,
+            facts=self.facts,
         )
 
 
@@ -125,6 +128,8 @@ def compare(
         output.write_json(found)
     elif runs:
         _print([_row(stand) for stand in stands], runs)
+        if wanted.facts:
+            print_recall(stands)
         print_differences(differing, comparable(runs))
     for failure in failures:
         note(failure["message"])

@@ -33,6 +33,7 @@ _MILLION: Final = 1_000_000
 _DENSE: Final = ("read", "written", "uncached", "visible")
 _SPARSE: Final = ("lost", "collapsed", "hidden", "compactions", "splits", "covered_tokens", "needs", "hidden_needs")
 _TOTALS: Final = ("calls", "units", "money", "compactions", "splits", "hides", "needs", "hidden_needs", "over_limit")
+_FACTS: Final = ("facts_near", "facts_middle", "facts_far", "reachable_near", "reachable_middle", "reachable_far")
 _TOTALS_TOO: Final = ("orphans", "priced", "seconds", "write_share", "mean_visible", "mean_visible_at_end")
 
 
@@ -114,7 +115,7 @@ def _limit(
 def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[str, Any]:
     """Return the figures of a policy's line of the tables."""
     totals = stand.totals
-    figures = {name: _rounded(getattr(totals, name)) for name in (*_TOTALS, *_TOTALS_TOO)}
+    figures = {name: _rounded(getattr(totals, name)) for name in (*_TOTALS, *_TOTALS_TOO, *_FACTS)}
     parts = [0.0] * len(PARTS)
     for run in runs:
         for row in run.rows:
@@ -124,6 +125,7 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
     return {
         "cost": _rounded(stand.cost),
         "relative": stand.relative,
+        "adjusted": _rounded(stand.adjusted),
         "failed": stand.failed,
         "keeps": stand.keeps_to_the_limit,
         **figures,

@@ -11,7 +11,7 @@ function draw() {
     drawScope(state);
     drawAnswer(here);
     drawPolicies(here);
-    drawScatter(here);
+    drawScatters(here);
     drawParts(here);
     drawCollapses(here);
   }

@@ -1,5 +1,6 @@
 "use strict";
-// Cost against what stays in sight, a point for each policy; its colour says how often a needed file was out of sight.
+// Cost against what stays in sight, and against what the model can still know: a point for each policy. Its colour says
+// how often a needed file was out of sight.
 
 const SCATTER = { width: 560, height: 380, left: 52, right: 20, top: 26, bottom: 46 };
 
@@ -43,35 +44,61 @@ function labels(points) {
   });
 }
 
-function drawScatter(here) {
+const IN_SIGHT = {
+  place: "scatter", value: (row) => row.mean_visible, tick: (value) => text.short(value),
+  label: "Cost against tokens in sight", axis: "tokens in sight, mean over the calls",
+  hint: "Lower is cheaper, further right hides less. Hollow: does not keep to the limit.",
+  said: (row) => `${text.whole(row.mean_visible)} tokens in sight, ${row.hidden_needs} of ${row.needs} needed files out of sight`,
+};
+
+/** Facts that are not near: those near are in sight under any policy. */
+function distant(row) {
+  return row.facts_middle + row.facts_far;
+}
+
+const RECALL = {
+  place: "recall", value: (row) => (distant(row) ? (row.reachable_middle + row.reachable_far) / distant(row) : 0), tick: (value) => text.share(value),
+  label: "Cost against recall", axis: "facts in sight or one read away, at middle and far distance",
+  hint: "Lower is cheaper, further right knows more. Hollow: does not keep to the limit.",
+  said: (row) => `${row.reachable_middle + row.reachable_far} of ${distant(row)} facts in sight or one read away, ${text.total(row.adjusted)} with the reads`,
+};
+
+function drawScatters(here) {
+  drawScatter(here, IN_SIGHT);
+  const measured = here.rows.some(distant);
+  document.getElementById("recall").parentElement.hidden = !measured;
+  if (measured) drawScatter(here, RECALL);
+}
+
+function drawScatter(here, of) {
   const { width, height, left, right, top, bottom } = SCATTER;
   if (here.rows.length < 2) {
-    put("scatter", el("p", {}, "One policy alone was replayed."));
+    put(of.place, el("p", {}, "One policy alone was replayed."));
     return;
   }
-  const told = here.rows.filter((row) => row.relative !== null && row.mean_visible > 0);
+  const told = here.rows.filter((row) => row.relative !== null && of.value(row) > 0);
   if (!told.length) {
-    put("scatter", el("p", {}, "No policy sent a call that another one's cost can be held against."));
+    put(of.place, el("p", {}, "No policy sent a call that another one's cost can be held against."));
     return;
   }
   const kept = told.filter((row) => row.keeps);
   const framing = kept.length > 1 ? kept : told;
-  const [leastX, mostX] = span(framing.map((row) => row.mean_visible));
+  const [leastX, mostX] = span(framing.map(of.value));
   const [leastY, mostY] = span(framing.map((row) => row.relative));
-  const outside = (row) => row.mean_visible < leastX || row.mean_visible > mostX || row.relative < leastY || row.relative > mostY;
+  const outside = (row) => of.value(row) < leastX || of.value(row) > mostX || row.relative < leastY || row.relative > mostY;
   const rows = told.filter((row) => !outside(row));
   const share = (row) => (row.needs ? row.hidden_needs / row.needs : 0);
   const mostShare = Math.max(...rows.map(share));
   const x = (value) => left + ((width - left - right) * (value - leastX)) / (mostX - leastX);
   const y = (value) => height - bottom - ((height - top - bottom) * (value - leastY)) / (mostY - leastY);
   const grid = [
-    ...ticks(leastX, mostX, 6).map((value) => [el("line", { x1: x(value), x2: x(value), y1: top, y2: height - bottom }), el("text", { x: x(value), y: height - bottom + 16, "text-anchor": "middle" }, text.short(value))]),
+    ...ticks(leastX, mostX, 6).map((value) => [el("line", { x1: x(value), x2: x(value), y1: top, y2: height - bottom }), el("text", { x: x(value), y: height - bottom + 16, "text-anchor": "middle" }, of.tick(value))]),
     ...ticks(leastY, mostY, 6).map((value) => [el("line", { x1: left, x2: width - right, y1: y(value), y2: y(value) }), el("text", { x: left - 7, y: y(value) + 4, "text-anchor": "end" }, String(Number(value.toPrecision(4))))]),
   ].flat();
-  const points = rows.map((row) => ({ row, name: row.policy, x: x(row.mean_visible), y: y(row.relative) }));
+  const points = rows.map((row) => ({ row, name: row.policy, x: x(of.value(row)), y: y(row.relative) }));
   const named = labels(points);
   const best = here.cheapest === null ? null : here.rows[here.cheapest];
-  const said = (row) => `${row.policy}: cost ${text.relative(row.relative)}, ${text.whole(row.mean_visible)} tokens in sight, ${row.hidden_needs} of ${row.needs} needed files out of sight${row.keeps ? "" : ", does not keep to the limit"}`;
+  const said = (row) => `${row.policy}: cost ${text.relative(row.relative)}, ${of.said(row)}${row.keeps ? "" : ", does not keep to the limit"}`;
   const marks = points.map(({ row, x: across, y: down }, place) =>
     el("g", { class: "point" + (row === best ? " best" : "") }, el("title", {}, said(row)),
       row === best ? el("circle", { cx: across, cy: down, r: 10.5, class: "ring" }) : null,
@@ -79,12 +106,12 @@ function drawScatter(here) {
         ? { cx: across, cy: down, r: 6.5, style: { fill: shade(share(row), mostShare) } }
         : { cx: across, cy: down, r: 5.5, style: { fill: "none", stroke: shade(share(row), mostShare), strokeWidth: "2.5" } }),
       el("text", { x: named[place].at, y: named[place].base, "text-anchor": named[place].anchor }, row.policy)));
-  const picture = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Cost against tokens in sight. ${told.map(said).join("; ")}.` },
+  const picture = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${of.label}. ${told.map(said).join("; ")}.` },
     el("g", { class: "grid" }, grid),
     el("text", { x: left, y: 14, class: "axis" }, "cost, as a share of the first policy's"),
-    el("text", { x: width - right, y: height - 8, "text-anchor": "end", class: "axis" }, "tokens in sight, mean over the calls"), marks);
+    el("text", { x: width - right, y: height - 8, "text-anchor": "end", class: "axis" }, of.axis), marks);
   const none = !mostShare;
-  put("scatter", el("p", { class: "hint" }, "Lower is cheaper, further right hides less. Hollow: does not keep to the limit."), picture,
+  put(of.place, el("p", { class: "hint" }, of.hint), picture,
     none ? null : el("p", { class: "scale" }, "Needed files out of sight: 0 %", el("i", { "aria-hidden": "true" }), text.share(mostShare)),
     told.filter(outside).map((row) => el("p", { class: "outside" }, `Outside of the picture: ${said(row)}.`)));
 }

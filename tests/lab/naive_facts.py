@@ -1,0 +1,145 @@
+"""Recall once more, the slow and plain way: every fact is searched in every text of every context.
+
+Written from the method in docs/lab.md; it shares no code with `timeline.lab.facts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_ENDED: Final = (
+    "astro bash bat c cc cfg cjs conf cpp cs css csv cts cxx dart db diff env erb ex exs go gradle graphql h hpp hs"
+    " html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs mm mts nix parquet patch pdf"
+    " php pl png prisma proto ps1 py pyi pyx r rb rs rst sass scala scss sh sol sql sqlite svelte svg swift tf toml ts"
+    " tsv tsx txt vue wasm webp xml yaml yml zig zip zsh"
+)
+_ENDINGS: Final = frozenset(_ENDED.split())
+_CHARACTERS: Final = 8_000
+"""Of a block, what the first answer of the recall tool holds: 2,000 tokens of four characters."""
+_PRINTED: Final = re.compile(r"(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+|(?<![\w@/.])@\d+")
+
+
+def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any]) -> Counter[str]:
+    """Count the facts of all calls by distance: needed, in sight, and in sight or one read away."""
+    blocks = [getattr(event.payload, "block", None) for event in events]
+    found: Counter[str] = Counter()
+    known: dict[str, Any] = {}
+    for number, (position, context) in enumerate(zip(calls, contexts, strict=True)):
+        if context is None:
+            continue
+        for item in context.window.items:
+            known[item.block.path] = known[f"@{item.version}"] = item.block
+        key = getattr(blocks[position], "response_id", None) or events[position].key
+        answer = [
+            text
+            for event, block in zip(events, blocks, strict=True)
+            if block is not None
+            and block.type in {"assistant.completion", "react.tool.call"}
+            and (block.response_id or event.key) == key
+            for text in _texts(block)
+            if text != getattr(block, "name", None)
+        ]
+        facts = {fact for text in answer for fact in _facts(text)}
+        before = [at for at in range(position) if blocks[at] is not None and _sent(blocks[at])]
+        shown = "\n".join(text for entry in context.neutral.entries if _sent(entry) for text in _texts(entry))
+        for fact in facts:
+            held = [at for at in before if any(fact in text for text in _texts(blocks[at]))]
+            if not held:
+                continue
+            since = number - sum(call <= held[-1] for call in calls) + 1
+            distance = "near" if since <= 2 else "middle" if since <= 15 else "far"
+            seen = fact in shown
+            found[f"facts_{distance}"] += 1
+            found[f"seen_{distance}"] += seen
+            found[f"reachable_{distance}"] += seen or _reached(fact, context, known)
+    return found
+
+
+def _reached(fact: str, context: Any, known: Mapping[str, Any]) -> bool:
+    """Return whether something that the library wrote names a block with the fact, on a line with other words."""
+    written = {item.block.path for item in context.window.items if item.replacement is not None or item.is_summary}
+    entries = [entry for entry in context.neutral.entries if entry.path in written]
+    lines = [line for entry in entries for text in _texts(entry) for line in text.split("\n")]
+    names = {name for line in lines if line.strip("- `") not in known for name in _PRINTED.findall(line)}
+    read = (text for name in names if name in known for text in _texts(known[name]))
+    return any(fact in text[:_CHARACTERS] for text in read)
+
+
+def _sent(said: Any) -> bool:
+    """Return whether a block or an entry is sent: all but thoughts that the provider did not sign."""
+    if said.type != "assistant.reasoning":
+        return True
+    data = said.data
+    signed = isinstance(data, dict) and bool(data.get("signature") or data.get("type") == "redacted_thinking")
+    return signed and (not getattr(said, "rewritten", False) or said.in_loop)
+
+
+def _texts(said: Any) -> Iterator[str]:
+    if said.text:
+        yield said.text
+    arguments = getattr(said, "arguments", None)
+    if arguments is not None:
+        yield said.name
+        yield from _values(arguments)
+
+
+def _values(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _values(one)
+        case dict():
+            for one in value.values():
+                yield from _values(one)
+
+
+def _facts(text: str) -> set[str]:
+    """Return the facts of a text: one kind after the other, each taken out of what is left."""
+    found = set()
+    for pattern, holds in _KINDS:
+        kept = []
+        end = 0
+        for match in re.finditer(pattern, text):
+            fact = match[0].rstrip(".,:;!?*-")
+            if not holds(fact):
+                continue
+            if len(fact) >= 4:
+                found.add(fact)
+            kept.append(text[end : match.start()])
+            end = match.end()
+        text = "|".join([*kept, text[end:]])
+    return found
+
+
+def _path(fact: str) -> bool:
+    return fact[:1] in {"/", "~", "."} or fact.rstrip("/").count("/") >= 2 or fact.rpartition(".")[2] in _ENDINGS
+
+
+def _file(fact: str) -> bool:
+    return "." in fact[1:] and fact.rpartition(".")[2] in _ENDINGS
+
+
+def _id(fact: str) -> bool:
+    return not fact.isdigit() and not fact.isalpha()
+
+
+def _compound(word: str) -> bool:
+    return not word[0].isdigit() and bool(re.search(r"[a-z0-9][A-Z]|[A-Za-z0-9]_+[A-Za-z0-9]", word))
+
+
+_KINDS: Final[list[tuple[str, Any]]] = [
+    (r"https?://[\w./~@+:%#?=&$*!-]+", bool),
+    (r"(?<![\w./~@+-])(?:~/|\.\.?/|/)?[\w.@+-]+(?:/[\w.@+-]+)+/?", _path),
+    (rf"(?<![\w./@+-])[\w+-][\w.+-]*\.(?:{'|'.join(sorted(_ENDINGS))})(?![\w/-]|\.\w)", _file),
+    (r"(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])", bool),
+    (r"(?<![\w-])[0-9a-f]{7,64}(?![\w-])", _id),
+    (r"(?<![\w.,-])[0-9]{4,18}(?![\w-]|\.[0-9])", str.isdigit),
+    (r"(?<!\w)\w{4,80}(?!\w)", _compound),
+]

@@ -1,0 +1,66 @@
+"""Print which facts of the recorded answers a policy leaves in sight, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from timeline.cli import output
+from timeline.cli.output import say, write
+from timeline.lab.results import DISTANCES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.lab.comparison import Standing
+
+_HEADS: Final = (
+    "policy",
+    "limit",
+    "facts near / middle / far",
+    "in sight",
+    "one read away",
+    "gone",
+    "stale",
+    "reads",
+    "cost with reads",
+    "base tokens with reads",
+)
+
+
+def print_recall(stands: Sequence[Standing]) -> None:
+    """Print a line for each policy and limit: where the facts are that the answers used, and what fetching them costs.
+
+    Args:
+        stands: the policies, the first one of each limit first.
+    """
+    first: dict[int, float] = {}
+    for stand in stands:
+        first.setdefault(stand.max_tokens, stand.adjusted)
+    write()
+    output.table(_HEADS, [_cells(stand, first[stand.max_tokens]) for stand in stands], keys=2)
+    write()
+    say("in sight, one read away: share of the facts that the answers used; one read away includes what is in sight.")
+    say("cost with reads: with a read for each fact out of sight, and the tokens that first brought what is gone.")
+
+
+def _cells(stand: Standing, first: float) -> tuple[object, ...]:
+    totals = stand.totals
+    needed = [getattr(totals, f"facts_{distance}") for distance in DISTANCES]
+    gone = sum(needed) - sum(getattr(totals, f"reachable_{distance}") for distance in DISTANCES)
+    return (
+        stand.policy,
+        stand.max_tokens,
+        " / ".join(f"{count:,}" for count in needed),
+        _shares(stand, "seen"),
+        _shares(stand, "reachable"),
+        gone,
+        totals.stale,
+        totals.reads,
+        f"{stand.adjusted / first:.3f}" if first else "-",
+        round(totals.adjusted_units),
+    )
+
+
+def _shares(stand: Standing, state: Literal["seen", "reachable"]) -> str:
+    shares = (stand.totals.recall(state, distance) for distance in DISTANCES)
+    return " / ".join("-" if share is None else f"{share:.3f}" for share in shares)

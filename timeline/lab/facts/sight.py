@@ -1,0 +1,166 @@
+"""Where a context leaves the facts that its answer needs: in sight, one read away, or gone, and what that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from timeline.agent.recall import RecallTool
+from timeline.blocks import RangeSummary
+from timeline.errors import BlockNotFound
+from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, CompactionCompleted
+from timeline.events.addresses import Address
+from timeline.facts.full_record import RECORD_KEY, full_record
+from timeline.lab.facts.needs import entry_strings
+from timeline.lab.facts.printed import printed
+from timeline.lab.segments import is_sent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import Payload
+    from timeline.lab.facts.needs import Need, Needs
+    from timeline.lab.replay_log import ReplayLog
+    from timeline.ports import TokenCounter
+    from timeline.projection.context import RenderedContext
+
+Where: TypeAlias = Literal["seen", "reachable", "gone"]
+ONE_READ: Final = 2_000
+"""Most tokens of the one answer of the recall tool that counts."""
+_FULL: Final = frozenset({"visible", "carried"})
+
+
+class Found(NamedTuple):
+    """Where a need is; ``stale`` if the context shows only what a later state made wrong."""
+
+    need: Need
+    where: Where
+    stale: bool
+
+
+class Looked(NamedTuple):
+    """Where the needs of a call are, and the tokens of each thing to read, or to find again, for those out of sight."""
+
+    found: tuple[Found, ...] = ()
+    reads: tuple[int, ...] = ()
+
+
+class FactSight:
+    """Follows a replay, and finds the needs of its calls in the contexts that a policy sends.
+
+    Args:
+        needs: of the recording.
+        sizes: tokens of the recording's blocks, by their place.
+        log: the log of the replay.
+        counter: counts what the recall tool answers.
+    """
+
+    def __init__(self, needs: Needs, sizes: Sequence[int], log: ReplayLog, counter: TokenCounter) -> None:
+        self._needs, self._sizes, self._log, self._counter = needs, sizes, log, counter
+        self._blocks: dict[str, tuple[int, Block]] = {}
+        self._version: dict[int, int] = {}
+        self._names: dict[str, str] = {}
+        self._compactions: dict[str, CompactionCompleted] = {}
+        self._gone: set[int] = set()
+        self._answers: dict[str, tuple[frozenset[str], int]] = {}
+        self._tool = RecallTool("anthropic", read=self._read, count=self._count, counter=counter, max_tokens=ONE_READ)
+
+    def take(self, place: int, version: int, block: Block) -> None:
+        """Note a block of the recording: its place there, its version in the log, and itself with its path."""
+        self._version[place] = version
+        self._note(version, block)
+
+    def decided(self, payloads: Iterable[Payload]) -> None:
+        """Note decisions: summaries can be read back, and what is omitted or redacted cannot."""
+        for payload in payloads:
+            if isinstance(payload, CompactionCompleted):
+                self._compactions[payload.block.path] = payload
+            elif isinstance(payload, BlocksHidden) and payload.mode == "omit":
+                self._gone.update(one.version for one in payload.blocks)
+            elif isinstance(payload, BlocksRevealed):
+                self._gone.difference_update(payload.versions)
+            elif isinstance(payload, BlockRedacted):
+                self._gone.add(payload.version)
+
+    def _note(self, version: int, block: Block) -> None:
+        self._blocks[block.path] = (version, block)
+        self._names[f"@{version}"] = block.path
+
+    async def look(self, position: int, context: RenderedContext) -> Looked:
+        """Find the needs of the call at a place of the recording in the context that is sent for it."""
+        needs = self._needs.of_call.get(position, ())
+        if not needs:
+            return Looked()
+        neutral, held = context.neutral, self._needs.held
+        sent = [entry for entry in neutral.entries if is_sent(entry, neutral.model)]
+        shown = [held.within(text) for entry in sent for text in entry_strings(entry)]
+        wanted = {need.fact for need in needs}
+        missing = wanted.difference(*shown)
+        reached, reads = await self._reached(missing, context) if missing else (set(), [])
+        found = [self._found(need, missing, reached) for need in needs]
+        firsts = {need.first for need in needs if need.fact in missing and need.fact not in reached}
+        return Looked(tuple(found), (*reads, *(self._sizes[first] for first in sorted(firsts))))
+
+    def _found(self, need: Need, missing: set[str], reached: set[str]) -> Found:
+        if need.fact not in missing:
+            return Found(need, "seen", stale=False)
+        stale = any(self._is_shown(place) for place in need.before)
+        return Found(need, "reachable" if need.fact in reached else "gone", stale)
+
+    def _is_shown(self, place: int) -> bool:
+        item = self._log.fold.live(self._version.get(place, 0))
+        return item is not None and item.state in _FULL
+
+    async def _reached(self, missing: set[str], context: RenderedContext) -> tuple[set[str], list[int]]:
+        """Return the missing facts that one read each brings, and the tokens of the reads: the fewest, greedily."""
+        for item in context.window.items:
+            if item.is_summary and item.block.path not in self._blocks:
+                self._note(item.version, item.block)
+        paths = printed(context.neutral.entries, context.window.items, self._names)
+        brings = {path: await self._answer(path) for path in sorted(paths)}
+        left, reads = set(missing), []
+        while left:
+            best = max(brings.values(), key=lambda one: (len(one[0] & left), -one[1]), default=None)
+            if best is None or not best[0] & left:
+                break
+            left -= best[0]
+            reads.append(best[1])
+        return missing - left, reads
+
+    async def _answer(self, path: str) -> tuple[frozenset[str], int]:
+        """Return the facts in the recall tool's first answer for a path, and the answer's tokens."""
+        known = self._blocks.get(path)
+        if known is None or known[0] in self._gone:
+            return frozenset(), 0
+        if path not in self._answers:
+            text = (await self._tool.look({"path": path})).text
+            self._answers[path] = (self._needs.held.within(text), self._counter.count(text))
+        return self._answers[path]
+
+    async def _read(self, name: str) -> tuple[Address, Block]:
+        if name not in self._blocks:
+            raise BlockNotFound(self._log.fold.conversation, name)
+        version, block = self._blocks[name]
+        done = self._compactions.get(name)
+        if done is not None and isinstance(block, RangeSummary):
+            told = {"compaction_digest": done.digest.dump(), RECORD_KEY: full_record(self._log.everything(done.covers))}
+            block = block.model_copy(update={"meta": {**block.meta, **told}})
+        return Address(version), block
+
+    async def _count(self, blocks: Sequence[Block]) -> list[int]:
+        return self._counter.count_many([block.countable() for block in blocks])
+
+
+def counted(found: Sequence[Found]) -> dict[str, object]:
+    """Return the figures of a call's needs, as fields of its row."""
+    figures: dict[str, int] = {}
+    classes: dict[str, tuple[int, int, int]] = {}
+    for need, where, _ in found:
+        marks = (1, int(where == "seen"), int(where != "gone"))
+        name = f"{need.distance}/{need.kind}/{need.origin}"
+        before = classes.get(name, (0, 0, 0))
+        classes[name] = (before[0] + marks[0], before[1] + marks[1], before[2] + marks[2])
+        for state, mark in zip(("facts", "seen", "reachable"), marks, strict=True):
+            key = f"{state}_{need.distance}"
+            figures[key] = figures.get(key, 0) + mark
+    return {**figures, "stale": sum(one.stale for one in found), "facts_by": dict(sorted(classes.items()))}
