@@ -334,6 +334,24 @@ def test_a_comparison_of_next_to_nothing_says_so(
     assert not re.search("NaN|Infinity|undefined|null", opened.text("main"))
 
 
+def test_facts_are_plotted_against_the_cost_where_they_were_measured(
+    visit: Callable[..., Opened], tmp_path: Path
+) -> None:
+    """Without them the page has no such plot, and no heading of one."""
+    assert not visit().page.locator("#recall").is_visible()
+    runs = [
+        run_of("none", row(1, 900, visible=90, facts_far=10, seen_far=10, reachable_far=10)),
+        run_of("cuts", row(1, 600, visible=60, facts_far=10, seen_far=5, reachable_far=7)),
+    ]
+    works = [Work(file="a.jsonl", policy=find_policy("none", max_tokens=5000), name=run.policy) for run in runs]
+    file = tmp_path / "facts.html"
+    file.write_text(page(works, [Outcome(runs=(one,)) for one in runs]), encoding="utf-8")
+    opened = visit(file=file)
+    said = opened.page.locator("#recall svg").get_attribute("aria-label") or ""
+    assert "7 of 10 facts in sight or one read away" in said
+    assert opened.page.locator("#recall .point").count() == len(runs)
+
+
 def test_costs_are_told_in_base_tokens_where_a_model_has_no_price(visit: Callable[..., Opened], tmp_path: Path) -> None:
     """The page says which model it is; no sum in dollars is anywhere."""
     runs = [

@@ -42,7 +42,7 @@ PICTURE = {
     "sync": "vocabulary retention fold policy projection agent view timeline message_lists re-exports",
     "portable": "vocabulary facts importers fold planning log audit timeline",
     "integrations": f"{ENGINE} agent timeline sync re-exports",
-    "lab": f"{ENGINE} importers engine timeline portable re-exports",
+    "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
     "cli": f"{ENGINE} retention importers audit timeline portable integrations lab store summarizers re-exports",
     "checkout": "",
     "re-exports": "vocabulary policy policies projection timeline message_lists store summarizers checkout",
