@@ -126,12 +126,13 @@ def _calls(runs: Sequence[RunResult]) -> tuple[_Call, ...]:
 def _base(first: Sequence[RunResult], runs: Sequence[RunResult], cost_in: CostIn) -> float:
     """Return what the first policy costs, without the calls that another one refused: those cost the other nothing."""
     refused = {(run.file, run.conversation, row.number) for run in runs for row in run.rows if row.refused}
-    whole = sum(cost_of(run.totals, cost_in) for run in first)
-    return whole - sum(
+    if not refused:
+        return sum(cost_of(run.totals, cost_in) for run in first)
+    return sum(
         cost_of_call(row, cost_in)
         for run in first
         for row in run.rows
-        if (run.file, run.conversation, row.number) in refused
+        if (run.file, run.conversation, row.number) not in refused
     )
 
 
