@@ -220,7 +220,7 @@ def test_lab_says_what_compares_with_nothing(run: Callable[..., Done], session: 
     done = run(
         "lab", session, "--policy", "none", "--policy", "prune_then_summarize", "--max-tokens", 9000, "--jobs", 1
     )
-    assert "compares with no other" in done.out
+    assert "a share of what none pays for the other calls" in done.out
     fixed = run("lab", session, "--policy", "none", "--fixed-tokens", 5000, "--max-tokens", 6000, "--jobs", 1)
     assert "would not leave room" in fixed.out
 

@@ -54,6 +54,11 @@ class Cache:
     def __init__(self, lifetime: Lifetime) -> None:
         self._lifetime = lifetime
         self._kept: dict[Hashable, float] = {}
+        self._begun = 0.0
+
+    def begin(self, tokens: float) -> None:
+        """Let the first request find so many tokens, which another conversation left."""
+        self._begun = tokens
 
     def ask(self, pieces: Sequence[Piece], marks: Sequence[int], model: str, asked: float, answered: float) -> Usage:
         """Send a request.
@@ -81,4 +86,6 @@ class Cache:
         for at in [*marks, *(at for at in range(read + 1) if names[at] in self._kept)]:
             self._kept[names[at]] = answered
         hit, end = sums[read] if read >= 0 else 0.0, sums[marks[-1]] if marks else 0.0
+        hit = max(hit, self._begun if self._begun >= least else 0.0)
+        self._begun = 0.0
         return Usage(hit, max(0.0, end - hit), sums[-1] - max(end, hit))

@@ -12,6 +12,7 @@ from tests.independent.cache import LONG, OUTPUT, SHORT, Cache, Piece
 from tests.independent.cutting import Asked, Cutter
 from tests.independent.hiding import GRACE, hide
 from tests.independent.items import Item, Settings, newest_response
+from tests.independent.resumed import with_rounds
 from tests.independent.sizes import measured
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def cost(conversations: Iterable[Conversation], settings: Settings, *, cuts: boo
 
 
 def _cost(conversation: Conversation, settings: Settings, *, cuts: bool) -> float:
-    sizes = measured(conversation)
+    conversation, sizes = with_rounds(conversation, measured(conversation))
     limit = settings.limit
     fixed = sizes.fixed if sizes.fixed <= MOST_FIXED * limit else CAPPED_FIXED * limit
     lifetime = LONG if 2 * sum(call.long for call in conversation.calls) > len(conversation.calls) else SHORT
@@ -55,6 +56,9 @@ def _cost(conversation: Conversation, settings: Settings, *, cuts: bool) -> floa
             items = hide(items, limit)
         if cuts and cutter.due(items):
             items, asked = cutter.cut(items)
+        if last is None:
+            of_head = min(call.read, sizes.fixed)
+            cache.begin(of_head * fixed / max(1, sizes.fixed) + (0 if asked.written else call.read - of_head))
         pieces = [Piece("fixed", fixed), *(Piece((item.number, item.form), item.size) for item in items)]
         usage = cache.ask(pieces, _markers(items), call.model, call.asked, call.answered)
         whole += usage.cost(lifetime) + asked.read + OUTPUT * asked.written

@@ -48,6 +48,7 @@ class Call:
         context: tokens of the whole request.
         before: how many blocks it was sent.
         long: it wrote to the cache for an hour, not for five minutes.
+        read: tokens of the request that came from the cache.
     """
 
     asked: float
@@ -56,6 +57,7 @@ class Call:
     context: int
     before: int
     long: bool
+    read: int = 0
 
 
 @dataclass
@@ -135,7 +137,8 @@ class _Reader:
         if number is None:
             self._settle()
             number = self._responses[message["id"]] = len(self._done.calls)
-            call = Call(self._at or at, at, message["model"], context, len(self._done.blocks), _long(usage))
+            read = usage.get("cache_read_input_tokens", 0)
+            call = Call(self._at or at, at, message["model"], context, len(self._done.blocks), _long(usage), read)
             self._done.calls.append(call)
         call = self._done.calls[number]
         call.answered, call.context = at, context

@@ -41,6 +41,7 @@ class Talk:
         long: the cache is asked to keep all for an hour.
         signed: thoughts carry the provider's signature.
         long_head: it is asked to keep system prompt and tools for an hour, and the rest for five minutes.
+        left: tokens in front that another conversation had left in the cache.
     """
 
     model: str = MODEL
@@ -48,6 +49,7 @@ class Talk:
     long_head: bool = False
     signed: bool = True
     fixed: int = FIXED
+    left: int = 0
     events: list[RecordedEvent] = field(default_factory=list)
     context: int = 0
     cached: int = 0
@@ -91,7 +93,7 @@ class Talk:
         started, asked = self.seconds, self.context
         idle = started - self.ended if self.responses > 1 else inf
         head = self.head if self.long_head and idle <= 3_600 else 0
-        kept = self.cached if idle <= (3_600 if self.long else 300) else head
+        kept = self.left if self.responses == 1 else self.cached if idle <= (3_600 if self.long else 300) else head
         written = asked - kept - UNCACHED
         hour = written if self.long else max(0, self.head - kept) if self.long_head else 0
         usage = Usage(

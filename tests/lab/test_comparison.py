@@ -85,3 +85,23 @@ def test_a_policy_that_failed_on_a_recording_is_never_the_cheapest() -> None:
     best = cheapest(found)
     assert best is not None
     assert best.policy == "works"
+
+
+def test_a_policy_that_sends_the_same_under_another_name_names_the_first() -> None:
+    """It is one policy: a count of policies counts it once."""
+    found = standings(*compared(("one", row(1, 200)), ("other", row(1, 150)), ("one again", row(1, 200))))
+    assert [(one.policy, one.same_as) for one in found] == [("one", ""), ("other", ""), ("one again", "one")]
+
+
+def test_a_refused_call_counts_under_neither_policy() -> None:
+    """What refuses one of two calls is a share of what the first policy pays for the other one."""
+    works = [Work(file="a.jsonl", policy=policies.none(max_tokens=1000), name=name) for name in ("all", "refuses")]
+    runs = (
+        run_of("all", row(1, 100), row(2, 300)),
+        run_of("refuses", row(1, 80), row(2, 0, refused="ContextOverflow")),
+    )
+    found = standings(works, [Outcome(runs=(run,)) for run in runs])
+    assert [(one.policy, one.relative, one.keeps_to_the_limit) for one in found] == [
+        ("all", 1.0, True),
+        ("refuses", pytest.approx(0.8), False),
+    ]

@@ -342,7 +342,7 @@ class LabRow(TypedDict):
     ``relative`` is the cost as a share of the first policy's at the same limit; None if that policy costs nothing.
     ``cost_in`` is the unit of the comparison: ``money``, or ``units`` (base tokens) if a model has no price. ``failed``
     counts the recordings that could be replayed under another policy but not under this one; if there are any, its cost
-    compares with no other.
+    compares with no other. ``same_as`` names an earlier policy that sent the same at every call; empty for none.
     """
 
     policy: str
@@ -350,6 +350,7 @@ class LabRow(TypedDict):
     cost_in: Literal["money", "units"]
     relative: float | None
     failed: int
+    same_as: str
     runs: int
     calls: int
     refused: dict[str, int]

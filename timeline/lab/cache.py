@@ -51,6 +51,7 @@ class Request:
         markers: positions of the segments with a cache marker, rising.
         long: how many markers, from the first one on, ask for the long time: providers require this order.
         changes: the decisions since the request before it.
+        known: of a conversation's first request, the tokens in front that another conversation had left in the cache.
     """
 
     start: float
@@ -62,6 +63,7 @@ class Request:
     markers: tuple[int, ...] = ()
     long: int = 0
     changes: frozenset[Change] = frozenset()
+    known: int = 0
 
     @property
     def tokens(self) -> int:
@@ -150,8 +152,10 @@ class PromptCache:
         places = request.markers[-price.rule.markers :] if by_markers and price.rule.markers else ()
         found = self._found(request, price, chain, places) if by_markers else self._longest(request, chain, same)
         read = 0 if found < 0 else sums[found] - sums[found] % price.rule.granularity
+        if self._before is None:
+            read = max(read, min(request.known, total))
         if read < price.minimum:
-            found, read = -1, 0
+            read = 0
         kept = [p for p in places if sums[p] >= price.minimum]
         last = (sums[kept[-1]] if kept else 0) if by_markers else (total if total >= price.minimum else 0)
         written = max(0, last - read) if by_markers else 0

@@ -14,7 +14,7 @@ from timeline.lab.results import Totals, together
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from timeline.lab.results import RunResult
+    from timeline.lab.results import CallRow, RunResult
     from timeline.lab.work import Outcome, Work
 
 CostIn: TypeAlias = Literal["money", "units"]
@@ -28,8 +28,10 @@ class Standing(Frozen):
         policy: its name.
         max_tokens: the limit.
         cost_in: the unit of the costs; the same throughout a comparison.
-        relative: its cost as a share of the first policy's at the same limit; None if that policy costs nothing.
+        relative: its cost as a share of the first policy's at the same limit, over the calls that it did not refuse;
+            None if that policy costs nothing.
         failed: recordings that could be replayed under another policy, but not under this one.
+        same_as: an earlier policy that sent the same at every call, of which this is another name; empty for none.
         totals: the sums.
     """
 
@@ -38,6 +40,7 @@ class Standing(Frozen):
     cost_in: CostIn
     relative: float | None
     failed: int = 0
+    same_as: str = ""
     totals: Totals
 
     @property
@@ -62,6 +65,11 @@ def cost_of(totals: Totals, cost_in: CostIn) -> float:
     return totals.money if cost_in == "money" else totals.units
 
 
+def cost_of_call(row: CallRow, cost_in: CostIn) -> float:
+    """Return what a call costs with the summaries before it, in dollars or in base tokens."""
+    return row.money + row.summary_money if cost_in == "money" else row.units + row.summary_units
+
+
 def comparable(runs: Iterable[RunResult]) -> CostIn:
     """Return the unit for the costs of some runs: dollars if all of their models have a price."""
     return "money" if all(run.totals.priced for run in runs) else "units"
@@ -83,22 +91,49 @@ def standings(works: Sequence[Work], outcomes: Sequence[Outcome]) -> list[Standi
         failed.setdefault(key, set()).update({work.file} if outcome.failure else ())
     unread = set.intersection(*failed.values()) if failed else set()
     stands: list[Standing] = []
-    first: dict[int, float] = {}
+    first: dict[int, list[RunResult]] = {}
+    sent: dict[tuple[int, tuple[_Call, ...]], str] = {}
     for (limit, name), runs in found.items():
         totals = together(run.totals for run in runs)
-        cost = cost_of(totals, cost_in)
-        base = first.setdefault(limit, cost)
+        base = _base(first.setdefault(limit, runs), runs, cost_in)
+        same_as = sent.setdefault((limit, _calls(runs)), name)
         stands.append(
             Standing(
                 policy=name,
                 max_tokens=limit,
                 cost_in=cost_in,
-                relative=cost / base if base else None,
+                relative=cost_of(totals, cost_in) / base if base else None,
                 failed=len(failed[limit, name] - unread),
+                same_as=same_as if same_as != name and runs else "",
                 totals=totals,
             )
         )
     return stands
+
+
+_Call: TypeAlias = tuple[str, str, int, int, int, int, float, str]
+
+
+def _calls(runs: Sequence[RunResult]) -> tuple[_Call, ...]:
+    """Return what a policy sent at each call, so that the same policy under another name is known by it."""
+    return tuple(
+        (run.file, run.conversation, row.number, row.tokens, row.visible, row.read, row.summary_units, row.refused)
+        for run in runs
+        for row in run.rows
+    )
+
+
+def _base(first: Sequence[RunResult], runs: Sequence[RunResult], cost_in: CostIn) -> float:
+    """Return what the first policy costs, without the calls that another one refused: those cost the other nothing."""
+    refused = {(run.file, run.conversation, row.number) for run in runs for row in run.rows if row.refused}
+    if not refused:
+        return sum(cost_of(run.totals, cost_in) for run in first)
+    return sum(
+        cost_of_call(row, cost_in)
+        for run in first
+        for row in run.rows
+        if (run.file, run.conversation, row.number) not in refused
+    )
 
 
 def cheapest(stands: Iterable[Standing]) -> Standing | None:

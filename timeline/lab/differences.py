@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 
 from timeline.frozen import Frozen
 from timeline.lab.cache import BreakCause
-from timeline.lab.comparison import comparable
+from timeline.lab.comparison import comparable, cost_of_call
 from timeline.lab.results import CallRow
 
 if TYPE_CHECKING:
@@ -111,11 +111,6 @@ def against_the_first(runs: Sequence[RunResult]) -> dict[tuple[int, str], list[C
         if first.policy != run.policy:
             found.setdefault((run.max_tokens, run.policy), []).extend(differences(first, run))
     return {key: largest(several, cost_in) for key, several in found.items()}
-
-
-def cost_of_call(row: CallRow, cost_in: CostIn) -> float:
-    """Return what a call costs with the summaries before it, in dollars or in base tokens."""
-    return row.money + row.summary_money if cost_in == "money" else row.units + row.summary_units
 
 
 def _reason(dear: CallRow, cheap: CallRow) -> Reason:

@@ -102,6 +102,7 @@ async def replay(
         max_tokens=policy.max_tokens,
         fixed=run.fixed,
         measured_fixed=measured.fixed,
+        unrecorded=measured.unrecorded,
         ratio=measured.ratio,
         totals=totals_of(run.rows, priced=priced, seconds=round(perf_counter() - began, 3)),
         rows=tuple(run.rows),
@@ -311,9 +312,23 @@ class _Run:
         changes, self.changes = frozenset(self.changes), set()
         start, end = call.start.timestamp(), call.end.timestamp()
         long = {"nothing": 0, "fixed_part": 1, "everything": len(markers)}[self.kept_long]
-        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes)
+        known = self._left_by_others(call, compacted=bool(changes))
+        request = Request(start, end, call.model, segments, 0, SYSTEM, markers, long, changes, known)
         charge = self.cache.call(request)
         return {**asdict(charge), "tokens": charge.read + charge.written + charge.uncached}
+
+    def _left_by_others(self, call: RecordedCall, *, compacted: bool) -> int:
+        """Return how many tokens in front a conversation's first call read, which others had left in the cache.
+
+        Where the fixed part is replayed smaller than it is, so is what was read of it. Behind a rewritten beginning
+        the fixed part alone is what they had left.
+        """
+        if call is not self.measured.calls[0] or call.usage is None:
+            return 0
+        read = call.usage.cache_read_tokens
+        of_fixed = min(read, self.measured.fixed)
+        shown = of_fixed * self.fixed // max(1, self.measured.fixed)
+        return shown if compacted else shown + read - of_fixed
 
 
 def _answers(events: Sequence[RecordedEvent], calls: Mapping[int, RecordedCall]) -> dict[int, list[ToolCall]]:

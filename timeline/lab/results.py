@@ -233,6 +233,7 @@ class RunResult(Frozen):
         max_tokens: the limit.
         fixed: tokens of system prompt and tools, as sent.
         measured_fixed: the same as measured; more than ``fixed`` if that would not leave room in the limit.
+        unrecorded: tokens of history that the file does not hold (`timeline.lab.unrecorded`).
         ratio: the provider's tokens for one of ours.
         totals: the sums.
         rows: one for each recorded model call.
@@ -246,6 +247,7 @@ class RunResult(Frozen):
     max_tokens: int
     fixed: int
     measured_fixed: int
+    unrecorded: int = 0
     ratio: float
     totals: Totals
     rows: tuple[CallRow, ...] = ()

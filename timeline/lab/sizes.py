@@ -97,6 +97,7 @@ class Measured:
         fixed: tokens of system prompt and tools, and of any other unrecorded content.
         ratio: the provider's tokens for one of ours; the median.
         past: of a log that is replayed from one of its model calls on, what came before that call.
+        unrecorded: tokens of the history in front that is not in the file (`timeline.lab.unrecorded`).
     """
 
     recording: Recording
@@ -105,6 +106,7 @@ class Measured:
     fixed: int
     ratio: float
     past: Past | None = None
+    unrecorded: int = 0
 
     @property
     def long(self) -> bool:

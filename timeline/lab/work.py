@@ -25,6 +25,7 @@ from timeline.lab.replay import replay
 from timeline.lab.results import FORMAT, RunResult
 from timeline.lab.sizes import Measured, Past, measure
 from timeline.lab.summaries import RecordedSummaries
+from timeline.lab.unrecorded import with_history
 from timeline.policy.model import Policy
 from timeline.portable import read_copies
 from timeline.portable.stored import exported_conversations
@@ -33,6 +34,7 @@ from timeline.projection.project import PROJECTION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from timeline.importers.recording import Recording
     from timeline.lab.facts.needs import Needs
     from timeline.lab.prices import Price
     from timeline.portable.stored import StoredConversation
@@ -171,7 +173,7 @@ def _measured(
     elif call is not None:
         raise ImportFailed(file, "this is a recording, which is replayed from its beginning. Leave out --call.")
     else:
-        found = [measure(recording, fixed=fixed) for recording in read_recording(path)]
+        found = [_recorded_whole(recording, fixed) for recording in read_recording(path)]
     return tuple(measured for measured in found[: None if subagents else 1] if measured.calls)
 
 
@@ -185,6 +187,12 @@ def _needed(
 ) -> tuple[Needs, ...]:
     """Return what the answers of a file's conversations need: once for all policies."""
     return tuple(needs_of(one) for one in _measured(file, digest, fixed, subagents, call))
+
+
+def _recorded_whole(recording: Recording, fixed: int | None) -> Measured:
+    """Measure a recording; unless the fixed part is given, with the history that a resumed one does not hold."""
+    measured = measure(recording, fixed=fixed)
+    return with_history(measured) if fixed is None else measured
 
 
 def _logged(stored: StoredConversation, fixed: int | None, call: int | None) -> Measured:

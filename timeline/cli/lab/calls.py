@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.output import say, write
-from timeline.lab.differences import cost_of_call
+from timeline.lab.comparison import cost_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -173,13 +173,18 @@ def _print(rows: Sequence[LabRow], runs: Sequence[RunResult]) -> None:
     if any(row["collapses"] for row in rows):
         say("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(row["refused"] for row in rows):
-        say("refused: a refused call costs nothing, so the policy's cost compares with no other.")
+        say(f"refused: a refused call costs nothing; such a cost is a share of what {first} pays for the other calls.")
     for row in rows:
+        if row["same_as"]:
+            say(f"{row['policy']} at {row['max_tokens']:,} sends the same as {row['same_as']} at every call.")
         if row["failed"]:
             name, count = row["policy"], row["failed"]
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
             say(f"{failed} at {row['max_tokens']:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
+    if resumed := {(one.file, one.conversation) for one in runs if one.unrecorded}:
+        named = f"{len(resumed):,} conversation{'' if len(resumed) == 1 else 's'}"
+        say(f"{named} went on from another file: the history before it is replayed by its size.")
     for limit in sorted(capped):
         say(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
 

@@ -55,7 +55,7 @@ function warnings(here) {
   const refused = here.rows.filter((row) => Object.keys(row.refused).length);
   const told = [
     ...over.map((row) => `${row.policy} sends ${text.counted(row.over_limit, "call")} above the limit.`),
-    ...refused.map((row) => `${row.policy} refuses calls (${text.counts(row.refused)}). A refused call costs nothing, so the policy's cost compares with no other.`),
+    ...refused.map((row) => `${row.policy} refuses calls (${text.counts(row.refused)}). A refused call costs nothing; the share is of what the first policy pays for the other calls.`),
     ...here.rows.filter((row) => row.failed).map((row) => `${row.policy} failed on ${text.counted(row.failed, "recording")} that other policies did not fail on: its cost compares with nothing.`),
     figures.cost_in === "money" ? null : `There is no price for ${figures.unpriced.join(", ")}: costs are compared in base tokens, in which a token of a dear model counts no more than one of a cheap one.`,
     here.capped ? "The system prompt and tools would not leave room within this limit, and count less than they did." : null,
