@@ -1,4 +1,4 @@
-"""Make the replacement of a block: the short text, arguments object or preview shown for it, with its address at the end.
+"""Make the replacement of a block: the short text, arguments object or preview shown for it, with its address.
 
 A replacement is made once, when the hide is decided, and recorded with it. It always names its subject: the file, the
 command or query, else the arguments or the beginning of the text. A hidden call has one argument, `HIDDEN_KEY`, and
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import (
@@ -148,13 +147,16 @@ class _Line:
         def line(room: int) -> str:
             return f"{self.before}{self.subject.brief(room, counter)}{self.behind}{address}".lstrip()
 
-        room = max(_LEAST_SUBJECT, room_in(line, most, counter))
-        return line(room if self.most_subject is None else min(room, self.most_subject))
+        whole = counter.count(self.subject.text)
+        wanted = whole if self.most_subject is None else min(whole, self.most_subject)
+        if counter.count(line(wanted)) <= most:
+            return line(wanted)
+        return line(min(wanted, max(_LEAST_SUBJECT, room_in(line, most, counter))))
 
 
 def _result_line(result: ToolResult, call: Block | None, tokens: int, most: int, counter: TokenCounter) -> _Line:
     """Return the line about a result: its tool, the call's subject in brief, its size and its status."""
-    asked = _asked(call) if isinstance(call, ToolCall) else _Subject("")
+    asked = _asked(call, counter) if isinstance(call, ToolCall) else _Subject("")
     name = one_line(result.name or (call.name if isinstance(call, ToolCall) else "") or "tool")
     name = shortened(name, most // _NAME_SHARE, counter)
     return _Line(f"[{name}(", asked, f"): {_size(result, tokens)}, {_status(result)}, hidden]", _MOST_ASKED)
@@ -216,25 +218,29 @@ def _subject(call: ToolCall) -> _Subject:
 
 def _together(files: Sequence[str]) -> str:
     """Return files with the folder that all are in said once, as a shell would read it: ``src/{a.py,b.py}``."""
-    folder = commonprefix(files)
-    folder = folder[: folder.rfind("/") + 1]
-    if len(files) < 2 or len(folder) < 2 or any(not _PLAIN.fullmatch(file) for file in files):
+    if len(files) < 2 or any(not _PLAIN.fullmatch(file) for file in files):
+        return ", ".join(files)
+    first = files[0]
+    folders = (first[: place + 1] for place in range(len(first) - 1, 0, -1) if first[place] == "/")
+    folder = next((folder for folder in folders if all(file.startswith(folder) for file in files)), "")
+    if not folder:
         return ", ".join(files)
     return f"{folder}{{{','.join(file.removeprefix(folder) for file in files)}}}"
 
 
-def _asked(call: ToolCall) -> _Subject:
-    """Return the subject of a call; without one, its arguments by name."""
+def _asked(call: ToolCall, counter: TokenCounter) -> _Subject:
+    """Return the subject of a call; without one, its arguments by name, each in brief."""
     subject = _subject(call)
     if subject.text:
         return subject
     if isinstance(call.arguments, str):
         return _Subject(one_line(call.arguments))
-    return _Subject(one_line(_named(call.arguments)))
+    return _Subject(one_line(_named(call.arguments, counter)))
 
 
-def _named(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={v if isinstance(v, str) else canonical_json(v)}" for k, v in arguments.items())
+def _named(arguments: Mapping[str, Any], counter: TokenCounter) -> str:
+    texts = {key: value if isinstance(value, str) else canonical_json(value) for key, value in arguments.items()}
+    return ", ".join(f"{key}={shortened(one_line(text), _SMALL_VALUE, counter)}" for key, text in texts.items())
 
 
 def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter, address: str) -> dict[str, Any]:
@@ -242,8 +248,8 @@ def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCoun
 
     Where room is short, the small arguments are left out first; then the subject is shortened.
     """
-    subject = _asked(call)
-    small = _named(_small_arguments(call, counter)) if _subject(call).text else ""
+    subject = _asked(call, counter)
+    small = _named(_small_arguments(call, counter), counter) if _subject(call).text else ""
     behind = f": {tokens} tokens" + (f", read {address}" if address else "")
 
     def arguments(about: str) -> dict[str, Any]:
@@ -252,9 +258,10 @@ def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCoun
     def line(room: int) -> str:
         return f"{call.name}{canonical_json(arguments(subject.brief(room, counter)))}"
 
-    whole = arguments(f"{subject.text} ({one_line(small)})")
-    if small and counter.count(f"{call.name}{canonical_json(whole)}") <= most:
-        return whole
+    whole = f"{subject.text} ({one_line(small)})" if small else subject.text
+    for about in (whole, subject.text):
+        if counter.count(f"{call.name}{canonical_json(arguments(about))}") <= most:
+            return arguments(about)
     return arguments(subject.brief(max(_LEAST_SUBJECT, room_in(line, most, counter)), counter))
 
 
